@@ -50,7 +50,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->drain.timer,   (uv_handle_t *)&server->recovery.timer,
         (uv_handle_t *)&server->drain.sigterm, (uv_handle_t *)&server->drain.sigint,
         (uv_handle_t *)&server->sighup,        (uv_handle_t *)&server->accept_retry,
-        (uv_handle_t *)&server->log_flush,     (uv_handle_t *)&server->clients.timer,
+        (uv_handle_t *)&server->log_flush,     (uv_handle_t *)&server->transfers.timer,
         (uv_handle_t *)&server->trim.timer,    (uv_handle_t *)&server->turns.prepare,
         (uv_handle_t *)&server->turns.idle,    (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll,    (uv_handle_t *)&server->watch.timer,
@@ -320,9 +320,9 @@ void server_replace_serving(struct server *server, struct serving *fresh)
     OBJ_CHECK(fresh, SERVING_MAGIC);
     must(fresh != server->serving && fresh->users == 0);
     struct serving *old = server->serving;
-    clients_leave_pool(server);
+    transfers_leave_pool(server);
     server->serving = fresh;
-    clients_enter_pool(server);
+    transfers_enter_pool(server);
     repository_keep_stats(&fresh->repository, &old->repository);
     fresh->older = old;
     if (old->users == 0) {
@@ -384,7 +384,7 @@ static enum status init_handles(struct server *server, struct error *err)
     drain_init(server);
     recovery_init(server);
     changes_init(server);
-    clients_init(server);
+    transfers_init(server);
     trim_init(server);
     turns_init(server);
     watchdog_init(server);

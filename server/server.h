@@ -27,7 +27,7 @@
 #include "server/process/notify.h"
 #include "server/process/options.h"
 #include "server/request/access.h"
-#include "server/request/clients.h"
+#include "server/request/transfers.h"
 #include "server/request/offload.h"
 #include "server/request/trace.h"
 #include "server/serving/changes.h"
@@ -78,14 +78,14 @@ struct server {
 
     struct list listeners;
     struct list conns;
-    uint32_t conn_count;          /* those that are being closed included */
-    struct places places;         /* of connections */
-    struct clients clients;
-    struct list idle_requests;    /* to be used again */
+    uint32_t conn_count;  /* those that are being closed included */
+    struct places places; /* of connections */
+    struct transfers transfers;
+    struct list idle_requests; /* to be used again */
     uint32_t idle_request_count;
-    uint32_t busy_request_count;   /* includes requests whose client has gone */
-    atomic_bool is_profiling;      /* a call is measured; any thread */
-    uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for the current read */
+    uint32_t busy_request_count; /* includes requests whose client has gone */
+    atomic_bool is_profiling;    /* a call is measured; any thread */
+    uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for the current read */
 
     uv_poll_t wake; /* of |wake_fd| */
     int spare_fd;   /* closed to make room for one accept(); -1: it is in use for that */
@@ -103,8 +103,8 @@ struct server {
     uv_signal_t sighup, sigusr1;
     bool is_starting;     /* the first models are loading, or failed: only probes get answers */
     struct error failure; /* of the start; its code is ST_OK if there is none */
-    bool is_closing;    /* handles are being closed; the loop ends soon */
-    bool has_loop;      /* |loop| is initialised */
+    bool is_closing;      /* handles are being closed; the loop ends soon */
+    bool has_loop;        /* |loop| is initialised */
 };
 
 /* Opens the device, takes or binds the sockets. Nothing is accepted before the start. The process

@@ -209,23 +209,23 @@ struct hal_pool_stats api_metrics_pool(struct hal_pool *pool)
 
 void api_metrics_put_ring_size(struct api_metrics_page *page)
 {
-    api_metrics_add(page, api_metrics_pool(page->serving->clients).size_bytes);
+    api_metrics_add(page, api_metrics_pool(page->serving->transfers).size_bytes);
 }
 
 void api_metrics_put_ring_used(struct api_metrics_page *page)
 {
-    api_metrics_add(page, api_metrics_pool(page->serving->clients).used_bytes);
+    api_metrics_add(page, api_metrics_pool(page->serving->transfers).used_bytes);
 }
 
 void api_metrics_put_ring_peak(struct api_metrics_page *page)
 {
-    api_metrics_add(page, api_metrics_pool(page->serving->clients).used_peak_bytes);
+    api_metrics_add(page, api_metrics_pool(page->serving->transfers).used_peak_bytes);
 }
 
 void api_metrics_put_ring_held(struct api_metrics_page *page)
 {
-    api_metrics_add_labelled(page, "holder", "clients",
-                             api_metrics_pool(page->serving->clients).held_bytes);
+    api_metrics_add_labelled(page, "holder", "transfers",
+                             api_metrics_pool(page->serving->transfers).held_bytes);
     api_metrics_add_labelled(page, "holder", "running",
                              api_metrics_pool(page->serving->running).held_bytes);
     api_metrics_add_labelled(page, "holder", "lists",

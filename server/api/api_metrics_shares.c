@@ -74,7 +74,7 @@ static struct share_stats sum_of_pool(struct hal_pool *pool)
 
 static bool look_at_transfers(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = sum_of_pool(page->serving->clients);
+    *out_stats = sum_of_pool(page->serving->transfers);
     out_stats->taken_back_count = page->look->evictions;
     return true;
 }
@@ -94,7 +94,7 @@ static struct share_stats no_models(uint64_t size)
 
 static bool look_at_inputs(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = no_models(api_metrics_pool(page->serving->clients).size_bytes);
+    *out_stats = no_models(api_metrics_pool(page->serving->transfers).size_bytes);
     for (uint32_t i = 0; i < page->index->count; i++) {
         add_model(out_stats, api_metrics_pool(page->index->models[i]->pool).held_bytes);
     }

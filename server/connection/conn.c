@@ -264,7 +264,7 @@ static void on_no_room(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
         stop_reading(conn);
-        clients_wait_for_memory(&conn->exchange);
+        transfers_wait_for_memory(&conn->exchange);
     }
 }
 

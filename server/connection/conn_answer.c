@@ -226,8 +226,8 @@ void conn_answer_end(struct exchange *exchange)
     if (conn->unsent) {
         conn_set_state(conn, CONN_FLUSH);
         conn_count_bytes(conn);
-        if (clients_are_over(exchange)) {
-            clients_wait_for_memory(exchange);
+        if (transfers_are_over(exchange)) {
+            transfers_wait_for_memory(exchange);
         }
     } else {
         conn_next(conn);

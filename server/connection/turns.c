@@ -86,7 +86,7 @@ bool turns_may_begin(struct conn *conn)
 {
     struct turns *turns = &conn->server->turns;
     OBJ_CHECK(turns, TURNS_MAGIC);
-    bool is_alone = !conn->server->clients.is_evicting; /* else another message is being read */
+    bool is_alone = !conn->server->transfers.is_evicting; /* else another message is being read */
     if (is_alone && turns->first == conn) {
         turns->first = NULL; /* with one message */
         return true;

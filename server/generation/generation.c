@@ -93,7 +93,7 @@ enum status generation_count_bytes(struct request *request, struct error *err)
 {
     const struct generation *generation = generation_of(request);
     size_t bytes = held_heap(generation);
-    bytes += generation->ask.is_stream ? 0 : request->out.capacity; /* clients_update() */
+    bytes += generation->ask.is_stream ? 0 : request->out.capacity; /* transfers_update() */
     return infer_count_answer(request, bytes, err);
 }
 

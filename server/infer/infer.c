@@ -686,9 +686,9 @@ bool infer_hand_over(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct error err;
-    shrink_answer(&request->infer, 0); /* the text is one that clients take: clients_update() */
+    shrink_answer(&request->infer, 0); /* the text is one that clients take: transfers_update() */
     return !has_results(&request->infer) ||
-           request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;
+           request->infer.ops->hand_over(request, request->serving->transfers, &err) == ST_OK;
 }
 
 /* ---- answers of text ------------------------------------------------------------------------- */

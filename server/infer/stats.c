@@ -181,19 +181,19 @@ void stats_print_memory(struct buf *out, const struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     const struct serving *serving = server->serving;
-    struct hal_pool_stats clients, running, lists, answers;
-    if (!serving->clients) {
+    struct hal_pool_stats transfers, running, lists, answers;
+    if (!serving->transfers) {
         buf_add_str(out, "null"); /* the device was lost */
         return;
     }
-    hal_pool_stats(serving->clients, &clients);
+    hal_pool_stats(serving->transfers, &transfers);
     hal_pool_stats(serving->running, &running);
     hal_pool_stats(serving->lists, &lists);
     hal_pool_stats(serving->answers, &answers);
     buf_printf(out, "{\"bytes\":%zu,\"used\":%zu,\"peak\":%zu,\"evicted\":%" PRIu64,
-               clients.size_bytes, clients.used_bytes, clients.used_peak_bytes,
-               server->clients.evicted_count);
-    print_pool(out, "clients", &clients);
+               transfers.size_bytes, transfers.used_bytes, transfers.used_peak_bytes,
+               server->transfers.evicted_count);
+    print_pool(out, "transfers", &transfers);
     print_pool(out, "running", &running);
     print_pool(out, "lists", &lists);
     print_pool(out, "answers", &answers);

@@ -21,8 +21,8 @@ static void dump_server(const struct server *server)
 {
     struct hal_pool_stats memory = {0};
     char used[AMOUNT_TEXT_MAX], all[AMOUNT_TEXT_MAX];
-    if (server->serving->clients) { /* else the device was lost */
-        hal_pool_stats(server->serving->clients, &memory);
+    if (server->serving->transfers) { /* else the device was lost */
+        hal_pool_stats(server->serving->transfers, &memory);
     }
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
@@ -94,7 +94,7 @@ void dump_in_flight(struct server *server)
     uint32_t count = 0;
     dump_server(server);
     dump_models(server);
-    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
          node = node->next) {
         const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         if (exchange->request && exchange->phase != EXCHANGE_IDLE && ++count <= LINES_MAX) {

@@ -23,7 +23,7 @@ struct metrics_look metrics_take_look(const struct server *server)
         .connections = server->conn_count,
         .requests = server->busy_request_count,
         .tls_expiry_s = tls_expiry_s(server),
-        .evictions = server->clients.evicted_count,
+        .evictions = server->transfers.evicted_count,
         .pool_threads = server->offload.threads,
         .heavy_max = server->offload.heavy_max,
         .heavy_count = server->offload.heavy_count,

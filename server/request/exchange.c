@@ -13,7 +13,7 @@ void exchange_init(struct exchange *exchange, struct server *server, const struc
     *exchange =
         (struct exchange){.magic = EXCHANGE_MAGIC, .ops = ops, .server = server, .remote = remote};
     list_init(&exchange->wait_link);
-    list_push_back(&server->clients.exchanges, &exchange->link);
+    list_push_back(&server->transfers.exchanges, &exchange->link);
 }
 
 void exchange_fini(struct exchange *exchange)
@@ -31,7 +31,7 @@ void exchange_keep(struct exchange *exchange, size_t bytes)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     exchange->kept_bytes = bytes;
-    clients_update(exchange);
+    transfers_update(exchange);
 }
 
 /* ---- the request comes in -------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     *out_len = 0;
-    if (!clients_may_send(exchange)) {
+    if (!transfers_may_send(exchange)) {
         return false;
     }
     if (missing) {
@@ -90,7 +90,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     must(body);
     pace_move(&exchange->pace, bytes.len, uv_now(&exchange->server->loop));
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
-        clients_may_send(exchange); /* so that the first bytes need not be moved */
+        transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
     return request_add_body(exchange->request, bytes);
 }
@@ -195,7 +195,7 @@ bool exchange_is_answering(const struct exchange *exchange)
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    clients_wait_for_memory(exchange);
+    transfers_wait_for_memory(exchange);
     exchange->wait_since_ms = since_ms;
 }
 
@@ -257,8 +257,8 @@ void exchange_evict(struct exchange *exchange)
 static bool retry_body(struct exchange *exchange)
 {
     uint64_t now_ms = uv_now(&exchange->server->loop);
-    bool is_last = now_ms - exchange->wait_since_ms >= CLIENTS_WAIT_MS_MAX;
-    if (clients_may_send(exchange)) {
+    bool is_last = now_ms - exchange->wait_since_ms >= TRANSFERS_WAIT_MS_MAX;
+    if (transfers_may_send(exchange)) {
         pace_resume(&exchange->pace, exchange->wait_since_ms, now_ms);
         exchange->ops->resume(exchange);
         return true;
@@ -273,9 +273,9 @@ static bool retry_body(struct exchange *exchange)
  * then gone. If no client is slow yet, one will be soon. */
 static bool retry_flush(struct exchange *exchange)
 {
-    bool is_over = clients_are_over(exchange);
+    bool is_over = transfers_are_over(exchange);
     if (is_over) {
-        clients_evict_slowest(exchange->server, NULL, false);
+        transfers_evict_slowest(exchange->server, NULL, false);
     }
     return !is_over || exchange->phase != EXCHANGE_FLUSH;
 }

@@ -10,8 +10,8 @@
  * parts, in one write or in several. Either side can end the exchange early: the protocol calls
  * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
  *
- * Where memory is short (server/request/clients.h), a client is an exchange: it has a pace, and it
- * may have to wait. The protocol owns the storage and uses it for one request after the other.
+ * Where memory is short (server/request/transfers.h), an exchange has a pace, and it may have to
+ * wait. The protocol owns the storage and uses it for one request after the other.
  * HTTP/1 has one exchange for each connection; a protocol with streams would have one for each
  * stream.
  *
@@ -27,7 +27,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/http/http.h"
-#include "server/request/clients.h"
+#include "server/request/transfers.h"
 #include "server/request/route.h"
 #include "server/request/tokens.h"
 
@@ -101,12 +101,12 @@ struct exchange {
     struct request *writer;  /* its parts are being written, even if the client has gone */
     const char *remote;      /* the client's address for the log; the protocol's */
     uint64_t client;         /* who is charged, see server/http/client.h; the protocol's */
-    struct list link;        /* in server->clients.exchanges */
-    struct list wait_link;   /* in server->clients.waiting */
+    struct list link;        /* in server->transfers.exchanges */
+    struct list wait_link;   /* in server->transfers.waiting */
     uint64_t wait_since_ms;  /* since when it waits */
     struct pace pace;        /* of the body or of the answer */
     size_t kept_bytes;       /* heap memory that the protocol holds, set by exchange_keep() */
-    size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
+    size_t charged_bytes;    /* memory that is charged for it, see transfers_update() */
     uint64_t sent_bytes;     /* of the answer, including what the protocol has put around it */
     bool is_local;           /* it came by a way that --shared-memory names */
     enum listener_role role; /* of the address that the client came to */
@@ -146,7 +146,7 @@ MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 
 /*
  * Before the protocol reads more of the body. False: others need the memory, so nothing may be read
- * now; the protocol stops reading and calls clients_wait_for_memory(). |missing| is 0, or the
+ * now; the protocol stops reading and calls transfers_wait_for_memory(). |missing| is 0, or the
  * number of bytes that are certain to come: then |*out_len| of them can be read straight to
  * |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
  */
@@ -190,7 +190,8 @@ void exchange_end(struct exchange *exchange);
 /* The call waits for memory, since |since_ms|: request_retry() will be called. */
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 
-/* ---- for the rules of memory (clients.c) ----------------------------------------------------- */
+/* ---- for the rules of memory (transfers.c) -----------------------------------------------------
+ */
 
 /* Is memory held at the client's pace? The client sends a body or takes an answer; or a complete
  * body waits because its model's queue is full. */
@@ -208,8 +209,8 @@ size_t exchange_held_bytes(const struct exchange *exchange);
 void exchange_evict(struct exchange *exchange);
 
 /*
- * Tries again for an exchange that waits for memory, see clients_wait_for_memory(). True: it waits
- * no more.
+ * Tries again for an exchange that waits for memory, see transfers_wait_for_memory(). True: it
+ * waits no more.
  */
 bool exchange_retry(struct exchange *exchange);
 

@@ -2,7 +2,7 @@
 # Requests: routes, who may ask, steps, memory, and exchanges with a protocol.
 server_libserver_a_SOURCES += \
 	%D%/access.c %D%/access.h \
-	%D%/clients.c %D%/clients.h \
+	%D%/transfers.c %D%/transfers.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/query.c %D%/query.def %D%/query.h \

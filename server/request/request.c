@@ -18,7 +18,7 @@
 #include "server/http/http.h"
 #include "server/infer/infer_one.h"
 #include "server/process/log.h"
-#include "server/request/clients.h"
+#include "server/request/transfers.h"
 #include "server/request/exchange.h"
 #include "server/request/request_log.h"
 #include "server/request/request_priv.h"
@@ -426,7 +426,7 @@ static enum step_result step_send(struct request *request)
     request->encoded_ns = is_last ? uv_hrtime() : 0;
     enum exchange_written written = request_answer_send(request, is_last);
     if (written == EXCHANGE_WAITS) {
-        clients_update(request->exchange);
+        transfers_update(request->exchange);
         return STEP_WAIT;
     }
     if (written == EXCHANGE_BROKEN) {
@@ -445,7 +445,7 @@ static enum step_result step_wait_memory(struct request *request)
     if (request->wait_since_ms == 0) {
         request->wait_since_ms = now_ms;
     }
-    if (now_ms - request->wait_since_ms >= CLIENTS_WAIT_MS_MAX) {
+    if (now_ms - request->wait_since_ms >= TRANSFERS_WAIT_MS_MAX) {
         return advance(request, request->err.code, STEP_WRITE);
     }
     exchange_wait_for_memory(request->exchange, request->wait_since_ms);
@@ -508,21 +508,21 @@ void request_written(struct request *request, bool is_ok)
     OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->step == STEP_SEND && request->exchange && is_ok) {
         go_on_sending(request);
-        clients_update(request->exchange); /* the client has nothing left to take */
+        transfers_update(request->exchange); /* the client has nothing left to take */
     } else {
         go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
     }
     run_steps(request);
 }
 
-/* The client takes the answer at its own pace, so the clients' pool must hold its memory. */
+/* The client takes the answer at its own pace, so the pool of transfers must hold its memory. */
 static bool hand_over(struct request *request)
 {
     bool is_done = infer_hand_over(request);
     if (is_done) {
         request_release_job(request);
     }
-    return is_done && !clients_are_over(request->exchange);
+    return is_done && !transfers_are_over(request->exchange);
 }
 
 static enum step_result step_write(struct request *request)
@@ -539,9 +539,9 @@ static enum step_result step_write(struct request *request)
                                         ? request_answer_send(request, true)
                                         : request_answer_write(request);
     if (written == EXCHANGE_WAITS) {
-        clients_update(request->exchange);
+        transfers_update(request->exchange);
         if (!hand_over(request)) {
-            clients_wait_for_memory(request->exchange);
+            transfers_wait_for_memory(request->exchange);
         }
         return STEP_WAIT;
     }
@@ -658,8 +658,8 @@ static bool retry_hand_over(struct request *request)
 {
     int tries = 0;
     while (request->exchange && !hand_over(request)) {
-        if (tries++ == CLIENTS_EVICTIONS_MAX ||
-            !clients_evict_slowest(request->server, NULL, is_pressing(request))) {
+        if (tries++ == TRANSFERS_EVICTIONS_MAX ||
+            !transfers_evict_slowest(request->server, NULL, is_pressing(request))) {
             return false;
         }
     }
@@ -669,7 +669,7 @@ static bool retry_hand_over(struct request *request)
 /* Runs the step that found no memory again. */
 static void retry_step(struct request *request)
 {
-    clients_evict_slowest(request->server, request->exchange, is_pressing(request));
+    transfers_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
     go(request, request->resume_step);

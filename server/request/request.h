@@ -67,7 +67,7 @@ struct request {
     struct query query;
     struct body body;
     struct hal_pool
-        *upload_pool; /* owned; a member of the clients' pool: holds |body| as it comes */
+        *upload_pool; /* owned; a member of the pool of transfers: holds |body| as it comes */
 
     int http_status; /* status of the answer; 0 while it is open */
     struct error err;
@@ -124,8 +124,8 @@ MUST_CHECK bool request_begin(struct request *request, const struct exchange_hea
 /* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
 MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
-/* A complete request whose exchange waits for memory (clients_wait_for_memory()) tries again: to go
- * on, or to keep its answer. True: it waits no more. */
+/* A complete request whose exchange waits for memory (transfers_wait_for_memory()) tries again: to
+ * go on, or to keep its answer. True: it waits no more. */
 MUST_CHECK bool request_retry(struct request *request);
 
 /* Refuses a request whose body waits for room in the pool of its model. */

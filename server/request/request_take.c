@@ -74,8 +74,8 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     server->busy_request_count++;
     request->step = STEP_READ;
     request->serving = server_hold_serving(server);
-    if (request->serving->clients) { /* otherwise the device was lost */
-        hal_pool_join(request->upload_pool, request->serving->clients);
+    if (request->serving->transfers) { /* otherwise the device was lost */
+        hal_pool_join(request->upload_pool, request->serving->transfers);
         request->body.pool = request->upload_pool;
     }
     request->exchange = exchange;

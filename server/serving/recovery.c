@@ -85,7 +85,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     if (server->serving->users == 0) {
-        clients_leave_pool(server);
+        transfers_leave_pool(server);
         serving_shed(server->serving);
     }
     recovery->work.data = server;

@@ -35,7 +35,7 @@ static size_t ring_bytes(const struct serving *serving, const struct params *par
 static enum status open_device(struct serving *serving, const struct options *options,
                                const char *name, struct error *err)
 {
-    must(!serving->device && !serving->clients);
+    must(!serving->device && !serving->transfers);
     const struct hal_device_options device = {
         .workers = (uint32_t)options->workers,
         .nice = (uint32_t)options->params.worker_nice,
@@ -45,13 +45,13 @@ static enum status open_device(struct serving *serving, const struct options *op
     TRY(hal_device_open(name, &device, &serving->device, err));
     const struct hal_device_props *props = hal_device_props(serving->device);
     size_t bytes = ring_bytes(serving, &options->params);
-    enum status status = hal_pool_new(serving->device, bytes, &serving->clients, err);
+    enum status status = hal_pool_new(serving->device, bytes, &serving->transfers, err);
     if (status != ST_OK) {
         return error_prefix(err, "memory for requests (--ring-bytes): ");
     }
-    TRY(hal_pool_share(serving->clients, &serving->running, err));
-    TRY(hal_pool_share(serving->clients, &serving->lists, err));
-    TRY(hal_pool_share(serving->clients, &serving->answers, err));
+    TRY(hal_pool_share(serving->transfers, &serving->running, err));
+    TRY(hal_pool_share(serving->transfers, &serving->lists, err));
+    TRY(hal_pool_share(serving->transfers, &serving->answers, err));
     log_line(LOG_INFO, "device %s: %s", props->name, props->description);
     return ST_OK;
 }
@@ -61,9 +61,9 @@ static void close_device(struct serving *serving)
     hal_pool_free(serving->answers);
     hal_pool_free(serving->lists);
     hal_pool_free(serving->running);
-    hal_pool_free(serving->clients);
+    hal_pool_free(serving->transfers);
     hal_device_unref(serving->device);
-    serving->answers = serving->lists = serving->running = serving->clients = NULL;
+    serving->answers = serving->lists = serving->running = serving->transfers = NULL;
     serving->device = NULL;
 }
 
@@ -119,7 +119,7 @@ enum status serving_new(const struct options *options, const char *device_name, 
     serving->magic = SERVING_MAGIC;
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
     if (status == ST_OK) {
-        status = repository_init(&serving->repository, serving->device, serving->clients,
+        status = repository_init(&serving->repository, serving->device, serving->transfers,
                                  serving->running, serving->sched, err);
     }
     if (status != ST_OK) {

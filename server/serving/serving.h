@@ -25,16 +25,16 @@ struct rt_sequences;
 
 struct serving {
     uint32_t magic;
-    uint32_t users;            /* requests that hold it */
-    struct serving *older;     /* that requests still hold; NULL: there is none */
-    struct hal_device *device; /* shared: ref held; NULL once shed, like the next seven */
-    struct hal_pool *clients;  /* owned: of bodies that come and answers that go; all share
+    uint32_t users;             /* requests that hold it */
+    struct serving *older;      /* that requests still hold; NULL: there is none */
+    struct hal_device *device;  /* shared: ref held; NULL once shed, like the next seven */
+    struct hal_pool *transfers; /* owned: of bodies that come and answers that go; all share
                                   one memory, --ring-bytes */
-    struct hal_pool *running;  /* owned: of calls on the device, and of their results; each model
-                                  has a part of it */
-    struct hal_pool *lists;    /* owned: of lists of calls, from their bodies to their answers */
-    struct hal_pool *answers;  /* owned: of answers that grow from call to call */
-    struct rt_sched *sched;    /* owned */
+    struct hal_pool *running;   /* owned: of calls on the device, and of their results; each model
+                                   has a part of it */
+    struct hal_pool *lists;     /* owned: of lists of calls, from their bodies to their answers */
+    struct hal_pool *answers;   /* owned: of answers that grow from call to call */
+    struct rt_sched *sched;     /* owned */
     struct rt_sched_queue *bundles; /* owned: where lists of calls wait */
     struct rt_sequences *sequences; /* owned */
     struct repository repository;   /* of models that are compiled for the device */

@@ -48,7 +48,8 @@ static void on_heap_trimmed(uv_work_t *work, int uv_status)
 /* Gives a slice back. True: there is more. */
 static bool trim_slice(const struct serving *serving, uint64_t now_ms)
 {
-    return (serving->clients && hal_pool_trim(serving->clients, now_ms, IDLE_MS, SLICE_BYTES)) ||
+    struct hal_pool *pool = serving->transfers;
+    return (pool && hal_pool_trim(pool, now_ms, IDLE_MS, SLICE_BYTES)) ||
            (serving->device && hal_device_trim(serving->device, SLICE_BYTES)); /* it may be lost */
 }
 

@@ -295,8 +295,8 @@ def filled(daemon, rows, count):
 
 
 def inputs_for_which_there_is_never_room():
-    """The inputs of a list exceed the ring together, and each one fits. The list is refused at once,
-    also while others use the memory that it would wait for."""
+    """The inputs of a list exceed the ring together, and each one fits. The list is refused at
+    once, also while others use the memory that it would wait for."""
     rows = 16384
     with Daemon(["--workers=1", f"--ring-bytes={rows * 64}", DEEP]) as daemon:
         other = Client(daemon.port)

@@ -94,7 +94,7 @@ def heads_without_bodies():
         for client in clients:
             client.send(HEAD.format("wide", 24 * MIB).encode())
         ask_others(daemon)
-        expect("held", memory_of(daemon)["clients"]["held"], 0)
+        expect("held", memory_of(daemon)["transfers"]["held"], 0)
         for client in clients:
             client.reset()
 
@@ -113,9 +113,9 @@ def a_body_that_stops_in_the_middle():
     with Daemon([WIDE, "--ring-bytes=32M"]) as daemon:
         client = Client(daemon.port)
         client.send(HEAD.format("wide", 65537).encode() + b" " * 65000)
-        wait_until("it has come", lambda: memory_of(daemon)["clients"]["held"] >= 65000)
+        wait_until("it has come", lambda: memory_of(daemon)["transfers"]["held"] >= 65000)
         ask_others(daemon, 100)
-        expect("held", memory_of(daemon)["clients"]["held"] <= 2 * 65536 + (256 << 10), True)
+        expect("held", memory_of(daemon)["transfers"]["held"] <= 2 * 65536 + (256 << 10), True)
         client.reset()
         wait_until_empty(daemon)
 
@@ -131,7 +131,7 @@ def an_unread_answer():
             def is_written():
                 stats = get_json(Client(daemon.port), "/v2/models/stats")
                 memory, wide = stats["memory"], stats["model_stats"][0]
-                return (wide["memory"]["peak"] > 0 and memory["clients"]["held"] > MIB and
+                return (wide["memory"]["peak"] > 0 and memory["transfers"]["held"] > MIB and
                         memory["running"]["held"] == wide["memory"]["held"] == 0)
             wait_until("only clients hold memory", is_written)
             ask_others(daemon)
@@ -150,9 +150,9 @@ def small_unread_answers():
                 while deaf.socket.send(request * 100):
                     pass
             except BlockingIOError:
-                return memory_of(daemon)["clients"]["held"] > 0
+                return memory_of(daemon)["transfers"]["held"] > 0
         wait_until("its answers wait", has_stalled)
-        expect("little", memory_of(daemon)["clients"]["held"] < MIB, True)
+        expect("little", memory_of(daemon)["transfers"]["held"] < MIB, True)
         deaf.socket.settimeout(TIMEOUT_S)
         expect("the first answer", deaf.answer(), 200)
         deaf.reset()
@@ -176,7 +176,7 @@ def the_slowest_body_is_refused():
         slow = [Client(daemon.port) for _ in range(6)]
         for client in slow:
             client.send(HEAD.format("wide", 4 * MIB).encode() + b" " * MIB)
-        wait_until("they hold memory", lambda: memory_of(daemon)["clients"]["held"] >= 4 * MIB)
+        wait_until("they hold memory", lambda: memory_of(daemon)["transfers"]["held"] >= 4 * MIB)
         in_threads(2, lambda _: wait_until("a quick body",
                                            lambda: is_wide_answered(daemon, 16384)))
         expect("evicted", memory_of(daemon)["evicted"] > 0, True)
@@ -235,7 +235,7 @@ def stalled_readers_beside_an_upload():
             for i, stalling in enumerate(crowd):
                 if not stalling.ask():
                     crowd[i] = Stalling(daemon)
-            return memory_of(daemon)["clients"]["held"]
+            return memory_of(daemon)["transfers"]["held"]
         wait_until("they hold memory", lambda: held() >= 12 * 131072)
         upload = threading.Thread(target=upload_on, args=(daemon, is_over))
         upload.start()
@@ -256,7 +256,7 @@ def waiting_is_not_slow():
         upload = threading.Thread(target=upload_on, args=(daemon, is_over))
         upload.start()
         try:
-            wait_until("it holds memory", lambda: memory_of(daemon)["clients"]["held"] >= 4 * MIB)
+            wait_until("it holds memory", lambda: memory_of(daemon)["transfers"]["held"] >= 4 * MIB)
             client = Client(daemon.port)
             client.send(wide_request(8000))
             status = client.answer()

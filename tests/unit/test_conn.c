@@ -207,7 +207,7 @@ static int set_up(void **state)
     uv_loop_init(&server.loop);
     uv_timer_init(&server.loop, &server.sweep);
     list_init(&server.conns);
-    clients_init(&server);
+    transfers_init(&server);
     turns_init(&server);
     memset(&call, 0, sizeof(call));
     call.magic = REQUEST_MAGIC;
@@ -234,9 +234,9 @@ static int tear_down(void **state)
     }
     transport_tell_closed(&wire.transport);
     assert_int_equal(server.conn_count, 0);
-    assert_true(list_is_empty(&server.clients.exchanges));
-    assert_int_equal(server.clients.heap_bytes, 0);
-    uv_handle_t *handles[] = {(uv_handle_t *)&server.sweep, (uv_handle_t *)&server.clients.timer,
+    assert_true(list_is_empty(&server.transfers.exchanges));
+    assert_int_equal(server.transfers.heap_bytes, 0);
+    uv_handle_t *handles[] = {(uv_handle_t *)&server.sweep, (uv_handle_t *)&server.transfers.timer,
                               (uv_handle_t *)&server.turns.prepare,
                               (uv_handle_t *)&server.turns.idle};
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
@@ -371,7 +371,7 @@ static void a_short_rest_is_copied_and_a_long_one_is_not(void **state)
     wire.room = 10;
     assert_int_equal(put(&whole, span_str("hello"), true), EXCHANGE_WRITTEN);
     end_call();
-    assert_true(server.clients.heap_bytes > 0);
+    assert_true(server.transfers.heap_bytes > 0);
     receive(GET_1_1); /* read ahead: the first answer is not sent yet */
     assert_int_equal(runs, 1);
     take_rest(true);

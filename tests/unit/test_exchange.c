@@ -68,7 +68,7 @@ static void do_end(struct exchange *exchange)
     exchange->phase = EXCHANGE_IDLE;
     peer_of(exchange)->ends++;
     if (peer_of(exchange)->is_greedy) {
-        assert_false(clients_evict_slowest(&server, exchange, true));
+        assert_false(transfers_evict_slowest(&server, exchange, true));
     }
 }
 
@@ -549,10 +549,10 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
     begin_upload(fast);
     begin_upload(slow);
     add(fast, json + 20, 20);
-    assert_true(clients_evict_slowest(&server, NULL, false));
+    assert_true(transfers_evict_slowest(&server, NULL, false));
     assert_int_equal(slow->answer.status, 429);
     assert_int_equal(fast->writes, 0);
-    assert_false(clients_evict_slowest(&server, &fast->exchange, true)); /* there is no other */
+    assert_false(transfers_evict_slowest(&server, &fast->exchange, true)); /* there is no other */
     add(fast, json + 40, strlen(json) - 40);
     run(fast);
     wait_for(&fast->ends);
@@ -567,7 +567,7 @@ static void an_eviction_makes_no_other(void **state)
     begin_upload(fast);
     begin_upload(slow);
     slow->is_greedy = true;
-    assert_true(clients_evict_slowest(&server, &fast->exchange, true));
+    assert_true(transfers_evict_slowest(&server, &fast->exchange, true));
     slow->is_greedy = false;
     assert_int_equal(slow->answer.status, 429);
     assert_int_equal(fast->writes, 0);
@@ -577,7 +577,7 @@ static void an_eviction_makes_no_other(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
-/* As clients_wait_for_memory() defines it: the timer tries again, and then the peer continues to
+/* As transfers_wait_for_memory() defines it: the timer tries again, and then the peer continues to
  * read. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
@@ -585,7 +585,7 @@ static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
     (void)state;
     begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
     add(peer, json, 20);
-    clients_wait_for_memory(&peer->exchange);
+    transfers_wait_for_memory(&peer->exchange);
     wait_for(&peer->resumes);
     assert_true(list_is_empty(&peer->exchange.wait_link));
     add(peer, json + 20, strlen(json) - 20);

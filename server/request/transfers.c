@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/request/clients.h"
+#include "server/request/transfers.h"
 
 #include "base/check.h"
 #include "hal/pool.h"
@@ -16,13 +16,13 @@
 #define HALF_LIFE_MS 100
 #define NEXT_TO_NOTHING 4096
 #define LITTLE (16 << 10) /* about 100 KB a second */
-/* A client counts as stopped if it has not moved a byte for this long while others wait. */
+/* A transfer counts as stopped if it has not moved a byte for this long while others wait. */
 #define PAUSE_MS 300
 /* An upload takes the memory of an upload that is this many times slower. */
 #define FAR_SLOWER 4
 #define RETRY_MS 20
 #define MS_PER_S 1000
-/* A client counts as alone if the others together hold less than this fraction of the memory. */
+/* A transfer counts as alone if the others together hold less than this fraction of the memory. */
 #define ALONE 64
 /* The fraction of the memory that exchanges may hold outside the pool. */
 #define SMALL 8
@@ -73,14 +73,14 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
 
 static struct hal_pool *pool_of(const struct server *server)
 {
-    return server->serving ? server->serving->clients : NULL;
+    return server->serving ? server->serving->transfers : NULL;
 }
 
 static void charge(struct server *server, size_t before, size_t bytes)
 {
     struct hal_pool *pool = pool_of(server);
-    server->clients.heap_bytes += bytes;
-    server->clients.heap_bytes -= before;
+    server->transfers.heap_bytes += bytes;
+    server->transfers.heap_bytes -= before;
     if (pool && bytes > before) {
         hal_pool_charge(pool, bytes - before);
     } else if (pool && bytes < before) {
@@ -88,7 +88,7 @@ static void charge(struct server *server, size_t before, size_t bytes)
     }
 }
 
-void clients_update(struct exchange *exchange)
+void transfers_update(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     size_t heap_bytes = exchange_heap_bytes(exchange);
@@ -98,17 +98,17 @@ void clients_update(struct exchange *exchange)
     }
 }
 
-void clients_leave_pool(struct server *server)
+void transfers_leave_pool(struct server *server)
 {
     if (pool_of(server)) {
-        hal_pool_discharge(pool_of(server), server->clients.heap_bytes);
+        hal_pool_discharge(pool_of(server), server->transfers.heap_bytes);
     }
 }
 
-void clients_enter_pool(struct server *server)
+void transfers_enter_pool(struct server *server)
 {
     if (pool_of(server)) {
-        hal_pool_charge(pool_of(server), server->clients.heap_bytes);
+        hal_pool_charge(pool_of(server), server->transfers.heap_bytes);
     }
 }
 
@@ -134,7 +134,7 @@ static struct exchange *find_slowest(const struct server *server, const struct e
     struct exchange *slowest = NULL;
     uint64_t lowest = limit;
     size_t most = 0;
-    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         uint64_t pace;
@@ -157,15 +157,15 @@ static void evict(struct exchange *exchange)
         log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
                  exchange_held_bytes(exchange));
     }
-    exchange->server->clients.evicted_count++;
-    exchange->server->clients.is_evicting = true;
+    exchange->server->transfers.evicted_count++;
+    exchange->server->transfers.is_evicting = true;
     exchange_evict(exchange);
-    exchange->server->clients.is_evicting = false;
+    exchange->server->transfers.is_evicting = false;
 }
 
 static bool evict_below(struct server *server, const struct exchange *except, uint64_t limit)
 {
-    if (server->clients.is_evicting) {
+    if (server->transfers.is_evicting) {
         return false;
     }
     struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
@@ -185,12 +185,12 @@ static bool make_room(struct exchange *exchange)
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
 
-bool clients_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing)
+bool transfers_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing)
 {
     return evict_below(server, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
 }
 
-bool clients_are_over(const struct exchange *exchange)
+bool transfers_are_over(const struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct hal_pool *pool = pool_of(exchange->server);
@@ -216,7 +216,7 @@ static void move_all(struct list *from, struct list *to)
 /* If no upload has a precharge, one goes on, however large it is. */
 static bool is_only_upload(const struct server *server)
 {
-    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
          node = node->next) {
         const struct body *body = exchange_upload(LIST_ENTRY(node, struct exchange, link));
         if (body && body->precharged) {
@@ -229,7 +229,7 @@ static bool is_only_upload(const struct server *server)
 static bool precharge(struct exchange *exchange)
 {
     struct body *body = exchange_upload(exchange);
-    for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX; i++) {
         if (body_precharge(body, false)) {
             return true;
         }
@@ -246,7 +246,7 @@ static bool has_room(struct exchange *exchange)
 {
     struct body *body = exchange_upload(exchange);
     size_t len;
-    for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX; i++) {
         if (body_room(body, &len)) {
             return true;
         }
@@ -264,21 +264,21 @@ static bool may_send_large(struct exchange *exchange)
         return true;
     }
     if (!body->precharged &&
-        (exchange->server->clients.is_upload_waiting || !precharge(exchange))) {
+        (exchange->server->transfers.is_upload_waiting || !precharge(exchange))) {
         return false;
     }
     return has_room(exchange);
 }
 
-/* Small bodies have a part of the clients' share that large bodies cannot take. */
+/* Small bodies have a part of the memory for transfers that large bodies cannot take. */
 static bool may_send_small(struct exchange *exchange)
 {
     const struct hal_pool *pool = pool_of(exchange->server);
-    size_t of_others = exchange->server->clients.heap_bytes - exchange->charged_bytes;
+    size_t of_others = exchange->server->transfers.heap_bytes - exchange->charged_bytes;
     return !exchange_upload(exchange)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
 }
 
-bool clients_may_send(struct exchange *exchange)
+bool transfers_may_send(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     if (exchange_upload(exchange)->announced > BODY_SMALL_BYTES) {
@@ -287,18 +287,18 @@ bool clients_may_send(struct exchange *exchange)
     if (may_send_small(exchange)) {
         return true;
     }
-    for (int i = 0; i < CLIENTS_EVICTIONS_MAX && clients_are_over(exchange); i++) {
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX && transfers_are_over(exchange); i++) {
         if (!make_room(exchange)) {
             return false;
         }
     }
-    return !clients_are_over(exchange);
+    return !transfers_are_over(exchange);
 }
 
 static void take_precharges_back(struct server *server)
 {
     uint64_t now_ms = uv_now(&server->loop);
-    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         struct body *body = exchange_upload(exchange);
@@ -317,26 +317,26 @@ static void take_precharges_back(struct server *server)
 static void on_retry(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    struct list *waiting = &server->clients.waiting, now;
+    struct list *waiting = &server->transfers.waiting, now;
     list_init(&now);
     move_all(waiting, &now);
-    bool was_upload_waiting = server->clients.is_upload_waiting;
+    bool was_upload_waiting = server->transfers.is_upload_waiting;
     if (was_upload_waiting) {
         take_precharges_back(server);
     }
-    server->clients.is_upload_waiting = false;
+    server->transfers.is_upload_waiting = false;
     bool has_time = true;
     while (has_time && !list_is_empty(&now)) {
         struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, wait_link);
         list_remove(&exchange->wait_link);
         if (!exchange_retry(exchange)) {
             list_push_back(waiting, &exchange->wait_link);
-            server->clients.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+            server->transfers.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
         }
         has_time = turns_has_time(server);
     }
     if (!list_is_empty(&now)) {
-        server->clients.is_upload_waiting |= was_upload_waiting;
+        server->transfers.is_upload_waiting |= was_upload_waiting;
         move_all(waiting, &now);
         move_all(&now, waiting);
     }
@@ -345,22 +345,22 @@ static void on_retry(uv_timer_t *timer)
     }
 }
 
-void clients_init(struct server *server)
+void transfers_init(struct server *server)
 {
-    list_init(&server->clients.exchanges);
-    list_init(&server->clients.waiting);
-    uv_timer_init(&server->loop, &server->clients.timer);
+    list_init(&server->transfers.exchanges);
+    list_init(&server->transfers.waiting);
+    uv_timer_init(&server->loop, &server->transfers.timer);
 }
 
-void clients_wait_for_memory(struct exchange *exchange)
+void transfers_wait_for_memory(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    struct clients *clients = &exchange->server->clients;
+    struct transfers *transfers = &exchange->server->transfers;
     must(list_is_empty(&exchange->wait_link));
     exchange->wait_since_ms = uv_now(&exchange->server->loop);
-    clients->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
-    list_push_back(&clients->waiting, &exchange->wait_link);
-    if (!uv_is_active((const uv_handle_t *)&clients->timer)) {
-        uv_timer_start(&clients->timer, on_retry, RETRY_MS, RETRY_MS);
+    transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+    list_push_back(&transfers->waiting, &exchange->wait_link);
+    if (!uv_is_active((const uv_handle_t *)&transfers->timer)) {
+        uv_timer_start(&transfers->timer, on_retry, RETRY_MS, RETRY_MS);
     }
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work at the clients' own pace: sending a body, taking an answer. Memory that is held meanwhile
- * counts as lent. A client here is an exchange (server/request/exchange.h): where a connection
- * carries several at a time, each has its own pace and its own memory. Each one has to move a
- * minimum of bytes a second, and all together hold no more than the rule of hal/pool.h gives them.
- * A large upload is read once memory for all of it is charged (body_precharge()); it then takes
- * memory as bytes come. If an upload pauses, another one may be charged. If memory is short the
- * slowest give theirs back: an upload is refused (429), an answer is broken off. It takes some
- * tenths of a second to see that a client has stopped. Until then others that need memory wait, for
- * at most CLIENTS_WAIT_MS_MAX: an upload in progress is not read, a complete request is not begun,
- * and an answer that the client does not take stays where it was computed. Small bodies do not wait
- * for large ones.
+ * Transfers: bodies that come and answers that go, at the pace of clients. Memory that is held
+ * meanwhile counts as lent. Each exchange (server/request/exchange.h) is a transfer of its own:
+ * where a connection carries several at a time, each has its own pace and its own memory. Each one
+ * has to move a minimum of bytes a second, and all together hold no more than the rule of
+ * hal/pool.h gives them. A large upload is read once memory for all of it is charged
+ * (body_precharge()); it then takes memory as bytes come. If an upload pauses, another one may be
+ * charged. If memory is short the slowest give theirs back: an upload is refused (429), an answer
+ * is broken off. It takes some tenths of a second to see that a client has stopped. Until then
+ * others that need memory wait, for at most TRANSFERS_WAIT_MS_MAX: an upload in progress is not
+ * read, a complete request is not begun, and an answer that the client does not take stays where it
+ * was computed. Small bodies do not wait for large ones.
  *
  * Loop thread.
  */
-#ifndef PTED_SERVER_REQUEST_CLIENTS_H
-#define PTED_SERVER_REQUEST_CLIENTS_H
+#ifndef PTED_SERVER_REQUEST_TRANSFERS_H
+#define PTED_SERVER_REQUEST_TRANSFERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,11 +30,11 @@ struct params;
 struct server;
 
 /* The longest time that a request waits for memory; then it is refused. */
-#define CLIENTS_WAIT_MS_MAX 5000
+#define TRANSFERS_WAIT_MS_MAX 5000
 
 /* Exchanges that give their memory back in one turn of the loop; each choice looks at all of them.
  */
-#define CLIENTS_EVICTIONS_MAX 8
+#define TRANSFERS_EVICTIONS_MAX 8
 
 /* Progress of one exchange; valid from pace_begin() on. */
 struct pace {
@@ -57,7 +57,7 @@ void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms);
 bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t now_ms);
 
 /* One for the daemon. Heap memory is charged to the pool of the current serving. */
-struct clients {
+struct transfers {
     struct list exchanges; /* all there are, by |link| */
     size_t heap_bytes;     /* bytes that they hold outside the pool */
     uint64_t evicted_count;
@@ -67,31 +67,32 @@ struct clients {
     uv_timer_t timer; /* runs while there are any */
 };
 
-void clients_init(struct server *server);
+void transfers_init(struct server *server);
 
 /* The memory that |exchange| holds has changed. */
-void clients_update(struct exchange *exchange);
+void transfers_update(struct exchange *exchange);
 
 /* Around the replacement of the serving, and before a serving gives up its memory. */
-void clients_leave_pool(struct server *server);
-void clients_enter_pool(struct server *server);
+void transfers_leave_pool(struct server *server);
+void transfers_enter_pool(struct server *server);
 
-/* Clients together hold more than they may, and clients other than |exchange| hold some of it. */
-bool clients_are_over(const struct exchange *exchange);
+/* All transfers together hold more than they may, and others than |exchange| hold some of it. */
+bool transfers_are_over(const struct exchange *exchange);
 
 /* |exchange| waits for memory: exchange_retry() is called now and then until it reports success. */
-void clients_wait_for_memory(struct exchange *exchange);
+void transfers_wait_for_memory(struct exchange *exchange);
 
 /*
  * May the upload of |exchange| be read on? A large upload is first charged for all of it. Uploads
  * wait in a row; uploads that hardly move, or are far slower, give their memory back.
  */
-bool clients_may_send(struct exchange *exchange);
+bool transfers_may_send(struct exchange *exchange);
 
 /* Others wait for memory: the slowest of all other than |except| gives its own back if
  * it hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction
  * makes no other: with its answer the client's next request may begin, and the caller relies on
  * |except|. */
-bool clients_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing);
+bool transfers_evict_slowest(struct server *server, const struct exchange *except,
+                             bool is_pressing);
 
 #endif
