@@ -232,15 +232,13 @@ static enum status put_replace(struct decoding *decoding, size_t step, struct sp
 {
     const struct decode_step *own = step_of(decoding, step);
     struct buf *out = &decoding->states[step].scratch;
-    buf_reset(out);
-    if (!own->pattern) {
-        add_replaced(out, token, own->literal, own->content);
-        return put_scratch(decoding, step, err);
-    }
+    struct pattern_search search;
     size_t at = 0, start, end;
-    while (at < token.len) {
-        TRY(pattern_find(own->pattern, &decoding->scratch, token, at, &start, &end, err));
-        if (start == SIZE_MAX || start == end) {
+    buf_reset(out);
+    pattern_search_begin(&search, own->pattern, own->literal, token);
+    while (true) {
+        TRY(pattern_search_next(&search, &decoding->scratch, &start, &end, err));
+        if (start == SIZE_MAX) {
             break;
         }
         buf_add(out, token.ptr + at, start - at);
@@ -502,7 +500,7 @@ enum status decoding_push(struct decoding *decoding, uint32_t id, struct buf *ou
     const struct tokenizer *tokenizer = decoding->tokenizer;
     if (id >= tokenizer->size ||
         (!vocab_has(&tokenizer->vocab, id) && !vocab_has(&tokenizer->extra, id)) ||
-        (decoding->skips_special && (tokenizer->flags[id] & TOKEN_SPECIAL))) {
+        (decoding->skips_special && (tokenizer->flags[id] & TOKEN_LEFT_OUT))) {
         return ST_OK;
     }
     decoding->out = out;

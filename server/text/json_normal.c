@@ -297,7 +297,9 @@ static enum status read_metaspace(struct json_reader *in, const struct cJSON *va
     struct split_step *step;
     TRY(add_split(in, value, SPLIT_METASPACE, BEHAVIOR_MERGED_WITH_NEXT, &step));
     TRY(json_reader_bool(in, value, "split", true, &step->splits));
-    return read_scheme(in, value, &step->literal, &step->scheme);
+    TRY(read_scheme(in, value, &step->literal, &step->scheme));
+    in->tokenizer->marks_first |= step->scheme == PREPEND_FIRST;
+    return ST_OK;
 }
 
 /* Where the byte level comes last, the model takes the bytes themselves. */

@@ -445,6 +445,14 @@ static enum status find_token(struct reader *reader, const struct vocab *tokens,
                : ST_OK;
 }
 
+/* The line of a merges.txt that says its version. The library passes over it anywhere in a list. */
+static bool is_version(struct span line)
+{
+    static const char start[] = "#version";
+    return line.len >= sizeof(start) - 1 && memcmp(line.ptr, start, sizeof(start) - 1) == 0;
+}
+
+/* Both sides are empty if the line is no merge. */
 static enum status read_sides(struct reader *reader, struct span sides[2])
 {
     skip_blanks(&reader->in);
@@ -458,6 +466,10 @@ static enum status read_sides(struct reader *reader, struct span sides[2])
     }
     struct span both;
     TRY(read_string(reader, &reader->text, &both));
+    if (is_version(both)) {
+        sides[0] = sides[1] = span_of(NULL, 0);
+        return ST_OK;
+    }
     const uint8_t *blank = both.len ? memchr(both.ptr, ' ', both.len) : NULL;
     size_t left = blank ? (size_t)(blank - both.ptr) : 0;
     if (!blank || memchr(blank + 1, ' ', both.len - left - 1)) {
@@ -477,6 +489,9 @@ static enum status read_merge(struct reader *reader, const struct vocab *tokens,
     skip_blanks(&reader->in);
     const uint8_t *at = reader->in.at;
     TRY(read_sides(reader, sides));
+    if (sides[0].len + sides[1].len == 0) {
+        return ST_OK;
+    }
     TRY(find_token(reader, tokens, sides[0], at, &left));
     TRY(find_token(reader, tokens, sides[1], at, &right));
     if (sides[1].len < model->prefix.len) {

@@ -30,7 +30,7 @@ static void put_without_marks(struct span text, bool only_nonspacing, struct buf
     }
 }
 
-static void put_stripped(struct span text, const struct normal_step *step, struct buf *out)
+static struct span stripped(struct span text, const struct normal_step *step)
 {
     size_t start = 0, end = text.len, len;
     while (step->strips_left && start < end) {
@@ -47,46 +47,40 @@ static void put_stripped(struct span text, const struct normal_step *step, struc
         }
         end -= len;
     }
-    buf_add(out, text.ptr + start, end - start);
+    return span_of(text.ptr + start, end - start);
 }
 
-static size_t find_literal(struct span text, size_t from, struct span literal)
-{
-    const void *found = literal.len && in_range(from, literal.len, text.len)
-                            ? memmem(text.ptr + from, text.len - from, literal.ptr, literal.len)
-                            : NULL;
-    return found ? (size_t)((const uint8_t *)found - text.ptr) : SIZE_MAX;
-}
+/* What a normal form knows of the whole text. */
+struct beginning {
+    bool is_here; /* the whole text begins here */
+    size_t len;   /* the first_len of what the form has become so far */
+};
 
+/* Each match becomes the content, which comes from the last character that it replaces, or from the
+ * beginning. */
 static enum status put_replaced(struct encoder *encoder, const struct normal_step *step,
-                                struct span text, struct buf *out)
+                                struct span text, struct beginning *beginning, struct buf *out)
 {
-    size_t at = 0, from = 0, start, end = 0, len;
-    while (from <= text.len) {
-        if (step->pattern) {
-            TRY(pattern_find(step->pattern, &encoder->scratch, text, from, &start, &end,
-                             encoder->err));
-        } else {
-            start = find_literal(text, from, step->literal);
-            end = start == SIZE_MAX ? 0 : start + step->literal.len;
-        }
-        if (start == SIZE_MAX) {
-            break;
-        }
+    struct pattern_search search;
+    size_t at = 0, head = beginning->len, start, end;
+    pattern_search_begin(&search, step->pattern, step->literal, text);
+    do {
+        TRY(pattern_search_next(&search, &encoder->scratch, &start, &end, encoder->err));
+        bool is_match = start != SIZE_MAX;
+        start = is_match ? start : text.len;
         buf_add(out, text.ptr + at, start - at);
-        buf_add(out, step->content.ptr, step->content.len);
-        at = from = end;
-        if (start == end) { /* an empty match: go on behind the next character */
-            if (end == text.len) {
-                break;
-            }
-            (void)unicode_next(text.ptr + end, &len);
-            buf_add(out, text.ptr + end, len);
-            at = from = end + len;
+        if (at < head) {
+            beginning->len = out->len - first_behind(start, head);
         }
-    }
-    buf_add(out, text.ptr + at, text.len - at);
-    return ST_OK;
+        if (!is_match) {
+            return ST_OK;
+        }
+        buf_add(out, step->content.ptr, step->content.len);
+        if (end == 0 ? beginning->is_here : end <= head) {
+            beginning->len = out->len;
+        }
+        at = end;
+    } while (true);
 }
 
 /* The length of the grapheme at |at|. */
@@ -193,9 +187,11 @@ static enum status put_bert_accents(struct encoder *encoder, struct span text, s
     return encoder_check(encoder, &encoder->word);
 }
 
+/* |beginning| is for put_replaced() only; move_first() does it for the others. */
 static enum status run_step(struct encoder *encoder, const struct normal_step *step,
-                            struct span text, struct buf *out)
+                            struct span text, struct beginning *beginning, struct buf *out)
 {
+    struct span part;
     switch (step->kind) {
     case NORMAL_FORM:
         return put_form(encoder, step, text, out);
@@ -206,10 +202,11 @@ static enum status run_step(struct encoder *encoder, const struct normal_step *s
         put_without_marks(text, false, out);
         return ST_OK;
     case NORMAL_STRIP:
-        put_stripped(text, step, out);
+        part = stripped(text, step);
+        buf_add(out, part.ptr, part.len);
         return ST_OK;
     case NORMAL_REPLACE:
-        return put_replaced(encoder, step, text, out);
+        return put_replaced(encoder, step, text, beginning, out);
     case NORMAL_PREPEND:
         buf_add(out, step->content.ptr, text.len ? step->content.len : 0);
         buf_add(out, text.ptr, text.len);
@@ -235,16 +232,74 @@ static enum status run_step(struct encoder *encoder, const struct normal_step *s
     unreachable();
 }
 
-enum status normal_run(struct encoder *encoder, struct span text, struct span *out)
+static size_t first_char_len(struct span text)
+{
+    size_t len = 0;
+    if (text.len) {
+        (void)unicode_next(text.ptr, &len);
+    }
+    return len;
+}
+
+/* The end of the character that [0, len) ends in. */
+static size_t round_up(struct span text, size_t len)
+{
+    while (len > 0 && len < text.len && (text.ptr[len] & 0xc0) == 0x80) {
+        len++;
+    }
+    return len;
+}
+
+/* The library knows for each character of a normal form where in the client's text it comes from.
+ * What Prepend adds comes from the first character. */
+static enum status move_first(struct encoder *encoder, const struct normal_step *step,
+                              struct span from, struct span to, size_t *first_len)
+{
+    struct buf *head = &encoder->stage[0]; /* free until the text is split */
+    switch (step->kind) {
+    case NORMAL_STRIP:
+        *first_len = first_behind(*first_len, (size_t)(stripped(from, step).ptr - from.ptr));
+        return ST_OK;
+    case NORMAL_PREPEND:
+        if (first_char_len(from) > *first_len) {
+            *first_len = first_char_len(from);
+        }
+        *first_len += step->content.len;
+        return ST_OK;
+    default:
+        break;
+    }
+    buf_reset(head);
+    struct beginning ignored = {0};
+    TRY(run_step(encoder, step, span_of(from.ptr, *first_len), &ignored, head));
+    TRY(encoder_check(encoder, head));
+    *first_len = head->len;
+    if (step->kind == NORMAL_FORM) {
+        *first_len = round_up(to, *first_len); /* a mark may have joined the last character */
+    } else if (step->kind == NORMAL_CHARSMAP && first_char_len(to) > *first_len) {
+        *first_len = first_char_len(to); /* it forgets a character that becomes nothing */
+    }
+    return ST_OK;
+}
+
+enum status normal_run(struct encoder *encoder, struct span text, size_t *first_len,
+                       struct span *out)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
+    struct beginning beginning = {*first_len > 0, *first_len};
     for (size_t i = 0; i < tokenizer->normal_count; i++) {
+        const struct normal_step *step = &tokenizer->normal[i];
         struct buf *to = &encoder->normal[i % 2];
         buf_reset(to);
-        TRY(run_step(encoder, &tokenizer->normal[i], text, to));
+        TRY(run_step(encoder, step, text, &beginning, to));
         TRY(encoder_check(encoder, to));
+        if (tokenizer->marks_first && beginning.len > 0 && step->kind != NORMAL_REPLACE) {
+            TRY(move_first(encoder, step, text, buf_span(to), &beginning.len));
+        }
         text = buf_span(to);
+        beginning.len = beginning.len < text.len ? beginning.len : text.len;
     }
+    *first_len = beginning.len;
     *out = text;
     return ST_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "server/process/library.h"
 #include "server/text/pattern_translate.h"
+#include "server/text/unicode.h"
 
 #define JIT_STACK_MIN ((size_t)32 << 10)
 #define JIT_STACK_MAX ((size_t)4 << 20)
@@ -167,9 +168,9 @@ static struct pattern_scratch *scratch_new(void)
     return scratch;
 }
 
-enum status pattern_find(const struct pattern *pattern, struct pattern_scratch **scratch,
-                         struct span text, size_t from, size_t *out_start, size_t *out_end,
-                         struct error *err)
+static enum status find_match(const struct pattern *pattern, struct pattern_scratch **scratch,
+                              struct span text, size_t from, size_t *out_start, size_t *out_end,
+                              struct error *err)
 {
     if (!*scratch && !(*scratch = scratch_new())) {
         return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
@@ -196,4 +197,47 @@ enum status pattern_find(const struct pattern *pattern, struct pattern_scratch *
                      "a regular expression of the tokenizer needs more than %d steps at byte %zu "
                      "of the text",
                      PATTERN_STEPS_MAX, from);
+}
+
+void pattern_search_begin(struct pattern_search *search, const struct pattern *pattern,
+                          struct span literal, struct span text)
+{
+    *search = (struct pattern_search){
+        .pattern = pattern, .literal = literal, .text = text, .last_end = SIZE_MAX};
+}
+
+static void find_literal(struct span text, size_t from, struct span literal, size_t *out_start,
+                         size_t *out_end)
+{
+    const uint8_t *found = memmem(text.ptr + from, text.len - from, literal.ptr, literal.len);
+    *out_start = found ? (size_t)(found - text.ptr) : SIZE_MAX;
+    *out_end = *out_start + literal.len;
+}
+
+enum status pattern_search_next(struct pattern_search *search, struct pattern_scratch **scratch,
+                                size_t *out_start, size_t *out_end, struct error *err)
+{
+    struct span text = search->text;
+    *out_start = SIZE_MAX;
+    while (search->from <= text.len && text.len > 0) {
+        if (search->pattern) {
+            TRY(find_match(search->pattern, scratch, text, search->from, out_start, out_end, err));
+        } else {
+            find_literal(text, search->from, search->literal, out_start, out_end);
+        }
+        if (*out_start == SIZE_MAX) {
+            return ST_OK;
+        }
+        if (*out_start < *out_end || *out_end != search->last_end) {
+            search->from = search->last_end = *out_end;
+            return ST_OK;
+        }
+        size_t len = 1;
+        if (*out_end < text.len) {
+            (void)unicode_next(text.ptr + *out_end, &len);
+        }
+        search->from = *out_end + len;
+        *out_start = SIZE_MAX;
+    }
+    return ST_OK;
 }

@@ -27,14 +27,26 @@ MUST_CHECK enum status pattern_new(struct span source, enum pattern_dialect dial
                                    struct pattern **out, struct error *err);
 void pattern_free(struct pattern *pattern);
 
-/* Memory in which one thread matches; NULL in the beginning, made by pattern_find(). */
+/* Memory in which one thread matches; NULL in the beginning, made by pattern_search_next(). */
 struct pattern_scratch;
 void pattern_scratch_free(struct pattern_scratch *scratch);
 
-/* The first match in |text|, which is valid UTF-8, at or behind |from|. *out_start becomes SIZE_MAX
- * if there is none. Fails with ST_INVALID if that takes more than PATTERN_STEPS_MAX steps. */
-MUST_CHECK enum status pattern_find(const struct pattern *pattern, struct pattern_scratch **scratch,
-                                    struct span text, size_t from, size_t *out_start,
-                                    size_t *out_end, struct error *err);
+/* The matches in a text, one after the other, as the library tokenizers goes through them. */
+struct pattern_search {
+    const struct pattern *pattern; /* borrowed; NULL: |literal| */
+    struct span literal, text;     /* borrowed; valid UTF-8 */
+    size_t from;
+    size_t last_end; /* of the match before; SIZE_MAX: none */
+};
+
+void pattern_search_begin(struct pattern_search *search, const struct pattern *pattern,
+                          struct span literal, struct span text);
+
+/* The next match; *out_start becomes SIZE_MAX if there is none. Nothing matches in an empty text,
+ * and no empty match begins where the match before ends. Fails with ST_INVALID if a match takes
+ * more than PATTERN_STEPS_MAX steps. */
+MUST_CHECK enum status pattern_search_next(struct pattern_search *search,
+                                           struct pattern_scratch **scratch, size_t *out_start,
+                                           size_t *out_end, struct error *err);
 
 #endif

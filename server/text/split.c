@@ -13,7 +13,7 @@ struct cut {
     struct encoder *encoder;
     size_t step;
     struct span text;
-    bool is_first;     /* the text is at the beginning of the whole one */
+    size_t first_len;  /* of |text| */
     bool has_pending;  /* [start, end) is not given on yet */
     bool was_match;    /* the item before */
     size_t start, end; /* of the pending part */
@@ -25,7 +25,7 @@ static enum status give(struct cut *cut, size_t start, size_t end)
         return ST_OK;
     }
     return split_run(cut->encoder, cut->step + 1, span_of(cut->text.ptr + start, end - start),
-                     cut->is_first && start == 0);
+                     first_behind(cut->first_len, start));
 }
 
 static enum status give_pending(struct cut *cut)
@@ -70,50 +70,24 @@ static enum status cut_add(struct cut *cut, size_t start, size_t end, bool is_ma
     unreachable();
 }
 
+/* By matches of a pattern or a literal. */
 static enum status cut_by_pattern(struct cut *cut)
 {
     const struct split_step *step = &cut->encoder->tokenizer->split[cut->step];
-    struct span text = cut->text;
-    size_t at = 0, from = 0, start, end = 0;
-    while (from <= text.len) {
-        TRY(pattern_find(step->pattern, &cut->encoder->scratch, text, from, &start, &end,
-                         cut->encoder->err));
-        if (start == SIZE_MAX) {
-            break;
+    struct pattern_search search;
+    size_t at = 0, start, end, len = cut->text.len;
+    pattern_search_begin(&search, step->pattern, step->literal, cut->text);
+    do {
+        TRY(pattern_search_next(&search, &cut->encoder->scratch, &start, &end, cut->encoder->err));
+        size_t plain_end = start == SIZE_MAX ? len : start;
+        if (plain_end > at) {
+            TRY(cut_add(cut, at, plain_end, false));
         }
-        if (start > at) {
-            TRY(cut_add(cut, at, start, false));
+        if (start != SIZE_MAX) {
+            TRY(cut_add(cut, start, end, true));
+            at = end;
         }
-        TRY(cut_add(cut, start, end, true));
-        at = from = end;
-        if (start == end) { /* an empty match: look on behind the next character */
-            size_t len = 1;
-            if (end < text.len) {
-                (void)unicode_next(text.ptr + end, &len);
-            }
-            from = end + len;
-        }
-    }
-    return at < text.len ? cut_add(cut, at, text.len, false) : ST_OK;
-}
-
-static enum status cut_by_literal(struct cut *cut)
-{
-    struct span text = cut->text, literal = cut->encoder->tokenizer->split[cut->step].literal;
-    size_t at = 0;
-    while (at < text.len) {
-        const uint8_t *found =
-            literal.len ? memmem(text.ptr + at, text.len - at, literal.ptr, literal.len) : NULL;
-        size_t start = found ? (size_t)(found - text.ptr) : text.len;
-        if (start > at) {
-            TRY(cut_add(cut, at, start, false));
-        }
-        if (!found) {
-            return ST_OK;
-        }
-        at = start + literal.len;
-        TRY(cut_add(cut, start, at, true));
-    }
+    } while (start != SIZE_MAX);
     return ST_OK;
 }
 
@@ -181,6 +155,31 @@ static bool starts_with(struct span text, struct span prefix)
     return text.len >= prefix.len && memcmp(text.ptr, prefix.ptr, prefix.len) == 0;
 }
 
+/* What comes from the first character of the whole text, and the rest. */
+static struct span text_head(const struct cut *cut)
+{
+    return span_of(cut->text.ptr, cut->first_len < cut->text.len ? cut->first_len : cut->text.len);
+}
+
+static struct span text_rest(const struct cut *cut)
+{
+    size_t head = text_head(cut).len;
+    return span_of(cut->text.ptr + head, cut->text.len - head);
+}
+
+static void put_marked(struct span mark, struct span text, struct buf *out)
+{
+    for (size_t at = 0; at < text.len;) {
+        const uint8_t *blank = memchr(text.ptr + at, ' ', text.len - at);
+        size_t end = blank ? (size_t)(blank - text.ptr) : text.len;
+        buf_add(out, text.ptr + at, end - at);
+        if (blank) {
+            buf_add(out, mark.ptr, mark.len);
+        }
+        at = end + 1;
+    }
+}
+
 /* Blanks become the replacement, which begins words. */
 static enum status cut_by_metaspace(struct cut *cut)
 {
@@ -190,30 +189,28 @@ static enum status cut_by_metaspace(struct cut *cut)
     bool has_mark = text.ptr[0] == ' ' || starts_with(text, step->literal);
     buf_reset(out);
     if (!has_mark &&
-        (step->scheme == PREPEND_ALWAYS || (step->scheme == PREPEND_FIRST && cut->is_first))) {
+        (step->scheme == PREPEND_ALWAYS || (step->scheme == PREPEND_FIRST && cut->first_len > 0))) {
         buf_add(out, step->literal.ptr, step->literal.len);
     }
-    for (size_t at = 0; at < text.len;) {
-        const uint8_t *blank = memchr(text.ptr + at, ' ', text.len - at);
-        size_t end = blank ? (size_t)(blank - text.ptr) : text.len;
-        buf_add(out, text.ptr + at, end - at);
-        if (blank) {
-            buf_add(out, step->literal.ptr, step->literal.len);
-        }
-        at = end + 1;
-    }
+    put_marked(step->literal, text_head(cut), out);
+    size_t first_len = cut->first_len > 0 ? out->len : 0;
+    put_marked(step->literal, text_rest(cut), out);
     TRY(encoder_check(cut->encoder, out));
     cut->text = buf_span(out);
-    return step->splits ? cut_by_literal(cut) : give(cut, 0, cut->text.len);
+    cut->first_len = first_len;
+    return step->splits ? cut_by_pattern(cut) : give(cut, 0, cut->text.len);
 }
 
 static enum status cut_by_bytes(struct cut *cut)
 {
     struct buf *out = &cut->encoder->stage[cut->step];
     buf_reset(out);
-    byte_level_add(out, cut->text);
+    byte_level_add(out, text_head(cut));
+    size_t first_len = out->len;
+    byte_level_add(out, text_rest(cut));
     TRY(encoder_check(cut->encoder, out));
     cut->text = buf_span(out);
+    cut->first_len = first_len;
     return give(cut, 0, cut->text.len);
 }
 
@@ -228,6 +225,7 @@ static enum status cut_by_prefix_space(struct cut *cut)
     buf_add(out, cut->text.ptr, cut->text.len);
     TRY(encoder_check(cut->encoder, out));
     cut->text = buf_span(out);
+    cut->first_len += cut->first_len > 0;
     return give(cut, 0, cut->text.len);
 }
 
@@ -235,9 +233,8 @@ static enum status cut_text(struct cut *cut)
 {
     switch (cut->encoder->tokenizer->split[cut->step].kind) {
     case SPLIT_PATTERN:
-        return cut_by_pattern(cut);
     case SPLIT_LITERAL:
-        return cut_by_literal(cut);
+        return cut_by_pattern(cut);
     case SPLIT_SPACE:
     case SPLIT_PUNCTUATION:
     case SPLIT_DIGITS:
@@ -256,12 +253,12 @@ static enum status cut_text(struct cut *cut)
     unreachable();
 }
 
-enum status split_run(struct encoder *encoder, size_t step, struct span text, bool is_first)
+enum status split_run(struct encoder *encoder, size_t step, struct span text, size_t first_len)
 {
     if (step == encoder->tokenizer->split_count || text.len == 0) {
         return model_encode(encoder, text);
     }
-    struct cut cut = {.encoder = encoder, .step = step, .text = text, .is_first = is_first};
+    struct cut cut = {.encoder = encoder, .step = step, .text = text, .first_len = first_len};
     TRY(cut_text(&cut));
     return give_pending(&cut);
 }

@@ -24,6 +24,7 @@ struct tokenizer *tokenizer_new(struct error *err)
     arena_init(&tokenizer->arena, TOKENIZER_ARENA_MAX);
     vocab_init(&tokenizer->vocab, vocab_seed());
     vocab_init(&tokenizer->extra, vocab_seed());
+    vocab_init(&tokenizer->forms, vocab_seed());
     model_init(&tokenizer->model);
     for (unsigned i = 0; i <= TOKENIZER_PAD; i++) {
         tokenizer->roles[i] = VOCAB_NONE;
@@ -75,6 +76,7 @@ void tokenizer_free(struct tokenizer *tokenizer)
     model_fini(&tokenizer->model);
     vocab_fini(&tokenizer->vocab);
     vocab_fini(&tokenizer->extra);
+    vocab_fini(&tokenizer->forms);
     trie_fini(&tokenizer->raw_added);
     trie_fini(&tokenizer->normal_added);
     free(tokenizer->flags);
@@ -248,25 +250,25 @@ enum status token_list_add(struct token_list *list, uint32_t id, struct error *e
     return ST_OK;
 }
 
-static enum status encode_normal(struct encoder *encoder, struct span text, bool is_first)
+static enum status encode_normal(struct encoder *encoder, struct span text, size_t first_len)
 {
-    return split_run(encoder, 0, text, is_first);
+    return split_run(encoder, 0, text, first_len);
 }
 
-static enum status encode_raw(struct encoder *encoder, struct span text, bool is_first)
+static enum status encode_raw(struct encoder *encoder, struct span text, size_t first_len)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
     struct span form;
     if (tokenizer->is_sentencepiece) {
-        return sentencepiece_encode(encoder, text, is_first);
+        return sentencepiece_encode(encoder, text, first_len > 0);
     }
-    TRY(normal_run(encoder, text, &form));
+    TRY(normal_run(encoder, text, &first_len, &form));
     if (form.len == 0) {
         return ST_OK;
     }
     return tokenizer->has_normal_added
-               ? added_cut(encoder, &tokenizer->normal_added, form, is_first, encode_normal)
-               : encode_normal(encoder, form, is_first);
+               ? added_cut(encoder, &tokenizer->normal_added, form, first_len, encode_normal)
+               : encode_normal(encoder, form, first_len);
 }
 
 /* ---- encode ---------------------------------------------------------------------------------- */
@@ -291,9 +293,11 @@ static enum status encode_text(struct encoder *encoder, struct span text)
     if (text.len > 64 && !encoder->words) {
         encoder->words = calloc(WORD_SLOTS, sizeof(*encoder->words)); /* works without */
     }
+    size_t first_len;
+    (void)unicode_next(text.ptr, &first_len);
     return tokenizer->has_raw_added
-               ? added_cut(encoder, &tokenizer->raw_added, text, true, encode_raw)
-               : encode_raw(encoder, text, true);
+               ? added_cut(encoder, &tokenizer->raw_added, text, first_len, encode_raw)
+               : encode_raw(encoder, text, first_len);
 }
 
 static enum status encode_template(struct encoder *encoder, const struct template *template,
@@ -426,7 +430,9 @@ uint32_t tokenizer_size(const struct tokenizer *tokenizer)
 uint32_t tokenizer_longest(const struct tokenizer *tokenizer)
 {
     uint32_t own = tokenizer->vocab.longest, extra = tokenizer->extra.longest;
-    return own > extra ? own : extra;
+    uint32_t form = tokenizer->forms.longest;
+    own = own > extra ? own : extra;
+    return own > form ? own : form;
 }
 
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id)
@@ -441,8 +447,9 @@ bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_
 
 struct span tokenizer_text(const struct tokenizer *tokenizer, uint32_t id)
 {
-    return vocab_has(&tokenizer->vocab, id) ? vocab_text(&tokenizer->vocab, id)
-                                            : vocab_text(&tokenizer->extra, id);
+    return vocab_has(&tokenizer->forms, id)   ? vocab_text(&tokenizer->forms, id)
+           : vocab_has(&tokenizer->vocab, id) ? vocab_text(&tokenizer->vocab, id)
+                                              : vocab_text(&tokenizer->extra, id);
 }
 
 bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id)

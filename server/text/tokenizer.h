@@ -135,7 +135,8 @@ uint32_t tokenizer_longest(const struct tokenizer *tokenizer);
 /* The id of the token that is stored as |text|. */
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id);
 
-/* The token as it is stored, e.g. "Ġthe" or "▁the" or "<0x0A>"; empty: there is no such token. */
+/* The token as it is stored, e.g. "Ġthe" or "▁the" or "<0x0A>"; empty: there is no such token. An
+ * added token that is found in the normal form of texts has that form. */
 struct span tokenizer_text(const struct tokenizer *tokenizer, uint32_t id);
 
 bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id);

@@ -26,7 +26,7 @@ static enum status make_added_trie(struct tokenizer *tokenizer, bool is_normaliz
     return status;
 }
 
-/* A token that is looked for in the normal form is brought into that form. */
+/* A token that is looked for in the normal form is brought into that form, and decodes to it. */
 static enum status normalize_added(struct tokenizer *tokenizer, struct encoder *encoder,
                                    struct error *err)
 {
@@ -35,14 +35,32 @@ static enum status normalize_added(struct tokenizer *tokenizer, struct encoder *
         struct added_token *added = &tokenizer->added[i];
         if (added->is_normalized && tokenizer->normal_count > 0) {
             struct span form;
-            TRY(normal_run(encoder, added->text, &form));
+            size_t first_len = 0;
+            TRY(normal_run(encoder, added->text, &first_len, &form));
+            if (!span_equal(form, added->text) && !vocab_has(&tokenizer->forms, added->id)) {
+                TRY(vocab_add_again(&tokenizer->forms, added->id, form, err));
+            }
             TRY(tokenizer_copy(tokenizer, form, &added->text, err));
         }
     }
     return ST_OK;
 }
 
-enum status added_make_tries(struct tokenizer *tokenizer, struct error *err)
+/* The library leaves out a token whose text, as it decodes to, is a special token's as the file has
+ * it. */
+static void mark_left_out(struct tokenizer *tokenizer)
+{
+    for (uint32_t id = 0; id < tokenizer->size; id++) {
+        uint32_t found = id;
+        bool is_known = !vocab_has(&tokenizer->forms, id) ||
+                        tokenizer_find(tokenizer, vocab_text(&tokenizer->forms, id), &found);
+        if (is_known && (tokenizer->flags[found] & TOKEN_SPECIAL)) {
+            tokenizer->flags[id] |= TOKEN_LEFT_OUT;
+        }
+    }
+}
+
+enum status added_finish(struct tokenizer *tokenizer, struct error *err)
 {
     struct encoder *encoder = encoder_new(tokenizer);
     if (!encoder) {
@@ -51,6 +69,7 @@ enum status added_make_tries(struct tokenizer *tokenizer, struct error *err)
     enum status status = normalize_added(tokenizer, encoder, err);
     encoder_free(encoder);
     TRY(status);
+    mark_left_out(tokenizer);
     TRY(make_added_trie(tokenizer, false, &tokenizer->raw_added, &tokenizer->has_raw_added, err));
     return make_added_trie(tokenizer, true, &tokenizer->normal_added, &tokenizer->has_normal_added,
                            err);
@@ -79,12 +98,19 @@ static size_t skip_spaces_back(struct span text, size_t at, size_t least)
     return at < least ? least : at;
 }
 
-static size_t skip_spaces(struct span text, size_t at)
+/* Behind the spaces at |at|. [*start, *end) are spaces that were found before, so that a run of
+ * spaces that are tokens themselves is not searched again for each of them. */
+static size_t skip_spaces(struct span text, size_t at, size_t *start, size_t *end)
 {
-    size_t len;
+    size_t len, from = at;
+    if (at >= *start && at <= *end) {
+        return *end;
+    }
     while (at < text.len && unicode_is_space(unicode_next(text.ptr + at, &len))) {
         at += len;
     }
+    *start = from;
+    *end = at;
     return at;
 }
 
@@ -106,9 +132,9 @@ static const struct added_token *find_added(struct encoder *encoder, const struc
 }
 
 enum status added_cut(struct encoder *encoder, const struct trie *trie, struct span text,
-                      bool is_first, added_part_f *part)
+                      size_t first_len, added_part_f *part)
 {
-    size_t done = 0, len;
+    size_t done = 0, spaces = SIZE_MAX, spaces_end = 0, len;
     for (size_t at = 0; at < text.len;) {
         if (!trie->root_child[text.ptr[at]]) {
             at++;
@@ -122,13 +148,17 @@ enum status added_cut(struct encoder *encoder, const struct trie *trie, struct s
         size_t start = at > done ? at : done, end = at + len;
         start = added->strips_left ? skip_spaces_back(text, start, done) : start;
         if (start > done) {
-            TRY(part(encoder, span_of(text.ptr + done, start - done), is_first && done == 0));
+            TRY(part(encoder, span_of(text.ptr + done, start - done),
+                     first_behind(first_len, done)));
         }
-        TRY(encoder_add(encoder, added->id));
-        done = added->strips_right ? skip_spaces(text, end) : end;
         at = end;
+        end = added->strips_right ? skip_spaces(text, end, &spaces, &spaces_end) : end;
+        if (start < end || !added->strips_left) { /* else the token before took its blanks */
+            TRY(encoder_add(encoder, added->id));
+        }
+        done = end;
     }
-    return done < text.len
-               ? part(encoder, span_of(text.ptr + done, text.len - done), is_first && done == 0)
-               : ST_OK;
+    return done < text.len ? part(encoder, span_of(text.ptr + done, text.len - done),
+                                  first_behind(first_len, done))
+                           : ST_OK;
 }

@@ -117,7 +117,7 @@ static enum status finish(struct tokenizer *tokenizer, struct error *err)
     }
     mark_repeated(tokenizer);
     find_holding(tokenizer);
-    return added_make_tries(tokenizer, err);
+    return added_finish(tokenizer, err);
 }
 
 enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,

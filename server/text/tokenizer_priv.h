@@ -187,6 +187,7 @@ struct tokenizer {
     struct arena arena;
     struct vocab vocab; /* the model's */
     struct vocab extra; /* added tokens that the model does not have */
+    struct vocab forms; /* what added tokens decode to, where that is not their text */
     uint32_t size;
     uint8_t *flags; /* owned, by id: TOKEN_... */
     struct model model;
@@ -198,6 +199,7 @@ struct tokenizer {
     size_t normal_count;
     struct split_step split[TOKENIZER_STEPS_MAX];
     size_t split_count;
+    bool marks_first; /* a step asks where a text begins: PREPEND_FIRST */
     struct decode_step decode[TOKENIZER_STEPS_MAX];
     size_t decode_count;
     struct template single, pair;
@@ -213,6 +215,7 @@ struct tokenizer {
 #define TOKENIZER_MAGIC 0x7e9a41c3u
 #define TOKEN_ADDED 1
 #define TOKEN_SPECIAL 2
+#define TOKEN_LEFT_OUT 4 /* of a text without special tokens */
 
 /* ---- encoders: what one thread needs for a text ---------------------------------------------- */
 
@@ -325,15 +328,17 @@ MUST_CHECK enum status tokenizer_parse_ranks(struct tokenizer *tokenizer, struct
 
 /* ---- added tokens ---------------------------------------------------------------------------- */
 
-/* Makes the tries for added_cut(), from the vocabulary and its flags. */
-MUST_CHECK enum status added_make_tries(struct tokenizer *tokenizer, struct error *err);
+/* Makes the tries for added_cut() and what the tokens decode to, from the vocabulary and its flags.
+ */
+MUST_CHECK enum status added_finish(struct tokenizer *tokenizer, struct error *err);
 
-/* |is_first|: the text begins here. */
-typedef enum status added_part_f(struct encoder *encoder, struct span text, bool is_first);
+/* |first_len|: so many bytes at the beginning come from the first character of the whole text, as
+ * the client wrote it. 0: the whole text does not begin here. */
+typedef enum status added_part_f(struct encoder *encoder, struct span text, size_t first_len);
 
 /* Gives what lies between added tokens to |part|. */
 MUST_CHECK enum status added_cut(struct encoder *encoder, const struct trie *trie, struct span text,
-                                 bool is_first, added_part_f *part);
+                                 size_t first_len, added_part_f *part);
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
@@ -362,13 +367,20 @@ void model_find_fallback(struct model *model, const struct vocab *vocab);
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-/* Runs the normalizer; |*out| lies in the encoder or is |text|. */
-MUST_CHECK enum status normal_run(struct encoder *encoder, struct span text, struct span *out);
+/* Runs the normalizer; |*out| lies in the encoder or is |text|. |*first_len| is that of |text|, and
+ * becomes that of |*out| if the tokenizer marks the beginning of texts. */
+MUST_CHECK enum status normal_run(struct encoder *encoder, struct span text, size_t *first_len,
+                                  struct span *out);
 
-/* Cuts |text| by the steps from |step| on and gives the parts to the model. |is_first|: the text
- * begins here. */
+/* Cuts |text| by the steps from |step| on and gives the parts to the model. */
 MUST_CHECK enum status split_run(struct encoder *encoder, size_t step, struct span text,
-                                 bool is_first);
+                                 size_t first_len);
+
+/* The |first_len| of the part that begins at |start|. */
+static inline size_t first_behind(size_t first_len, size_t start)
+{
+    return first_len > start ? first_len - start : 0;
+}
 
 MUST_CHECK enum status sentencepiece_encode(struct encoder *encoder, struct span text,
                                             bool is_first);
