@@ -142,6 +142,12 @@ static enum status append(struct hal_command *command, const struct hal_record *
     return ST_OK;
 }
 
+uint64_t hal_command_cost(const struct hal_command *command)
+{
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
+    return command->cost;
+}
+
 enum status hal_command_dispatch(struct hal_command *command, const struct hal_dispatch *dispatch,
                                  struct error *err)
 {

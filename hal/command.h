@@ -85,6 +85,9 @@ MUST_CHECK enum status hal_command_copy(struct hal_command *command, struct hal_
 MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct error *err);
 MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
 
+/* Rough ns of all that was recorded, on one core. The same on every run and on busy machines. */
+uint64_t hal_command_cost(const struct hal_command *command);
+
 /* Where a dispatch runs, and why. */
 enum hal_placement {
     HAL_PLACEMENT_DEVICE,

@@ -41,7 +41,7 @@
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* All handles except handles of sockets. */
-#define HANDLE_COUNT 21
+#define HANDLE_COUNT 22
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -55,7 +55,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->turns.idle,    (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll,    (uv_handle_t *)&server->watch.timer,
         (uv_handle_t *)&server->sigusr1,       (uv_handle_t *)&server->tls.hub.idle,
-        (uv_handle_t *)&server->watch.ticker,
+        (uv_handle_t *)&server->watch.ticker,  (uv_handle_t *)&server->proving.timer,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -386,6 +386,7 @@ static enum status init_handles(struct server *server, struct error *err)
     changes_init(server);
     transfers_init(server);
     trim_init(server);
+    proving_init(server);
     turns_init(server);
     watchdog_init(server);
     uv_signal_init(&server->loop, &server->sighup);
@@ -441,7 +442,6 @@ enum status server_init(struct server *server, const struct options *options, st
 {
     *server = (struct server){
         .magic = SERVER_MAGIC,
-        .proving = {.magic = PROVING_MAGIC},
         .options = options,
         .model_options = options,
         .params = &options->params,

@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 #include "runtime/call/invocation.h"
+#include "runtime/call/pace.h"
 
 struct hal_pool;
 struct rt_method;
@@ -37,26 +38,28 @@ MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows
 bool rt_batch_has_states(const struct rt_method *method);
 
 /*
- * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, at most the rows of
- * the form, and compares the results bit for bit. Returns how many rows may be joined. After
- * |budget_ns| it stops and returns the rows that were proven until then. Returns 1 if no rows may
- * be joined; |why_not| is the reason. Other callers may use the method meanwhile. Waits for the
- * device, so it must not be called from a callback.
+ * Runs samples apart and together, one row more than |*io_rows|, two more and so on up to
+ * |rows_max|, at most the rows of the form, and compares the results bit for bit. |*io_rows| is the
+ * number of rows that may be joined: at the beginning those of earlier tries, or 1. ST_OK:
+ * |rows_max| rows may be joined. ST_TIMEOUT: this try is over, see |pace|; another one may prove
+ * more. Any other status says why no more rows may be joined, and is final.
+ *
+ * Other callers may use the method meanwhile. Waits for the device, so it must not be called from a
+ * callback. One thread at a time.
  */
-int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
-                       uint64_t budget_ns, struct error *why_not);
-
-/* Lets rt_batch_prove() and rt_batch_measure() of a method with states end soon. Any thread. */
-void rt_batch_stop_proving(struct rt_method *method);
+MUST_CHECK enum status rt_batch_prove(struct rt_method *method, struct hal_pool *pool,
+                                      const struct rt_pace *pace, int64_t rows_max,
+                                      int64_t *io_rows, struct error *err);
 
 /*
- * Returns how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and
- * takes the number of calls of one row that need less time as one than side by side, and the least
- * time for each row, unless a larger number needs hardly more. 1: none; |why_not| has the measured
- * times. Waits for the device.
+ * How many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and takes
+ * the number of calls of one row that need less time as one than side by side, and the least time
+ * for each row, unless a larger number needs hardly more. 1: none. ST_TIMEOUT: see |pace|; nothing
+ * is known then. Waits for the device.
  */
-int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
-                         struct error *why_not);
+MUST_CHECK enum status rt_batch_measure(struct rt_method *method, struct hal_pool *pool,
+                                        const struct rt_pace *pace, int64_t rows, int64_t *out_rows,
+                                        struct error *err);
 
 /* The greatest number of rows of a call: the upper bound of dim 0, if it has the same dynamic size
  * in every input and result tensor and no other dim has that size; 0 for all other methods. */

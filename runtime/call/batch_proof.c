@@ -4,7 +4,8 @@
  * give the same bits as rows apart is a property of a model and a processor, and running the model
  * is the way to find it out: each of |rows| samples apart, then the first two together, the first
  * three, and so on. If every row has its own bits for every count up to n, then so has any split of
- * n rows into requests.
+ * n rows into requests. A later try runs the rows that are proven once more apart, to have their
+ * results, and goes on with the next count.
  */
 #include "config.h"
 
@@ -14,6 +15,7 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/command.h"
 #include "hal/semaphore.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/inside.h"
@@ -31,8 +33,10 @@
 struct proof {
     struct rt_method *method; /* borrowed */
     struct hal_pool *pool;    /* borrowed */
-    uint8_t *alone;           /* owned: the results of each sample, row after row */
-    size_t row_bytes;         /* of all results of one sample */
+    const struct rt_pace *pace;
+    uint8_t *alone;   /* owned: the results of each sample, row after row */
+    size_t row_bytes; /* of all results of one sample */
+    uint64_t row_ns;  /* its rough cost on one core */
 };
 
 /* Samples that differ in every element: small numbers, which every type can represent and which are
@@ -156,6 +160,7 @@ static void keep(struct proof *proof, const struct rt_invocation *inv, int64_t r
 static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, struct error *err)
 {
     struct rt_invocation *inv;
+    TRY(rt_trial_check(proof->pace, err));
     TRY(rows > 1 ? rt_batch_joined_new(proof->method, proof->pool, &inv, err)
                  : rt_invocation_new(proof->method, proof->pool, &inv, err));
     enum status status = give_inputs(inv, first, rows, err);
@@ -179,7 +184,7 @@ static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, st
     return status;
 }
 
-/* Bytes of the results of one sample. */
+/* Bytes of the results of one sample, and its cost. */
 static enum status measure(struct proof *proof, struct error *err)
 {
     struct rt_invocation *inv;
@@ -191,54 +196,79 @@ static enum status measure(struct proof *proof, struct error *err)
     for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(proof->method); i++) {
         proof->row_bytes += rt_invocation_result(inv, i)->bytes.len;
     }
+    if (status == ST_OK) {
+        proof->row_ns = hal_command_cost(inv->plan->command);
+    }
     rt_invocation_free(inv);
     return status;
 }
 
-/* The times of |budget_ns| that the first two rows may take: with fewer a model runs alone. */
-#define PATIENCE 4
-
-/* How many rows may be joined, at most |max|; 1: |err| is the reason. */
-static int64_t prove(struct proof *proof, int64_t max, uint64_t budget_ns, struct error *err)
+/* Tries |*io_rows| + 1 rows and more, at most |max|. */
+static enum status prove(struct proof *proof, int64_t max, int64_t *io_rows, struct error *err)
 {
-    uint64_t begin = rt_trial_now_ns();
-    int64_t proven = 1;
-    rt_trial_fail_late(err);
-    bool is_equal = try_rows(proof, 0, 1, err) == ST_OK;
-    for (int64_t rows = 2; is_equal && rows <= max; rows++) {
-        if (rt_trial_now_ns() - begin >= budget_ns * (rows == 2 ? PATIENCE : 1)) {
-            break;
-        }
-        is_equal =
-            try_rows(proof, rows - 1, 1, err) == ST_OK && try_rows(proof, 0, rows, err) == ST_OK;
-        proven = is_equal ? rows : proven;
+    int64_t first = *io_rows;
+    for (int64_t row = 0; row < first && first < max; row++) {
+        TRY(try_rows(proof, row, 1, err));
     }
-    return proven;
+    uint64_t begin_ns = rt_trial_now_ns();
+    for (int64_t rows = first + 1; rows <= max; rows++) {
+        TRY(rt_trial_check_time(proof->pace, begin_ns, rows - 1 - first, err));
+        TRY(try_rows(proof, rows - 1, 1, err));
+        TRY(try_rows(proof, 0, rows, err));
+        *io_rows = rows;
+    }
+    return ST_OK;
 }
 
-int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
-                       uint64_t budget_ns, struct error *why_not)
+/*
+ * The rows that can be tried, at most |rows_max|. If they are fewer, |why_not| is the reason. The
+ * runs up to n rows compute n * (n + 3) / 2 rows.
+ */
+static int64_t choose_max(const struct proof *proof, int64_t rows_max, struct error *why_not)
+{
+    uint64_t work_ns = proof->pace->work_ns;
+    int64_t max = rows_max, affordable = 2;
+    if (proof->row_bytes && max > (int64_t)(KEPT_BYTES_MAX / proof->row_bytes)) {
+        max = (int64_t)(KEPT_BYTES_MAX / proof->row_bytes);
+        error_set(why_not, ST_UNSUPPORTED, "results of more rows take more than %u bytes",
+                  KEPT_BYTES_MAX);
+    }
+    while (work_ns && proof->row_ns && affordable < max &&
+           (uint64_t)((affordable + 1) * (affordable + 4) / 2) <= work_ns / proof->row_ns) {
+        affordable++;
+    }
+    if (work_ns && proof->row_ns && affordable < max) {
+        max = affordable;
+        error_set(why_not, ST_UNSUPPORTED, "to try more rows takes more than about %llu s",
+                  (unsigned long long)(work_ns / 1000000000u));
+    }
+    return max;
+}
+
+enum status rt_batch_prove(struct rt_method *method, struct hal_pool *pool,
+                           const struct rt_pace *pace, int64_t rows_max, int64_t *io_rows,
+                           struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(*io_rows >= 1);
     if (method->steps) {
-        return rt_steps_prove(method, pool, rows_max, budget_ns, why_not);
+        return rt_steps_prove(method, pool, pace, rows_max, io_rows, err);
     }
-    struct proof proof = {.method = method, .pool = pool};
-    int64_t max = rows_max;
-    if (measure(&proof, why_not) != ST_OK) {
-        return 1;
-    }
-    if (proof.row_bytes && max > (int64_t)(KEPT_BYTES_MAX / proof.row_bytes)) {
-        max = (int64_t)(KEPT_BYTES_MAX / proof.row_bytes);
-    }
-    proof.alone = malloc((size_t)max * proof.row_bytes + 1);
+    struct proof proof = {.method = method, .pool = pool, .pace = pace};
+    struct error why_not;
+    TRY(measure(&proof, err));
+    int64_t max = choose_max(&proof, rows_max, &why_not);
+    proof.alone = malloc((size_t)(max > 0 ? max : 0) * proof.row_bytes + 1);
     if (!proof.alone) {
-        error_set(why_not, ST_EXHAUSTED, "no memory for %lld results", (long long)max);
-        return 1;
+        return error_set(err, ST_EXHAUSTED, "no memory for %lld results", (long long)max);
     }
-    int64_t proven = prove(&proof, max, budget_ns, why_not);
+    enum status status = prove(&proof, max, io_rows, err);
     free(proof.alone);
-    return proven;
+    if (status == ST_OK && *io_rows < rows_max) {
+        *err = why_not;
+        status = err->code;
+    }
+    return status;
 }
 
 /* ---- whether it is worth it ------------------------------------------------------------------ */
@@ -312,50 +342,43 @@ static enum status race(const struct proof *proof, uint32_t count, bool is_joine
     return status;
 }
 
-/* ns of |count| calls as one, if that takes less time than side by side; otherwise 0. */
-static uint64_t time_joined(const struct proof *proof, uint32_t count, struct error *err)
+/* |*out_ns|: of |count| calls as one, if that takes less time than side by side; otherwise 0. */
+static enum status time_joined(const struct proof *proof, uint32_t count, uint64_t *out_ns,
+                               struct error *err)
 {
     uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
     for (int i = 0; i < 2 * RACES; i++) {
-        uint64_t ns;
-        if (race(proof, count, i % 2, &ns, err) != ST_OK) {
-            return 0;
-        }
+        uint64_t ns = 0;
+        TRY(rt_trial_check(proof->pace, err));
+        TRY(race(proof, count, i % 2, &ns, err));
+        ns = ns ? ns : 1;
         best[i % 2] = ns < best[i % 2] ? ns : best[i % 2];
     }
-    if (best[1] > best[0] / GAIN * (GAIN - 1)) {
-        error_set(err, ST_UNSUPPORTED, "%u together took %llu us, apart %llu us", count,
-                  (unsigned long long)best[1] / 1000, (unsigned long long)best[0] / 1000);
-        return 0;
-    }
-    return best[1] ? best[1] : 1;
+    *out_ns = best[1] <= best[0] / GAIN * (GAIN - 1) ? best[1] : 0;
+    return ST_OK;
 }
 
-void rt_batch_stop_proving(struct rt_method *method)
+enum status rt_batch_measure(struct rt_method *method, struct hal_pool *pool,
+                             const struct rt_pace *pace, int64_t rows, int64_t *out_rows,
+                             struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     if (method->steps) {
-        atomic_store(&method->steps->is_stopped, true);
+        return rt_steps_measure(method, pool, pace, rows, out_rows, err);
     }
-}
-
-int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
-                         struct error *why_not)
-{
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
-    if (method->steps) {
-        return rt_steps_measure(method, pool, rows, why_not);
-    }
-    const struct proof proof = {.method = method, .pool = pool};
+    const struct proof proof = {.method = method, .pool = pool, .pace = pace};
     int64_t best = 1;
     uint64_t best_ns = UINT64_MAX; /* of a row */
     rows = rows < RT_BATCH_CALLS_MAX ? rows : RT_BATCH_CALLS_MAX;
     for (; rows > 1; rows /= 2) {
-        uint64_t ns = time_joined(&proof, (uint32_t)rows, why_not) / (uint64_t)rows;
+        uint64_t ns = 0;
+        TRY(time_joined(&proof, (uint32_t)rows, &ns, err));
+        ns /= (uint64_t)rows;
         if (ns && ns < best_ns / GAIN * (GAIN - 1)) {
             best = rows;
             best_ns = ns;
         }
     }
-    return best;
+    *out_rows = best;
+    return ST_OK;
 }

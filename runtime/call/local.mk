@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/inputs.c \
 	%D%/inside.h \
 	%D%/invocation.c %D%/invocation.h \
+	%D%/pace.h \
 	%D%/prepare.c \
 	%D%/profile.c %D%/profile.h \
 	%D%/single.c \

@@ -22,25 +22,28 @@
 struct hal_pool;
 struct rt_invocation;
 struct rt_method;
+struct rt_pace;
 
 /* Steps of a call, at most. */
 #define RT_SPECULATION_STEPS_MAX 8
 
 /*
- * After rt_batch_prove() of |method|, which has states, and on the same thread: how many steps, up
- * to |steps_max|, give the same bits as one by one. 1: none; |why_not| is the reason. Stops after
- * |budget_ns|, or when rt_batch_stop_proving() says so. Waits for the device.
+ * After rt_batch_prove() of |method|, which has states: how many steps, up to |steps_max|, give the
+ * same bits as one by one. |*io_steps| and the status are like those of rt_batch_prove(). Waits for
+ * the device.
  */
-int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
-                             uint64_t budget_ns, struct error *why_not);
+MUST_CHECK enum status rt_speculation_prove(struct rt_method *method, struct hal_pool *pool,
+                                            const struct rt_pace *pace, int64_t steps_max,
+                                            int64_t *io_steps, struct error *err);
 
 /* The last position that a call of several proven steps may have; later ones run alone. */
 int64_t rt_speculation_position_max(const struct rt_method *method);
 
 /* The time of a call with 1, 2, ... |steps| steps, which are proven: |out_ns| by steps. After an
- * error the times are not known. */
+ * error the times are not known. ST_TIMEOUT: see |pace|. */
 MUST_CHECK enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool,
-                                              uint32_t steps, uint64_t *out_ns, struct error *err);
+                                              const struct rt_pace *pace, uint32_t steps,
+                                              uint64_t *out_ns, struct error *err);
 
 /*
  * A call of |steps| proven steps, at least 2. Its input i * inputs + j is input j of step i, and

@@ -25,8 +25,9 @@
 struct trial {
     struct rt_method *method; /* borrowed */
     struct hal_pool *pool;    /* borrowed */
-    struct rt_state *before;  /* owned: gets no calls */
-    struct rt_state *alone;   /* owned: |step_count| steps later */
+    const struct rt_pace *pace;
+    struct rt_state *before; /* owned: gets no calls */
+    struct rt_state *alone;  /* owned: |step_count| steps later */
     uint32_t step_count;
     uint8_t *results; /* owned: of these steps, behind each other */
     size_t result_bytes;
@@ -35,11 +36,6 @@ struct trial {
 static const struct rt_step *step_of(const struct trial *trial)
 {
     return &trial->method->steps->step;
-}
-
-static enum status check_goes_on(const struct trial *trial, struct error *err)
-{
-    return atomic_load(&trial->method->steps->is_stopped) ? rt_trial_fail_late(err) : ST_OK;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -85,7 +81,7 @@ static bool has_results(const struct trial *trial, const struct rt_invocation *c
 static enum status run_alone(const struct trial *trial, struct rt_state *state, uint32_t step,
                              uint64_t *out_ns, struct rt_invocation **out_call, struct error *err)
 {
-    TRY(check_goes_on(trial, err));
+    TRY(rt_trial_check(trial->pace, err));
     TRY(rt_trial_new_call(trial->method, trial->pool, state, 0, step, out_call, err));
     enum status status = rt_trial_run(out_call, 1, false, out_ns, err);
     if (status != ST_OK) {
@@ -132,7 +128,7 @@ static enum status run_speculation(const struct trial *trial, struct rt_state *s
                                    bool is_wrong, uint64_t *out_ns, struct rt_invocation **out_call,
                                    struct error *err)
 {
-    TRY(check_goes_on(trial, err));
+    TRY(rt_trial_check(trial->pace, err));
     TRY(rt_speculation_new(trial->method, trial->pool, rows, out_call, err));
     rt_invocation_set_state(*out_call, state);
     enum status status = give_all(trial, *out_call, rows, is_wrong, err);
@@ -277,26 +273,42 @@ static enum status prove_rows(const struct trial *trial, uint32_t rows, struct e
     return ST_OK;
 }
 
-int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
-                             uint64_t budget_ns, struct error *why_not)
+/* Tries |*io_steps| + 1 steps and more. */
+static enum status prove(struct trial *trial, int64_t *io_steps, struct error *err)
+{
+    int64_t first = *io_steps;
+    for (int64_t steps = 2; steps <= first; steps++) {
+        TRY(rt_speculation_make_form(trial->method, (uint32_t)steps, err));
+    }
+    if (first >= trial->step_count) {
+        return ST_OK;
+    }
+    TRY(walk(trial, err));
+    uint64_t begin_ns = rt_trial_now_ns();
+    for (int64_t steps = first + 1; steps <= trial->step_count; steps++) {
+        TRY(rt_trial_check_time(trial->pace, begin_ns, steps - 1 - first, err));
+        TRY(prove_rows(trial, (uint32_t)steps, err));
+        *io_steps = steps;
+    }
+    return ST_OK;
+}
+
+enum status rt_speculation_prove(struct rt_method *method, struct hal_pool *pool,
+                                 const struct rt_pace *pace, int64_t steps_max, int64_t *io_steps,
+                                 struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    int64_t max = steps_max < RT_SPECULATION_STEPS_MAX ? steps_max : RT_SPECULATION_STEPS_MAX,
-            proven = 1;
-    uint64_t stop_ns = rt_trial_now_ns() + budget_ns;
-    rt_trial_fail_late(why_not);
-    if (max < 2 || rt_speculation_make_form(method, 2, why_not) != ST_OK) {
-        return 1; /* most methods: before any step runs */
+    must(*io_steps >= 1 && *io_steps <= RT_SPECULATION_STEPS_MAX);
+    int64_t max = steps_max < RT_SPECULATION_STEPS_MAX ? steps_max : RT_SPECULATION_STEPS_MAX;
+    if (max < 2) {
+        return ST_OK;
     }
-    struct trial trial = {.method = method, .pool = pool, .step_count = (uint32_t)max};
-    if (walk(&trial, why_not) == ST_OK) {
-        while (proven < max && rt_trial_now_ns() < stop_ns &&
-               prove_rows(&trial, (uint32_t)proven + 1, why_not) == ST_OK) {
-            proven++;
-        }
-    }
+    TRY(rt_speculation_make_form(method, 2, err)); /* most methods: before any step runs */
+    struct trial trial = {
+        .method = method, .pool = pool, .pace = pace, .step_count = (uint32_t)max};
+    enum status status = prove(&trial, io_steps, err);
     end(&trial);
-    return proven;
+    return status;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -322,12 +334,13 @@ static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t 
     return status;
 }
 
-enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
-                                   uint64_t *out_ns, struct error *err)
+enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool,
+                                   const struct rt_pace *pace, uint32_t steps, uint64_t *out_ns,
+                                   struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(steps >= 1 && steps <= RT_SPECULATION_STEPS_MAX);
-    struct trial trial = {.method = method, .pool = pool, .step_count = 1};
+    struct trial trial = {.method = method, .pool = pool, .pace = pace, .step_count = 1};
     enum status status = walk(&trial, err);
     for (uint32_t rows = 1; status == ST_OK && rows <= steps; rows++) {
         status = time_rows(&trial, rows, &out_ns[rows], err);

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/call/pace.h"
 #include "runtime/call/speculation.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/step.h"
@@ -23,13 +24,12 @@
 /* Rows of a joined call. Each number of rows has a graph and a plan of its own. */
 #define RT_STEPS_ROWS_MAX 8
 
-/* Of a method; made before its first call. The forms are made by one thread, which proves them,
- * before any other uses them. */
+/* Of a method; made before its first call. A form is made by the thread that proves it, before any
+ * other uses it; forms that have been proven may be in use meanwhile. */
 struct rt_steps {
     struct rt_step step;
     bool has_step;
-    atomic_bool is_stopped; /* nobody wants to know any more whether steps may be joined */
-    bool *is_private;       /* by input of the step's graph */
+    bool *is_private;                               /* by input of the step's graph */
     struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
     struct rt_method
         *speculation[RT_SPECULATION_STEPS_MAX + 1]; /* the same for steps of one sequence */
@@ -73,9 +73,11 @@ void rt_steps_abandon(struct rt_steps_run *run);
 
 /* How many rows give the same bits together as alone, up to |rows_max|, and how many are worth it:
  * see rt_batch_prove() and rt_batch_measure(). */
-int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
-                       uint64_t budget_ns, struct error *why_not);
-int64_t rt_steps_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
-                         struct error *why_not);
+MUST_CHECK enum status rt_steps_prove(struct rt_method *method, struct hal_pool *pool,
+                                      const struct rt_pace *pace, int64_t rows_max,
+                                      int64_t *io_rows, struct error *err);
+MUST_CHECK enum status rt_steps_measure(struct rt_method *method, struct hal_pool *pool,
+                                        const struct rt_pace *pace, int64_t rows, int64_t *out_rows,
+                                        struct error *err);
 
 #endif

@@ -9,7 +9,6 @@
  */
 #include "config.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -37,6 +36,7 @@ struct row {
 struct proof {
     struct rt_method *method; /* borrowed */
     struct hal_pool *pool;    /* borrowed */
+    const struct rt_pace *pace;
     struct row rows[RT_STEPS_ROWS_MAX];
     uint32_t row_count;
 };
@@ -60,9 +60,7 @@ static enum status run_alone(const struct proof *proof, struct rt_state *state, 
                              uint32_t number, struct rt_invocation **out_call, struct error *err)
 {
     uint64_t ns;
-    if (atomic_load(&proof->method->steps->is_stopped)) {
-        return rt_trial_fail_late(err);
-    }
+    TRY(rt_trial_check(proof->pace, err));
     TRY(rt_trial_new_call(proof->method, proof->pool, state, row, number, out_call, err));
     if (rt_trial_run(out_call, 1, false, &ns, err) != ST_OK) {
         rt_invocation_free(*out_call);
@@ -159,7 +157,7 @@ static enum status run_rows(const struct proof *proof, uint32_t count, bool is_j
 {
     struct rt_state *states[RT_STEPS_ROWS_MAX] = {0};
     struct rt_invocation *calls[RT_STEPS_ROWS_MAX] = {0};
-    enum status status = ST_OK;
+    enum status status = rt_trial_check(proof->pace, err);
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
         status = copy_state(proof->rows[i].before, &states[i], err);
         if (status == ST_OK) {
@@ -194,59 +192,76 @@ static enum status prove_rows(struct proof *proof, uint32_t rows, struct error *
     return run_rows(proof, rows, true, true, &ns, err);
 }
 
-int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
-                       uint64_t budget_ns, struct error *why_not)
+static enum status prove(struct proof *proof, int64_t max, int64_t *io_rows, struct error *err)
+{
+    uint64_t begin_ns = rt_trial_now_ns();
+    int64_t first = *io_rows;
+    for (int64_t rows = 2; rows <= first && rows <= max; rows++) {
+        TRY(rt_steps_make_form(proof->method, (uint32_t)rows, err));
+    }
+    for (int64_t rows = first + 1; rows <= max; rows++) {
+        TRY(rt_trial_check_time(proof->pace, begin_ns, rows - 1 - first, err));
+        TRY(prove_rows(proof, (uint32_t)rows, err));
+        *io_rows = rows;
+    }
+    return ST_OK;
+}
+
+enum status rt_steps_prove(struct rt_method *method, struct hal_pool *pool,
+                           const struct rt_pace *pace, int64_t rows_max, int64_t *io_rows,
+                           struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    struct proof proof = {.method = method, .pool = pool};
-    uint64_t end = rt_trial_now_ns() + budget_ns;
-    int64_t proven = 1, max = rows_max < RT_STEPS_ROWS_MAX ? rows_max : RT_STEPS_ROWS_MAX;
-    rt_trial_fail_late(why_not);
-    while (proven < max && rt_trial_now_ns() < end &&
-           prove_rows(&proof, (uint32_t)proven + 1, why_not) == ST_OK) {
-        proven++;
-    }
+    must(rows_max <= RT_STEPS_ROWS_MAX);
+    struct proof proof = {.method = method, .pool = pool, .pace = pace};
+    enum status status = prove(&proof, rows_max, io_rows, err);
     free_rows(&proof);
-    return proven;
+    return status;
 }
 
 /* ---- whether it is worth it ------------------------------------------------------------------ */
 
 /* Is the step of |count| rows cheaper than that of as many side by side? Both take turns, so that
  * load meets both. */
-static bool is_worth(const struct proof *proof, uint32_t count, struct error *why_not)
+static enum status weigh(const struct proof *proof, uint32_t count, bool *out_is_worth,
+                         struct error *err)
 {
     uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
     for (int i = 0; i < 2 * RACES; i++) {
         uint64_t ns;
-        if (run_rows(proof, count, i % 2, false, &ns, why_not) != ST_OK) {
-            return false;
-        }
+        TRY(run_rows(proof, count, i % 2, false, &ns, err));
         best[i % 2] = ns < best[i % 2] ? ns : best[i % 2];
     }
-    if (best[1] <= best[0] / GAIN * (GAIN - 1)) {
-        return true;
-    }
-    error_set(why_not, ST_UNSUPPORTED, "%u steps together took %llu us, apart %llu us", count,
-              (unsigned long long)best[1] / 1000, (unsigned long long)best[0] / 1000);
-    return false;
+    *out_is_worth = best[1] <= best[0] / GAIN * (GAIN - 1);
+    return ST_OK;
 }
 
-int64_t rt_steps_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
-                         struct error *why_not)
+static enum status measure(struct proof *proof, int64_t rows, int64_t *out_rows, struct error *err)
+{
+    while (proof->row_count < rows) {
+        TRY(add_row(proof, err));
+    }
+    for (bool is_worth = false; rows > 1; rows /= 2) {
+        TRY(weigh(proof, (uint32_t)rows, &is_worth, err));
+        if (is_worth) {
+            break;
+        }
+    }
+    *out_rows = rows;
+    return ST_OK;
+}
+
+enum status rt_steps_measure(struct rt_method *method, struct hal_pool *pool,
+                             const struct rt_pace *pace, int64_t rows, int64_t *out_rows,
+                             struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    struct proof proof = {.method = method, .pool = pool};
-    enum status status = ST_OK;
-    if (rows <= 1) {
-        return 1; /* there may be no form of a step */
+    struct proof proof = {.method = method, .pool = pool, .pace = pace};
+    if (rows <= 1) { /* there may be no form of a step */
+        *out_rows = 1;
+        return ST_OK;
     }
-    while (status == ST_OK && proof.row_count < rows) {
-        status = add_row(&proof, why_not);
-    }
-    while (status == ST_OK && rows > 1 && !is_worth(&proof, (uint32_t)rows, why_not)) {
-        rows /= 2;
-    }
+    enum status status = measure(&proof, rows, out_rows, err);
     free_rows(&proof);
-    return status == ST_OK ? rows : 1;
+    return status;
 }

@@ -21,7 +21,19 @@ uint64_t rt_trial_now_ns(void)
 
 enum status rt_trial_fail_late(struct error *err)
 {
-    return error_set(err, ST_UNSUPPORTED, "the time for the trial was over");
+    return error_set(err, ST_TIMEOUT, "the time for the trial was over");
+}
+
+enum status rt_trial_check(const struct rt_pace *pace, struct error *err)
+{
+    return !pace->may_run || pace->may_run(pace->arg) ? ST_OK : rt_trial_fail_late(err);
+}
+
+enum status rt_trial_check_time(const struct rt_pace *pace, uint64_t begin_ns, int64_t found,
+                                struct error *err)
+{
+    bool is_over = found > 0 && rt_trial_now_ns() - begin_ns >= pace->budget_ns;
+    return is_over ? rt_trial_fail_late(err) : ST_OK;
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */

@@ -7,12 +7,21 @@
 #ifndef PTED_RUNTIME_CALL_STEPS_TRIAL_H
 #define PTED_RUNTIME_CALL_STEPS_TRIAL_H
 
+#include "runtime/call/pace.h"
 #include "runtime/call/steps.h"
 
 uint64_t rt_trial_now_ns(void);
 
-/* ST_UNSUPPORTED: the time for the trial was over. */
+/* ST_TIMEOUT: the time for the trial was over. */
 enum status rt_trial_fail_late(struct error *err);
+
+/* May the next run begin? Otherwise ST_TIMEOUT. */
+MUST_CHECK enum status rt_trial_check(const struct rt_pace *pace, struct error *err);
+
+/* The same for the next number of rows, after |found| numbers that this try has proven since
+ * |begin_ns|. */
+MUST_CHECK enum status rt_trial_check_time(const struct rt_pace *pace, uint64_t begin_ns,
+                                           int64_t found, struct error *err);
 
 /* The inputs of step |number| of sequence |row|, from input |first| of the call on: positions, and
  * whatever may be one, count the steps. */

@@ -732,3 +732,13 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
     pthread_mutex_unlock(&sched->lock);
     return load;
 }
+
+bool rt_sched_is_idle(struct rt_sched *sched)
+{
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
+    pthread_mutex_lock(&sched->lock);
+    bool is_idle =
+        sched->running_count == 0 && sched->yielded_count == 0 && list_is_empty(&sched->ready);
+    pthread_mutex_unlock(&sched->lock);
+    return is_idle;
+}

@@ -178,7 +178,7 @@ struct rt_sched_join {
     uint64_t delay_ns;    /* the option */
 };
 
-/* From now on jobs may run as one. */
+/* From now on jobs may run as one. Called again when more rows may: what has been learnt stays. */
 void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
 
 /* May jobs of the queue run as one? */
@@ -261,5 +261,8 @@ struct rt_sched_load {
 };
 
 struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue);
+
+/* Does no job run, and is none ready to run? */
+bool rt_sched_is_idle(struct rt_sched *sched);
 
 #endif

@@ -62,18 +62,45 @@ void rt_sizing_fix(struct rt_sizing *sizing, int64_t rows)
     *sizing = (struct rt_sizing){.count = 1, .sizes[0].rows = rows};
 }
 
-void rt_sizing_learn(struct rt_sizing *sizing, int64_t rows_max, int64_t rows)
+/* The sizes 1, 2, 4 and so on up to |rows_max|, with nothing measured. */
+static void list_sizes(struct rt_sizing *sizing, int64_t rows_max)
 {
-    must(rows_max >= 1 && rows >= 1 && rows <= rows_max);
     *sizing = (struct rt_sizing){.count = 0};
     for (int64_t size = 1; sizing->count < RT_SCHED_SIZES_MAX; size *= 2) {
         bool is_last = size >= rows_max || sizing->count + 1 == RT_SCHED_SIZES_MAX;
         sizing->sizes[sizing->count].rows = is_last && size > rows_max ? rows_max : size;
-        sizing->best = sizing->sizes[sizing->count].rows <= rows ? sizing->count : sizing->best;
         sizing->count++;
         if (is_last) {
             break;
         }
+    }
+}
+
+/* Takes the costs of |from|. True: there are some. */
+static bool take_costs(struct rt_sizing *sizing, const struct rt_sizing *from)
+{
+    uint64_t epochs = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        epochs += from->sizes[i].epochs;
+        for (uint32_t k = 0; k < sizing->count; k++) {
+            if (sizing->sizes[k].rows == from->sizes[i].rows) {
+                sizing->sizes[k] = from->sizes[i];
+            }
+        }
+    }
+    return epochs > 0;
+}
+
+void rt_sizing_learn(struct rt_sizing *sizing, int64_t rows_max, int64_t rows)
+{
+    must(rows_max >= 1 && rows >= 1 && rows <= rows_max);
+    const struct rt_sizing before = *sizing;
+    list_sizes(sizing, rows_max);
+    if (take_costs(sizing, &before)) {
+        rows = rt_sizing_best(&before);
+    }
+    for (uint32_t i = 0; i < sizing->count && sizing->sizes[i].rows <= rows; i++) {
+        sizing->best = i;
     }
     forget_trials(sizing);
 }

@@ -61,7 +61,9 @@ struct rt_sizing {
 /* Always |rows|. */
 void rt_sizing_fix(struct rt_sizing *sizing, int64_t rows);
 
-/* Learns, up to |rows_max|, and begins with the largest size that is at most |rows|. */
+/* Learns, up to |rows_max|, and begins with the largest size that is at most |rows|. If |sizing| is
+ * not zeroed, it has learnt before: what it has measured stays, and it begins with the best size.
+ */
 void rt_sizing_learn(struct rt_sizing *sizing, int64_t rows_max, int64_t rows);
 
 /* The rows of the next run, at most; and the best size so far. */

@@ -81,6 +81,27 @@ static bool has_tokens(const struct model *model)
     return model->generator || model->transcriber;
 }
 
+void api_metrics_put_rows_proven(struct api_metrics_page *page, const struct model *model)
+{
+    if (model->queue) {
+        api_metrics_add(page, (uint64_t)model->rows_max);
+    }
+}
+
+void api_metrics_put_trial_open(struct api_metrics_page *page, const struct model *model)
+{
+    if (model->queue) {
+        api_metrics_add(page, model->trial_is_open);
+    }
+}
+
+void api_metrics_put_trials_late(struct api_metrics_page *page, const struct model *model)
+{
+    if (model->queue) {
+        api_metrics_add(page, model->trials_late);
+    }
+}
+
 void api_metrics_put_prompt_tokens(struct api_metrics_page *page, const struct model *model)
 {
     if (has_tokens(model)) {

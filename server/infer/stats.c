@@ -224,6 +224,7 @@ static void print_sizes(struct buf *out, const struct model *model)
     rt_sched_queue_sizes(model->queue, &sizes);
     buf_printf(out, ",\"batch_rows_max\":%" PRIi64 ",\"batch_rows_proven\":%" PRIi64,
                sizes.rows_max, model->rows_max);
+    buf_printf(out, ",\"batch_trial_open\":%s", model->trial.is_open ? "true" : "false");
     if (model->rows_max == 1) {
         buf_add_str(out, ",\"batch_refusal\":");
         json_print_string(out, span_str(model->why_alone.text));

@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/model_name.c %D%/model_name.h \
 	%D%/model_state.def \
 	%D%/model_stats.h \
+	%D%/model_trial.c %D%/model_trial.h \
 	%D%/origin.c %D%/origin.h \
 	%D%/pipelines.c %D%/pipelines.h \
 	%D%/pipelines_priv.h \

@@ -30,6 +30,7 @@
 #include "runtime/program/program.h"
 #include "server/model/model_name.h"
 #include "server/model/model_stats.h"
+#include "server/model/model_trial.h"
 #include "server/model/origin.h"
 #include "server/process/options.h"
 
@@ -97,6 +98,10 @@ struct model {
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */
     struct error why_alone;    /* the loop's: the reason why that is 1 */
+    struct model_trial trial;  /* the loop's: how they are found; two of its members for any thread:
+                                */
+    _Atomic(bool) trial_is_open;
+    _Atomic(uint64_t) trials_late;
     int64_t batch_size_max;    /* rows of a request; 0: dim 0 does not count samples */
     struct model_stats *stats; /* owned; the loop's */
     struct rt_step_counts

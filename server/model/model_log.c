@@ -154,7 +154,7 @@ static void print_batches(const struct model *model, struct buf *out)
     if (model->rows_max > 1) {
         buf_printf(out, "requests that wait run as batches of up to %" PRIi64 " rows",
                    model->rows_max);
-    } else if (model->rows_form > 1) {
+    } else if (model->trial.is_open && model->trial.tries == 0) {
         buf_add_str(out, "batches are being tried");
     } else {
         buf_printf(out, "requests run alone: %s", model->why_alone.text);
@@ -258,9 +258,13 @@ void model_log_batches(const struct model *model, const struct error *why_not_mo
     if (model->rows_max > 1 && why_not_more) {
         buf_printf(&line, ", not more: %s", why_not_more->text);
     }
+    if (model->trial.is_open) {
+        buf_add_str(&line, "; the trial goes on when the device is idle");
+    }
     if (model->generator && model->generator->position_input) {
         print_guesses(model->generator, &line);
     }
-    log_line(LOG_INFO, "%.*s", SPAN_FMT(buf_span(&line)));
+    enum log_level level = model->trial.is_open && model->trial.vain > 0 ? LOG_WARNING : LOG_INFO;
+    log_line(level, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);
 }

@@ -15,7 +15,7 @@ struct model;
 void model_log(const struct model *model, const struct hal_device *device);
 
 /* It has been tried: whether its requests run as batches. |why_not_more|: why not more rows of
- * them; NULL: there are no more. Loop thread. */
+ * them; NULL: there are no more. A warning if tries find no time to go on. Loop thread. */
 void model_log_batches(const struct model *model, const struct error *why_not_more);
 
 #endif

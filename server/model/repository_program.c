@@ -143,6 +143,8 @@ static void open_batches(struct model *model)
         model->rows_form = rows < asked ? rows : asked;
         error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
     }
+    model_trial_init(&model->trial, model->rows_form > 1);
+    model->trial_is_open = model->trial.is_open;
     model->batch_size_max = rt_batch_size_max(model->method);
     /* dim 0 of its states is no sample */
     bool has_steps = rt_program_state_bytes(model->program) > 0;

@@ -3,10 +3,12 @@
 
 #include "server/serving/proving.h"
 
+#include <string.h>
+#include <time.h>
+
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/call/speculation.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/language/generator.h"
@@ -15,10 +17,20 @@
 #include "server/serving/serving.h"
 #include "server/serving/trim.h"
 
-/* Time for trying rows of one model; measuring comes on top of it. */
-#define PROOF_NS 50000000u
-/* The same for steps of sequences: a step of a large model takes a tenth of a second. */
-#define STEPS_PROOF_NS 15000000000u
+/* Time for one try of a model: the first one, so that all models have theirs soon, and later ones.
+ * Measuring comes on top of it. */
+#define FIRST_NS 50000000u
+#define LATER_NS 250000000u
+/* Steps of a large model take a tenth of a second, and few of them are tried. */
+#define STEPS_NS 15000000000u
+/* Rough work of a whole trial, if nobody has asked for a number of rows. */
+#define WORK_NS 20000000000u
+/* How long a try waits for an idle device, in all; it looks once in a ms. */
+#define WAITS 200
+#define LOOK_NS 1000000
+/* Measurements of steps: if they say that joining is not worth it, other processes may have caused
+ * that, and real runs do not correct it. */
+#define MEASURES_MAX 3
 
 static bool is_learning(const struct model *model)
 {
@@ -33,29 +45,104 @@ static bool has_steps(const struct model *model)
 
 _Static_assert(DRAFTS_MAX + 1 == RT_SPECULATION_STEPS_MAX, "a call checks all guesses");
 
-/* How many tokens of one answer may run as one call, and how long that takes. The times are read
- * only after publish(). */
-static void prove_speculation(struct proving *proving, struct hal_pool *pool)
+/* ---- on a thread of libuv -------------------------------------------------------------------- */
+
+/* See struct rt_pace: calls come first. */
+static bool may_run(void *arg)
 {
-    struct generator *generator = proving->model->generator;
-    int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
-    struct error *why_not = &proving->why_one;
-    proving->speculation_tokens = 1;
-    error_set(why_not, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
-    if (!generator || generator->position_input == 0 || guesses == 0 || proving->rows_max == 1) {
+    struct proving *proving = arg;
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    while (!atomic_load(&proving->is_stopped) && !proving->insists &&
+           !rt_sched_is_idle(proving->serving->repository.sched)) {
+        if (proving->waits_left == 0) {
+            return false;
+        }
+        proving->waits_left--;
+        nanosleep(&look, NULL);
+    }
+    return !atomic_load(&proving->is_stopped);
+}
+
+static struct rt_pace choose_pace(struct proving *proving)
+{
+    const struct model_trial *trial = &proving->trial;
+    bool is_first = trial->tries == 0;
+    struct rt_pace pace = {.may_run = may_run, .arg = proving};
+    if (is_first || !proving->insists) { /* else it proves one number of rows */
+        pace.budget_ns = has_steps(proving->model) ? STEPS_NS : is_first ? FIRST_NS : LATER_NS;
+    }
+    pace.work_ns = is_learning(proving->model) ? WORK_NS : 0;
+    return pace;
+}
+
+/* Is a measurement wanted? The first rows that are proven are measured, and then all of them. */
+static bool may_measure(const struct proving *proving)
+{
+    const struct model_trial *trial = &proving->trial;
+    if (!is_learning(proving->model) || trial->rows == 1) {
+        return false;
+    }
+    if (trial->measured_rows < trial->rows) {
+        return trial->measured_rows == 1 || proving->why_not.code != ST_TIMEOUT;
+    }
+    return has_steps(proving->model) && trial->first_rows < trial->rows &&
+           trial->measure_count < MEASURES_MAX;
+}
+
+/* Chooses the number of rows to begin with: the given one, or the one that looks best. */
+static void measure(struct proving *proving, struct hal_pool *pool, const struct rt_pace *pace)
+{
+    struct model_trial *trial = &proving->trial;
+    struct error err;
+    int64_t rows;
+    proving->measured_late = false;
+    if (!is_learning(proving->model)) {
+        trial->first_rows = trial->rows;
+    }
+    if (!may_measure(proving)) {
         return;
     }
-    int64_t max = guesses < proving->rows_max ? guesses + 1 : proving->rows_max;
-    uint32_t tokens =
-        (uint32_t)rt_speculation_prove(proving->model->method, pool, max, STEPS_PROOF_NS, why_not);
-    if (tokens > 1 && rt_speculation_measure(proving->model->method, pool, tokens,
-                                             generator->speculation_ns, why_not) == ST_OK) {
-        proving->speculation_tokens = tokens;
+    enum status status =
+        rt_batch_measure(proving->model->method, pool, pace, trial->rows, &rows, &err);
+    if (status == ST_OK) {
+        trial->first_rows = rows > trial->first_rows ? rows : trial->first_rows;
+        trial->measured_rows = trial->rows;
+        trial->measure_count++;
+    }
+    proving->measured_late = status == ST_TIMEOUT || (status == ST_OK && may_measure(proving));
+}
+
+/* How many tokens of one answer may run as one call, and how long that takes. */
+static void prove_speculation(struct proving *proving, struct hal_pool *pool,
+                              const struct rt_pace *pace)
+{
+    const struct generator *generator = proving->model->generator;
+    struct rt_method *method = proving->model->method;
+    struct model_trial *trial = &proving->trial;
+    int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
+    struct error *why_one = &proving->why_one;
+    error_set(why_one, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
+    if (!generator || generator->position_input == 0 || guesses == 0) {
+        return;
+    }
+    if (proving->why_not.code == ST_TIMEOUT) {
+        *why_one = proving->why_not;
+        return;
+    }
+    if (trial->rows == 1) {
+        return;
+    }
+    int64_t max = guesses < trial->rows ? guesses + 1 : trial->rows;
+    enum status status = rt_speculation_prove(method, pool, pace, max, &trial->tokens, why_one);
+    if (status != ST_TIMEOUT && trial->tokens > 1) {
+        why_one->code = rt_speculation_measure(method, pool, pace, (uint32_t)trial->tokens,
+                                               proving->speculation_ns, why_one);
+        trial->tokens = why_one->code == ST_OK || why_one->code == ST_TIMEOUT ? trial->tokens : 1;
     }
 }
 
-/* On a thread of libuv: proves how many rows give the same bits, and chooses the number to begin
- * with: the given one, or the one that looks best. */
+/* Carries the trial on: which numbers of rows give the same bits as each row alone. */
 static void prove(uv_work_t *work)
 {
     struct proving *proving = &server_of(work->data)->proving;
@@ -64,22 +151,21 @@ static void prove(uv_work_t *work)
     OBJ_CHECK(proving, PROVING_MAGIC);
     OBJ_CHECK(model, MODEL_MAGIC);
     must(model->rows_form > 1); /* else there is nothing to try */
+    const struct rt_pace pace = choose_pace(proving);
     struct hal_pool *pool;
-    proving->rows_max = proving->rows = 1;
-    proving->speculation_tokens = 1;
+    proving->measured_late = false;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
+        proving->why_one = *why_not;
         return;
     }
-    proving->rows_max = rt_batch_prove(model->method, pool, model->rows_form,
-                                       has_steps(model) ? STEPS_PROOF_NS : PROOF_NS, why_not);
-    proving->rows = proving->rows_max;
-    if (is_learning(model)) {
-        struct error ignored; /* real runs will tell */
-        proving->rows = rt_batch_measure(model->method, pool, proving->rows_max, &ignored);
-    }
-    prove_speculation(proving, pool);
+    why_not->code =
+        rt_batch_prove(model->method, pool, &pace, model->rows_form, &proving->trial.rows, why_not);
+    measure(proving, pool, &pace);
+    prove_speculation(proving, pool, &pace);
     hal_pool_free(pool);
 }
+
+/* ---- on the loop ----------------------------------------------------------------------------- */
 
 /*
  * Jobs of a model that run at a time. A batch spreads over the workers, and requests that do not
@@ -92,51 +178,114 @@ static uint32_t running_max(const struct model *model, const struct hal_device *
     return given ? given : has_steps(model) ? 1 : 1 + (hal_device_props(device)->workers + 3) / 4;
 }
 
-static void publish(const struct proving *proving)
+/* Guessed tokens are checked once everything about them is known. */
+static void publish_speculation(const struct proving *proving)
 {
-    struct model *model = proving->model;
-    bool is_alone = proving->rows_max == 1, are_all = proving->rows_max == model->rows_form;
-    OBJ_CHECK(model, MODEL_MAGIC);
-    must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
-    model->rows_form = proving->rows_max;
-    model->rows_max = proving->rows_max;
-    if (model->generator) {
-        model->generator->why_one = proving->why_one;
-        atomic_store(&model->generator->speculation_tokens, proving->speculation_tokens);
-        atomic_store(&model->generator->never_guesses, proving->speculation_tokens == 1);
+    struct generator *generator = proving->model->generator;
+    if (!generator) {
+        return;
     }
-    if (is_alone) {
-        model->why_alone = proving->why_not;
-    } else {
-        const struct rt_sched_join join = {
-            .rows_max = model->rows_max,
-            .rows = proving->rows,
-            .is_learning = is_learning(model) && !has_steps(model),
-            .running_max = running_max(model, proving->serving->device),
-            .delay_ns = model->params.max_delay_us * 1000,
-        };
-        rt_sched_queue_join(model->queue, &join);
+    generator->why_one = proving->why_one;
+    if (!proving->model->trial.is_open) {
+        memcpy(generator->speculation_ns, proving->speculation_ns,
+               sizeof(generator->speculation_ns));
+        atomic_store(&generator->speculation_tokens, (uint32_t)proving->trial.tokens);
+        atomic_store(&generator->never_guesses, proving->trial.tokens == 1);
     }
-    model_log_batches(model, are_all ? NULL : &proving->why_not);
 }
 
-/* The next callable model whose form takes several rows, with their number still unknown; the
- * caller owns a reference. */
-static struct model *next_model(struct repository *repository)
+static void publish_rows(const struct proving *proving)
+{
+    struct model *model = proving->model;
+    const struct model_trial *trial = &proving->trial;
+    model->rows_max = trial->rows;
+    if (trial->rows == 1) {
+        model->why_alone = proving->why_not;
+        return;
+    }
+    const struct rt_sched_join join = {
+        .rows_max = trial->rows,
+        .rows = trial->first_rows,
+        .is_learning = is_learning(model) && !has_steps(model),
+        .running_max = running_max(model, proving->serving->device),
+        .delay_ns = model->params.max_delay_us * 1000,
+    };
+    rt_sched_queue_join(model->queue, &join);
+}
+
+/* Does a line of the log say what the try has found? All but the tries in between have one, and the
+ * first of those that have proven nothing. */
+static bool is_news(const struct model_trial *trial)
+{
+    return !trial->is_open || trial->tries == 1 || trial->vain == 1;
+}
+
+static void publish(struct proving *proving, uint64_t now_ms)
+{
+    struct model *model = proving->model;
+    struct model_trial *trial = &proving->trial;
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(trial->rows >= 1 && trial->rows <= model->rows_form);
+    bool is_late = proving->why_not.code == ST_TIMEOUT || proving->why_one.code == ST_TIMEOUT ||
+                   proving->measured_late;
+    bool has_rows = trial->rows > model->trial.rows;
+    bool has_proven = has_rows || trial->tokens > model->trial.tokens ||
+                      trial->measure_count > model->trial.measure_count;
+    bool is_measured = trial->first_rows != model->trial.first_rows;
+    model_trial_note(trial, is_late, has_proven, now_ms);
+    model->trial = *trial;
+    model->trial_is_open = trial->is_open;
+    model->trials_late = trial->late_count;
+    if (has_rows || is_measured || trial->rows == 1) {
+        publish_rows(proving);
+    }
+    publish_speculation(proving);
+    if (is_news(trial) && !atomic_load(&proving->is_stopped)) {
+        bool are_all = proving->why_not.code == ST_OK;
+        model_log_batches(model, are_all ? NULL : &proving->why_not);
+    }
+}
+
+/* The next callable model whose trial goes on now, one that has not been tried at all first; the
+ * caller owns a reference. |*out_due_ms|: when the trials of others go on; UINT64_MAX: never. */
+static struct model *next_model(struct repository *repository, uint64_t now_ms,
+                                uint64_t *out_due_ms)
 {
     struct repository_index *index = repository_ref_index(repository);
     struct model *next = NULL;
-    for (uint32_t i = 0; i < index->count && !next; i++) {
+    *out_due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < index->count; i++) {
         struct model *model = index->models[i];
-        if (model_is_ready(model) && model->rows_form > 1 && model->rows_max == 1) {
-            next = model_ref(model);
+        if (!model_is_ready(model) || !model->trial.is_open) {
+            continue;
+        }
+        if (model->trial.due_ms > now_ms) {
+            *out_due_ms = model->trial.due_ms < *out_due_ms ? model->trial.due_ms : *out_due_ms;
+        } else if (!next || model->trial.tries < next->trial.tries) {
+            next = model;
         }
     }
+    next = next ? model_ref(next) : NULL;
     repository_unref_index(index);
     return next;
 }
 
 static void on_proved(uv_work_t *work, int uv_status);
+static void on_timer(uv_timer_t *timer);
+
+/* Nothing is to be tried before |due_ms|. */
+static void pause_until(struct server *server, uint64_t due_ms)
+{
+    struct proving *proving = &server->proving;
+    struct serving *serving = proving->serving;
+    proving->serving = NULL;
+    server_let_go_serving(server, serving);
+    trim_note_use(server); /* the device keeps memory of the first calls */
+    if (due_ms != UINT64_MAX) {
+        uint64_t now_ms = uv_now(&server->loop);
+        uv_timer_start(&proving->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+    }
+}
 
 static void prove_next(struct server *server)
 {
@@ -146,15 +295,19 @@ static void prove_next(struct server *server)
     bool is_wanted = !server->drain.is_active &&
                      !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
+    uint64_t due_ms = UINT64_MAX;
     model_unref(proving->model);
-    proving->model = is_wanted ? next_model(&proving->serving->repository) : NULL;
+    proving->model = NULL;
+    if (is_wanted) {
+        proving->model = next_model(&proving->serving->repository, uv_now(&server->loop), &due_ms);
+    }
     if (!proving->model) {
-        struct serving *serving = proving->serving;
-        proving->serving = NULL;
-        server_let_go_serving(server, serving);
-        trim_note_use(server); /* the device keeps memory of the first calls */
+        pause_until(server, due_ms);
         return;
     }
+    proving->trial = proving->model->trial;
+    proving->insists = model_trial_insists(&proving->trial);
+    proving->waits_left = WAITS;
     offload_begin(server, OFFLOAD_LONG, &proving->work, prove, on_proved);
 }
 
@@ -163,11 +316,26 @@ static void on_proved(uv_work_t *work, int uv_status)
     struct server *server = server_of(work->data);
     must(uv_status == 0 && server->proving.model);
     offload_end(server, OFFLOAD_LONG);
-    publish(&server->proving);
+    publish(&server->proving, uv_now(&server->loop));
     prove_next(server);
     if (!server->proving.serving) {
         proving_begin(server); /* for the serving that has come in the meantime */
     }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    (void)turn_watch_enter(server, TURN_MODELS);
+    proving_begin(server);
+}
+
+void proving_init(struct server *server)
+{
+    struct proving *proving = &server->proving;
+    *proving = (struct proving){.magic = PROVING_MAGIC};
+    uv_timer_init(&server->loop, &proving->timer);
+    proving->timer.data = proving->work.data = server;
 }
 
 void proving_begin(struct server *server)
@@ -175,8 +343,8 @@ void proving_begin(struct server *server)
     struct proving *proving = &server->proving;
     OBJ_CHECK(server, SERVER_MAGIC);
     OBJ_CHECK(proving, PROVING_MAGIC);
-    if (!proving->serving) {
-        proving->work.data = server;
+    if (!proving->serving && !atomic_load(&proving->is_stopped)) {
+        uv_timer_stop(&proving->timer);
         proving->ring_bytes = (size_t)server->params->ring_bytes;
         proving->serving = server_hold_serving(server);
         prove_next(server);
@@ -186,7 +354,6 @@ void proving_begin(struct server *server)
 void proving_stop(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    if (server->proving.model) {
-        rt_batch_stop_proving(server->proving.model->method);
-    }
+    atomic_store(&server->proving.is_stopped, true);
+    uv_timer_stop(&server->proving.timer);
 }

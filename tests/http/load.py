@@ -118,16 +118,13 @@ def answers(clients):
     return [client.answer() for client in clients]
 
 
-UNTRIED = "it has not been tried yet"
-
-
 def proved(daemon, model="deep"):
-    """Waits until the daemon has tried batches of |model|. Returns the most rows of a batch."""
+    """Waits for the end of the trial of |model|'s batches. Returns the most rows of a batch."""
     def stats():
         return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
     client = Client(daemon.port)
-    wait_until("proved", lambda: stats().get("batch_refusal") != UNTRIED)
-    return stats()["batch_rows_max"]
+    wait_until("proved", lambda: not stats()["batch_trial_open"])
+    return stats()["batch_rows_proven"]
 
 
 def in_threads(count, run):

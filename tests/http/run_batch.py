@@ -17,7 +17,7 @@ from pathlib import Path
 
 import load
 from load import (ADD, DEEP, FOUND, HELD_WORKER, SIZES, cut_while_running, deep_request, get_json,
-                  in_threads, ring_option, wait_until)
+                  in_threads, proved, ring_option, wait_until)
 from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 ROUNDS = 25
@@ -159,8 +159,8 @@ def joined():
         def stats():
             return get_json(client, "/v2/models/deep/stats")["model_stats"][0]
 
-        wait_until("proven", lambda: stats()["batch_rows_max"] > 1)
-        count = stats()["batch_rows_max"]
+        count = proved(daemon)
+        expect("all rows that were asked for", count, 8)
         values = [i / 8 for i in range(count)]
         alone = [answers(client, [value])[0] for value in values]
         expect("they differ", len(set(alone)), count)

@@ -84,7 +84,7 @@ def the_same_bits():
     requests = mixture(4)
     with Pipelines(PIPELINES, "--workers=1", *BATCHES, DEEP) as arguments, \
             Daemon(arguments) as daemon:
-        rows_max = proved(daemon)
+        expect("rows that may run as one", proved(daemon) > 1, True)
         alone = []
         for request, count in requests:
             client = Client(daemon.port)
@@ -96,8 +96,7 @@ def the_same_bits():
         def is_joined():
             expect("the same", ask(daemon, requests) == alone, True)
             return all(joined_steps(daemon, name) > 0 for name in PIPELINES)
-        if rows_max > 1:
-            wait_until("steps of all pipelines run as one with others", is_joined)
+        wait_until("steps of all pipelines run as one with others", is_joined)
 
 
 def one_request_among_steps():
@@ -108,14 +107,12 @@ def one_request_among_steps():
 
     with Pipelines(PIPELINES, "--workers=1", *BATCHES, DEEP) as arguments, \
             Daemon(arguments) as daemon:
-        if proved(daemon) < 2:
-            return  # the daemon had no time to try batches
+        expect("rows that may run as one", proved(daemon) >= 2, True)
         steps = [(deep_request(1, value=i / 8, model="three"), 1) for i in range(6)]
         wait_until("one request and steps", lambda: ask(daemon, [
             *steps[:3], (deep_request(1), 1), *steps[3:]]) and largest() > 1)
     with Daemon(["--workers=1", *BATCHES, DEEP]) as daemon:
-        if proved(daemon) < 3:
-            return
+        expect("rows that may run as one", proved(daemon) >= 3, True)
         lists = [(list_of_three((i, i + 0.5)), 3) for i in range(4)]
         wait_until("different lists", lambda: ask(daemon, lists) and largest() > 2)
         row = stats(daemon, "deep")
@@ -129,8 +126,7 @@ def with_held_steps(check):
     """The second step of a pipeline waits for a place on the device as long as the test wants."""
     with Pipelines(HELD, "--workers=1", "--log-level=debug", *BATCHES, DEEP, HOLD) as arguments, \
             Daemon(arguments) as daemon:
-        if proved(daemon) < 2:
-            return
+        expect("rows that may run as one", proved(daemon) >= 2, True)
         expect("the plan is made", send_hold(daemon, 1, model="held").answer(), 200)
         held = occupy(daemon)
         check(daemon)
@@ -181,8 +177,7 @@ def steps_are_not_refused():
     with Pipelines(HELD, "--workers=1", "--log-level=debug", *BATCHES,
                    "--set=hold:queue-count-max=3", DEEP, HOLD) as arguments, \
             Daemon(arguments) as daemon:
-        if proved(daemon) < 2:
-            return
+        expect("rows that may run as one", proved(daemon) >= 2, True)
         held = occupy(daemon)
         check(daemon)
         release(held)
@@ -257,8 +252,7 @@ def stopped():
     """SIGTERM while steps wait: they still run."""
     with Pipelines(HELD, "--workers=1", "--log-level=debug", *BATCHES, DEEP, HOLD) as arguments, \
             Daemon(arguments) as daemon:
-        if proved(daemon) < 2:
-            return
+        expect("rows that may run as one", proved(daemon) >= 2, True)
         held = occupy(daemon)
         clients = [send_hold(daemon, 1, model="held") for _ in range(3)]
         wait_for_load(daemon, 2, 3)

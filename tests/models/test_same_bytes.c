@@ -32,7 +32,7 @@
 #define FILES_MAX 512
 #define CALLS 4 /* of a method; one after the other in one sequence where it has state */
 #define METHODS_MAX 32
-#define PROOF_NS 20000000u
+#define PROOF_NS 600000000000u
 
 /* Each also stands for a workspace that is filled before each run, or is not. */
 static const struct {
@@ -248,7 +248,10 @@ static bool check_method(struct world *w, bool is_first, struct wanted *wanted)
         return true;
     }
     if (rt_batch_open(w->method, &form, &w->err) == ST_OK) {
-        rows = rt_batch_prove(w->method, w->pool, form < CALLS ? form : CALLS, PROOF_NS, &w->err);
+        const struct rt_pace pace = {.budget_ns = PROOF_NS};
+        enum status status =
+            rt_batch_prove(w->method, w->pool, &pace, form < CALLS ? form : CALLS, &rows, &w->err);
+        must(status != ST_TIMEOUT);
     }
     /* Calls of one state follow each other; tests/unit/test_steps.c joins those of several. */
     return check_alone(w, is_first, wanted) &&

@@ -322,8 +322,10 @@ static void open_world(struct world *w, const char *model, uint32_t workers)
     w->method = rt_program_default_method(w->program);
     w->rows = 1;
     if (rt_batch_open(w->method, &form, &w->err) == ST_OK) {
-        w->rows = rt_batch_prove(w->method, w->pool, form < CALLS ? form : CALLS, 20ull * SECOND_NS,
-                                 &w->err);
+        const struct rt_pace pace = {.budget_ns = 600ull * SECOND_NS};
+        enum status status = rt_batch_prove(w->method, w->pool, &pace, form < CALLS ? form : CALLS,
+                                            &w->rows, &w->err);
+        assert_int_not_equal(status, ST_TIMEOUT);
     }
 }
 
@@ -465,6 +467,79 @@ static void models_that_run_alone(void **state)
         assert_string_equal(w.err.text, all[i].reason);
         close_world(&w);
     }
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+#define ROWS_TRIED 20
+
+/* A device that other calls want: so many runs of a try may begin. */
+struct busy {
+    uint32_t left;
+};
+
+static bool may_run(void *arg)
+{
+    struct busy *busy = arg;
+    bool may = busy->left > 0;
+    busy->left -= may;
+    return may;
+}
+
+/* A trial on a busy device takes many tries, and finds the rows that it finds on an idle one. */
+static void a_trial_goes_on(void **state)
+{
+    (void)state;
+    struct world w;
+    struct busy busy;
+    const struct rt_pace pace = {.budget_ns = 600ull * SECOND_NS, .may_run = may_run, .arg = &busy};
+    int64_t rows = 1, worth = -1;
+    uint32_t tries = 0;
+    enum status status = ST_TIMEOUT;
+    open_world(&w, "digits", 1);
+    while (status == ST_TIMEOUT) {
+        int64_t before = rows;
+        busy.left = tries++ < 3 ? tries - 1 : (uint32_t)before + 3;
+        status = rt_batch_prove(w.method, w.pool, &pace, ROWS_TRIED, &rows, &w.err);
+        assert_int_equal(rows, tries <= 3 ? 1 : before + 1); /* two runs of the first three tries */
+        assert_true(status == ST_OK || strcmp(w.err.text, "the time for the trial was over") == 0);
+    }
+    assert_ok(w.err, status);
+    assert_int_equal(rows, ROWS_TRIED);
+    busy.left = 5;
+    assert_int_equal(rt_batch_measure(w.method, w.pool, &pace, rows, &worth, &w.err), ST_TIMEOUT);
+    assert_int_equal(worth, -1);
+    busy.left = UINT32_MAX;
+    assert_ok(w.err, rt_batch_measure(w.method, w.pool, &pace, rows, &worth, &w.err));
+    assert_between(worth, 1, ROWS_TRIED);
+    close_world(&w);
+}
+
+/* The time of a try ends it after one number of rows; the work of a trial bounds the rows, to the
+ * same number each time. */
+static void time_and_work(void **state)
+{
+    (void)state;
+    struct world w;
+    const struct rt_pace hasty = {.budget_ns = 0};
+    open_world(&w, "digits", 1);
+    int64_t rows = 1, costly = 1, again = 1;
+    for (int64_t i = 2; i < 5; i++) {
+        assert_int_equal(rt_batch_prove(w.method, w.pool, &hasty, 5, &rows, &w.err), ST_TIMEOUT);
+        assert_int_equal(rows, i);
+    }
+    assert_ok(w.err, rt_batch_prove(w.method, w.pool, &hasty, 5, &rows, &w.err));
+    assert_int_equal(rows, 5);
+    struct rt_pace few = {.budget_ns = 600ull * SECOND_NS, .work_ns = 1};
+    assert_int_equal(rt_batch_prove(w.method, w.pool, &few, 32, &costly, &w.err), ST_UNSUPPORTED);
+    assert_int_equal(costly, 2);
+    assert_non_null(strstr(w.err.text, "to try more rows takes more than"));
+    few.work_ns = 1000000;
+    enum status status = rt_batch_prove(w.method, w.pool, &few, 64, &again, &w.err);
+    costly = 1;
+    assert_int_equal(rt_batch_prove(w.method, w.pool, &few, 64, &costly, &w.err), status);
+    assert_int_equal(costly, again);
+    close_world(&w);
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */
@@ -736,6 +811,8 @@ int main(void)
         cmocka_unit_test(models_for_one_row),
         cmocka_unit_test(models_for_any_number_of_rows),
         cmocka_unit_test(models_that_run_alone),
+        cmocka_unit_test(a_trial_goes_on),
+        cmocka_unit_test(time_and_work),
         cmocka_unit_test(some_leave),
         cmocka_unit_test(all_leave),
         cmocka_unit_test(batch_used_again),

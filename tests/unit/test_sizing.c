@@ -42,7 +42,7 @@ static void run(struct rt_sizing *sizing, struct world *world, unsigned runs, in
 
 static struct rt_sizing learning(int64_t rows_max, int64_t rows)
 {
-    struct rt_sizing sizing;
+    struct rt_sizing sizing = {0};
     rt_sizing_learn(&sizing, rows_max, rows);
     return sizing;
 }
@@ -64,6 +64,28 @@ static void test_sizes(void **state)
     struct world world = {.fixed = 100, .row = 1, .random = 1};
     run(&sizing, &world, 5000, INT64_MAX);
     assert_int_equal(rt_sizing_rows(&sizing), 7);
+}
+
+/* More rows may be joined than before: what was measured stays, and larger sizes are tried. */
+static void test_more_rows(void **state)
+{
+    (void)state;
+    struct rt_sizing sizing = learning(5, 2);
+    struct world world = {.fixed = 400, .row = 50, .noise = 0.1, .random = 3};
+    run(&sizing, &world, 20000, INT64_MAX);
+    assert_int_equal(rt_sizing_best(&sizing), 5);
+    const struct rt_sizing before = sizing;
+    rt_sizing_learn(&sizing, 32, 1);
+    assert_int_equal(sizing.count, 6);
+    assert_int_equal(rt_sizing_best(&sizing), 4);
+    assert_true(sizing.sizes[2].epochs > 0);
+    assert_int_equal(sizing.sizes[2].epochs, before.sizes[2].epochs);
+    assert_int_equal(sizing.sizes[5].epochs, 0);
+    run(&sizing, &world, 40000, INT64_MAX);
+    assert_int_equal(rt_sizing_best(&sizing), 32);
+    sizing = learning(2, 1);
+    rt_sizing_learn(&sizing, 32, 16); /* nothing was measured */
+    assert_int_equal(rt_sizing_best(&sizing), 16);
 }
 
 /* Joining saves most of the time: it grows from one row to the most, also with noise. */
@@ -209,17 +231,12 @@ static void test_following(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_growing),
-        cmocka_unit_test(test_shrinking),
-        cmocka_unit_test(test_no_difference),
-        cmocka_unit_test(test_runs_that_are_not_full),
-        cmocka_unit_test(test_equal_costs),
-        cmocka_unit_test(test_shrinking_to_the_load),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ends_out_of_order),
-        cmocka_unit_test(test_a_long_pause),
-        cmocka_unit_test(test_following),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_more_rows),
+        cmocka_unit_test(test_growing),       cmocka_unit_test(test_shrinking),
+        cmocka_unit_test(test_no_difference), cmocka_unit_test(test_runs_that_are_not_full),
+        cmocka_unit_test(test_equal_costs),   cmocka_unit_test(test_shrinking_to_the_load),
+        cmocka_unit_test(test_pauses),        cmocka_unit_test(test_ends_out_of_order),
+        cmocka_unit_test(test_a_long_pause),  cmocka_unit_test(test_following),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

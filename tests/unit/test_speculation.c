@@ -100,6 +100,8 @@ static void step_speculation(struct world *w, struct rt_state *state, int64_t po
     rt_invocation_free(call);
 }
 
+static const struct rt_pace hasty = {.budget_ns = 0}, patient = {.budget_ns = 600ull * SECOND};
+
 static int set_up(void **state)
 {
     static struct world w;
@@ -110,8 +112,15 @@ static int set_up(void **state)
     w.program = load_model("chat/model", &options);
     w.method = rt_program_find_method(w.program, span_str("forward"));
     assert_ok(w.err, rt_batch_open(w.method, &rows, &w.err));
-    assert_int_equal(rt_batch_prove(w.method, w.pool, rows, 600ull * SECOND, &w.err), rows);
-    int64_t steps = rt_speculation_prove(w.method, w.pool, STEPS_MAX, 600ull * SECOND, &w.err);
+    int64_t proven = 1, steps = 1;
+    assert_ok(w.err, rt_batch_prove(w.method, w.pool, &patient, rows, &proven, &w.err));
+    assert_int_equal(proven, rows);
+    for (int64_t i = 2; i < STEPS_MAX; i++) { /* without time, each try proves one step more */
+        assert_int_equal(rt_speculation_prove(w.method, w.pool, &hasty, STEPS_MAX, &steps, &w.err),
+                         ST_TIMEOUT);
+        assert_int_equal(steps, i);
+    }
+    assert_ok(w.err, rt_speculation_prove(w.method, w.pool, &hasty, STEPS_MAX, &steps, &w.err));
     assert_int_equal(steps, STEPS_MAX);
     w.expected = malloc(CONTEXT * sizeof(*w.expected));
     must(w.expected);
@@ -230,7 +239,7 @@ static void times_are_measured(void **state)
 {
     struct world *w = *state;
     uint64_t ns[STEPS_MAX + 1] = {0};
-    assert_ok(w->err, rt_speculation_measure(w->method, w->pool, STEPS_MAX, ns, &w->err));
+    assert_ok(w->err, rt_speculation_measure(w->method, w->pool, &patient, STEPS_MAX, ns, &w->err));
     for (unsigned i = 1; i <= STEPS_MAX; i++) {
         assert_true(ns[i] > 0 && ns[i] < 600ull * SECOND);
     }
@@ -246,24 +255,40 @@ static void other_states_are_refused(void **state)
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct rt_program *program = load_model(names[i], &options);
         struct rt_method *method = rt_program_method(program, 0);
-        int64_t rows = 1;
+        int64_t rows = 1, proven = 1, steps = 1;
         if (rt_batch_open(method, &rows, &w->err) == ST_OK && rows > 1) {
-            rows = rt_batch_prove(method, w->pool, rows, 600ull * SECOND, &w->err);
+            enum status status = rt_batch_prove(method, w->pool, &patient, rows, &proven, &w->err);
+            assert_true(status == ST_OK || status == ST_UNSUPPORTED);
         }
-        assert_int_equal(rt_speculation_prove(method, w->pool, 8, 600ull * SECOND, &w->err), 1);
-        assert_int_equal(w->err.code, ST_UNSUPPORTED);
+        assert_int_equal(rt_speculation_prove(method, w->pool, &patient, 8, &steps, &w->err),
+                         ST_UNSUPPORTED);
+        assert_int_equal(steps, 1);
         rt_program_unref(program);
     }
 }
 
-static void nobody_waits_for_the_proof(void **state)
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+/* Calls want the device: nothing runs, and what was proven stays. */
+static void the_device_is_busy(void **state)
 {
     struct world *w = *state;
-    assert_int_equal(rt_speculation_prove(w->method, w->pool, 1, 600ull * SECOND, &w->err), 1);
-    assert_int_equal(rt_speculation_prove(w->method, w->pool, 8, 0, &w->err), 1);
-    rt_batch_stop_proving(w->method); /* for good: the last test */
-    assert_int_equal(rt_speculation_prove(w->method, w->pool, 8, 600ull * SECOND, &w->err), 1);
+    const struct rt_pace busy = {.budget_ns = 600ull * SECOND, .may_run = never};
+    uint64_t ns[STEPS_MAX + 1];
+    int64_t steps = 1;
+    assert_ok(w->err, rt_speculation_prove(w->method, w->pool, &busy, 1, &steps, &w->err));
+    assert_int_equal(rt_speculation_prove(w->method, w->pool, &busy, 8, &steps, &w->err),
+                     ST_TIMEOUT);
     assert_non_null(strstr(w->err.text, "the time for the trial"));
+    assert_int_equal(steps, 1);
+    assert_int_equal(rt_speculation_measure(w->method, w->pool, &busy, 2, ns, &w->err), ST_TIMEOUT);
+    steps = STEPS_MAX;
+    assert_ok(w->err, rt_speculation_prove(w->method, w->pool, &busy, STEPS_MAX, &steps, &w->err));
+    assert_int_equal(steps, STEPS_MAX);
 }
 
 int main(void)
@@ -275,7 +300,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_caches),
         cmocka_unit_test(times_are_measured),
         cmocka_unit_test(other_states_are_refused),
-        cmocka_unit_test(nobody_waits_for_the_proof),
+        cmocka_unit_test(the_device_is_busy),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
