@@ -189,6 +189,12 @@ MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input,
                                         struct tensor_nan *nan, void *dst, size_t bytes,
                                         struct error *err);
 
+/* Are bytes of |dtype| elements as they come? A bool may come as any number. */
+static inline bool oip_is_direct(enum dtype dtype)
+{
+    return dtype != DT_BOOL;
+}
+
 /* Is |input->data| already the tensor's content, with nothing to decode? */
 bool oip_input_is_direct(const struct oip_request_input *input);
 

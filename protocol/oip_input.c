@@ -297,7 +297,7 @@ size_t oip_input_stored_bytes(const struct oip_request_input *input)
 
 bool oip_input_is_direct(const struct oip_request_input *input)
 {
-    return input->is_binary && !input->type.is_bytes && input->type.dtype != DT_BOOL;
+    return input->is_binary && !input->type.is_bytes && oip_is_direct(input->type.dtype);
 }
 
 /* Length-prefixed elements: exactly |count| of them fill |data|. */

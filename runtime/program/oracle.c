@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "runtime/program/method.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -120,14 +121,24 @@ static bool is_packed(const struct rt_buffer_desc *given)
     return !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
 }
 
+static size_t alignment(const struct hal_device *device, enum dtype dtype)
+{
+    size_t element = dtype_bytes(dtype), align = hal_device_props(device)->offset_align;
+    return align > element ? align : element;
+}
+
+size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return alignment(method->device, dtype);
+}
+
 static bool is_usable(const struct rt_buffer_desc *given, const struct hal_device *device,
                       size_t bytes)
 {
-    size_t element = dtype_bytes(given->dtype);
-    size_t align = hal_device_props(device)->offset_align;
-    align = align > element ? align : element;
     return hal_buffer_device(given->buffer) == device &&
-           (bytes == 0 || (is_packed(given) && given->offset % align == 0));
+           (bytes == 0 ||
+            (is_packed(given) && given->offset % alignment(device, given->dtype) == 0));
 }
 
 enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,

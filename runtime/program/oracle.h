@@ -43,6 +43,10 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device 
                                 struct rt_buffer_desc *out_wanted, size_t *out_bytes,
                                 struct error *err);
 
+/* Of |method|: a tensor of |dtype| is used where it lies if it begins at a multiple of so many
+ * bytes, is packed and row-major, and is in memory of the method's device. */
+size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype);
+
 /* "float32[?,8]", or "an int" for an input that takes no tensor. */
 void rt_io_print(const struct rt_io *io, struct buf *out);
 

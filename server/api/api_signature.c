@@ -8,6 +8,7 @@
 #include "protocol/json.h"
 #include "protocol/oip_reply.h"
 #include "protocol/rawsig.h"
+#include "runtime/program/oracle.h"
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "server/api/api.h"
@@ -83,6 +84,40 @@ static void print_labels(struct buf *out, const struct model *model)
     buf_add_char(out, '}');
 }
 
+/* How the bytes of an input have to lie to be used there; null: they never are. A stride that
+ * varies with the sizes is -1. */
+static void print_layout(struct buf *out, const struct rt_method *method, const struct rt_io *io)
+{
+    int64_t strides[SHAPE_RANK_MAX], stride;
+    if (io->kind != RT_IO_TENSOR || !oip_is_direct(io->dtype)) {
+        buf_add_str(out, "null");
+        return;
+    }
+    stride = (int64_t)dtype_bytes(io->dtype);
+    for (int d = io->shape.rank - 1; d >= 0; d--) {
+        strides[d] = stride;
+        bool varies = stride < 0 || io->dynamic_dims >> d & 1;
+        stride = varies ? -1 : stride * (io->shape.dims[d] ? io->shape.dims[d] : 1);
+    }
+    buf_printf(out, "{\"alignment\":%zu,\"strides\":[", rt_oracle_alignment(method, io->dtype));
+    for (int d = 0; d < io->shape.rank; d++) {
+        buf_printf(out, "%s%" PRId64, d ? "," : "", strides[d]);
+    }
+    buf_add_str(out, "]}");
+}
+
+/* What a client sends so that no byte of its tensors is copied: the answers of the oracle. */
+static void print_in_place(struct buf *out, const struct rt_method *method)
+{
+    buf_printf(out, ",\"in_place\":{\"byte_order\":\"little\",\"body_bytes_min\":%d,\"inputs\":[",
+               BODY_SMALL_BYTES + 1);
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        buf_add_str(out, i ? "," : "");
+        print_layout(out, method, rt_method_input(method, i));
+    }
+    buf_add_str(out, "]}");
+}
+
 static void print_readable(struct buf *out, const struct rt_signature *signature)
 {
     struct buf text;
@@ -122,6 +157,7 @@ enum status api_signature(struct request *request, struct error *err)
     print_ios(out, "results", model->call.results, model->call.result_count);
     print_names(out, "input_names", model->method, RT_INPUT);
     print_names(out, "result_names", model->method, RT_RESULT);
+    print_in_place(out, model->method);
     print_labels(out, model);
     buf_printf(out, ",\"has_words\":%s", model->generator ? "true" : "false");
     buf_add_str(out, ",\"result_schema\":");

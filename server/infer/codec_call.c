@@ -121,7 +121,7 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
     const struct codec_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
-    bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
+    bool is_direct = leaf->encoding == CALL_BINARY && oip_is_direct(dtype) && infer->body->buffer;
     void *memory;
     enum status status = is_direct
                              ? codec_bind(request, call, &tensor, leaf->data, err)

@@ -183,7 +183,7 @@ body \{"result":".*"\}
 play the description of a method
 get /v2/models/add/signature
 < 200
-body .*"abi":"sip".*"fv":"1","f":"I15!B5!d2d3B5!d2d3R8!B5!d2d3","fbr":null,"sipv":1,"sip":"I12!S9!k0_0k1_1R3!_0",.*"example":.*
+body .*"abi":"sip".*"fv":"1","f":"I15!B5!d2d3B5!d2d3R8!B5!d2d3","fbr":null,"sipv":1,"sip":"I12!S9!k0_0k1_1R3!_0",.*"in_place":\{"byte_order":"little","body_bytes_min":65537,"inputs":\[\{"alignment":4,"strides":\[12,4\]\},\{"alignment":4,"strides":\[12,4\]\}\]\}.*"example":.*
 get /v2/models/methods.get_width/signature
 < 200
 body .*"properties":\{("args":.*,)?"parameters":\{"type":"object"\}\},"required":\[\].*

@@ -131,10 +131,14 @@ def read_inputs(client, model):
     return json.loads(client.body)["inputs"]
 
 
-def converted(client, model):
+def input_counts(client, model):
     client.send(build_request("GET", f"/v2/models/{model}/stats"))
     expect("status", client.answer(), 200)
-    return json.loads(client.body)["model_stats"][0]["inputs"]["converted"]
+    return json.loads(client.body)["model_stats"][0]["inputs"]
+
+
+def converted(client, model):
+    return input_counts(client, model)["converted"]
 
 
 # ---- checks ----
@@ -226,10 +230,72 @@ def misplaced(client, model):
            (400, "args[0]: strides and offset are for tensors with base64 or binary_data_size"))
 
 
+def packed_strides(tensor):
+    return [count(tensor.shape[d + 1:]) * tensor.width for d in range(len(tensor.shape))]
+
+
+def send_placed(client, model, tensors, size, **moved):
+    """A body of |size| bytes. Returns by how much the counts of inputs went up."""
+    inputs, blobs = [], []
+    for tensor in tensors:
+        data, extra = tensor.packed, {}
+        if moved.get("name") == tensor.name:
+            data, extra = bytes(moved["offset"]) + data, {"offset": moved["offset"]}
+        blobs.append(data)
+        inputs.append({"name": tensor.name, "shape": tensor.shape, "datatype": tensor.datatype,
+                       "parameters": {"binary_data_size": len(data), **extra}})
+    head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+    head += b" " * (size - len(head) - sum(map(len, blobs)))
+    before = input_counts(client, model)
+    client.send(build_request("POST", f"/v2/models/{model}/infer", head + b"".join(blobs),
+                              [f"Inference-Header-Content-Length: {len(head)}"]))
+    expect("status", client.answer(), 200)
+    after = input_counts(client, model)
+    return {how: after[how] - before[how] for how in after}
+
+
+def in_place(client, model):
+    """What follows "in_place" of the signature is used where it lies, and nothing else is."""
+    client.send(build_request("GET", f"/v2/models/{model}/signature"))
+    expect("status", client.answer(), 200)
+    signature = json.loads(client.body)
+    said = signature["in_place"]
+    forms = dict(zip(signature["input_names"], said["inputs"]))
+    tensors = [Tensor(entry, SERVED[model][0], random.Random(1))
+               for entry in read_inputs(client, model)]
+    expect("little-endian", said["byte_order"], "little")
+    for tensor in tensors:
+        expect(f"is {tensor.datatype} used", forms[tensor.name] is not None,
+               tensor.datatype != "BOOL")
+    used = [tensor for tensor in tensors if forms[tensor.name]]
+    for tensor in used:
+        strides = packed_strides(tensor)
+        expect("strides", [stride for stride in forms[tensor.name]["strides"]],
+               [stride if said >= 0 else -1
+                for stride, said in zip(strides, forms[tensor.name]["strides"])])
+    tensors.sort(key=lambda tensor: -(forms[tensor.name] or {"alignment": 0})["alignment"])
+    least = said["body_bytes_min"]
+    large = sum(len(tensor.packed) for tensor in tensors) + 4096 >= least
+    size = 0 if large else least
+    expect("used", send_placed(client, model, tensors, size),
+           {"in_place": len(used), "converted": 0})
+    if not large:
+        expect("a smaller body", send_placed(client, model, tensors, least - 1),
+               {"in_place": 0, "converted": 0})
+    for tensor in used:
+        rest = [tensor, *(other for other in tensors if other is not tensor)]
+        alignment = forms[tensor.name]["alignment"]
+        if alignment > 1:
+            moved = send_placed(client, model, rest[:1] + rest[1:], size, name=tensor.name,
+                                offset=alignment // 2)
+            expect(f"{tensor.datatype} at half of its alignment", moved["converted"] > 0, True)
+
+
 def run_checks(report, *options):
     arguments = ["--workers=2", *options, *(str(MODELS / f"{name}.pte") for name in SERVED)]
     with Daemon(arguments) as daemon:
         for check, model in (*((same_results, model) for model in SERVED),
+                             *((in_place, model) for model in SERVED),
                              *((check, "add") for check in (shared_elements, refused, misplaced))):
             client = Client(daemon.port)
             words = (check.__name__.replace("_", " "), model, *options)
