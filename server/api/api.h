@@ -16,6 +16,7 @@ api_handler_f api_server, api_live, api_ready, api_preflight;    /* api_health.c
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
 api_handler_f api_v1_models, api_v1_model;                       /* api_model.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
+api_handler_f api_results;                                       /* api_results.c */
 api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
 api_handler_f api_graph;                                         /* api_graph.c */
 api_handler_f api_openapi;                                       /* api_openapi.c */

@@ -15,6 +15,7 @@ server_libserver_a_SOURCES += \
 	%D%/api_model.c \
 	%D%/api_openapi.c \
 	%D%/api_region.c \
+	%D%/api_results.c \
 	%D%/api_settings.c \
 	%D%/api_signature.c \
 	%D%/api_tokenize.c

@@ -240,14 +240,37 @@ static enum status explain(const struct cli_call *call, struct error *err)
                : error_prefix(err, "run: ");
 }
 
-enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err)
+/* A new call with its inputs. */
+static enum status begin(struct cli_call *call, struct error *err)
 {
     rt_invocation_free(call->invocation);
     call->invocation = NULL;
     TRY(rt_invocation_new(call->method, call->pool, &call->invocation, err));
-    if (cli_inputs_set(&call->inputs, &invocation_ops, choose, call, err) != ST_OK) {
-        return say_card(call, err);
+    return cli_inputs_set(&call->inputs, &invocation_ops, choose, call, err) == ST_OK
+               ? ST_OK
+               : say_card(call, err);
+}
+
+enum status cli_call_foresee(struct cli_call *call, struct rt_result_info *out_infos,
+                             struct error *err)
+{
+    TRY(begin(call, err));
+    const struct shape **shapes = calloc((size_t)call->inputs.count + 1, sizeof(struct shape *));
+    if (!shapes) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
     }
+    for (uint32_t i = 0; i < call->inputs.count; i++) {
+        bool is_tensor = call->inputs.ios[i].kind == RT_IO_TENSOR;
+        shapes[i] = is_tensor ? &call->inputs.items[i].shape : NULL;
+    }
+    enum status status = rt_method_result_shapes(call->method, shapes, out_infos, err);
+    free(shapes);
+    return status;
+}
+
+enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err)
+{
+    TRY(begin(call, err));
     if (call->profile) {
         rt_invocation_profile(call->invocation, call->profile);
     }

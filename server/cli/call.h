@@ -15,6 +15,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
+#include "runtime/program/results.h"
 #include "runtime/pte/files.h"
 #include "server/process/args.h"
 #include "server/cli/inputs.h"
@@ -97,6 +98,11 @@ void cli_call_close(struct cli_call *call);
 /* One call, from preparing to its end, which took *|out_ns|. Its invocation is kept for its results
  * until the next one. */
 MUST_CHECK enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err);
+
+/* The result allocator: what each result will be, by raw index, for inputs with these shapes.
+ * Nothing is run. */
+MUST_CHECK enum status cli_call_foresee(struct cli_call *call, struct rt_result_info *out_infos,
+                                        struct error *err);
 
 /* The value below which the part |q| of |count| > 0 sorted times lies. */
 uint64_t cli_call_quantile(const uint64_t *sorted, uint64_t count, double q);

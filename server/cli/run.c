@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/program/results.h"
+#include "runtime/program/signature.h"
 #include "server/card/card.h"
 #include "server/process/options.h"
 #include "server/cli/call.h"
@@ -183,6 +185,68 @@ static enum status run_and_show(const struct run *run, struct error *err)
     return run->show(run, err);
 }
 
+/* ---- the result allocator -------------------------------------------------------------------- */
+
+static const char allocator_end[] = "$results"; /* as the signature's "fbr" ends */
+
+static bool is_allocator(const struct run_options *options)
+{
+    return options->call.method && ends_with(options->call.method, allocator_end);
+}
+
+/* A buffer of a result whose size varies. */
+static void print_buffer(const struct rt_io *io, const struct rt_result_info *info)
+{
+    char text[SHAPE_TEXT_MAX];
+    printf("%s: %s%s%s, %zu bytes\n", io->name, info->is_known ? "" : "depends on data, at most ",
+           dtype_name(io->dtype), shape_print(&info->shape, text), info->bytes);
+}
+
+static enum status print_buffers(struct cli_call *call, const char *name, struct error *err)
+{
+    const char *allocator = rt_method_signature(call->method)->fbr;
+    uint32_t count = rt_method_result_count(call->method);
+    if (!allocator || strcmp(allocator, name) != 0) {
+        return error_set(err, ST_NOT_FOUND, "no method '%.60s': the sizes of results do not vary",
+                         name);
+    }
+    struct rt_result_info *infos = calloc((size_t)count + 1, sizeof(*infos));
+    if (!infos) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    enum status status = cli_call_foresee(call, infos, err);
+    for (uint32_t i = 0; status == ST_OK && i < count; i++) {
+        const struct rt_io *io = rt_method_result(call->method, i);
+        if (io->kind == RT_IO_TENSOR && io->dynamic_dims) {
+            print_buffer(io, &infos[i]);
+        }
+    }
+    free(infos);
+    return status;
+}
+
+static enum status run_allocator(const struct run_options *options, struct error *err)
+{
+    struct cli_call call;
+    struct cli_call_options of_method = options->call;
+    const char *name = of_method.method;
+    if (options->output || options->dump || options->repeat || options->has_top) {
+        return error_set(err, ST_INVALID, "--method %.60s: expected no option about results", name);
+    }
+    char *method = strndup(name, strlen(name) - strlen(allocator_end));
+    if (!method) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    of_method.method = method;
+    enum status status = cli_call_open(&call, &of_method, err);
+    if (status == ST_OK) {
+        status = print_buffers(&call, name, err);
+    }
+    cli_call_close(&call);
+    free(method);
+    return status;
+}
+
 /* ---- of a file ------------------------------------------------------------------------------- */
 
 static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
@@ -308,6 +372,9 @@ static enum status run_dump(const struct run_options *options, struct error *err
 
 static enum status run_file(const struct run_options *options, struct error *err)
 {
+    if (is_allocator(options)) {
+        return run_allocator(options, err);
+    }
     if (options->dump) {
         return run_dump(options, err);
     }
@@ -378,6 +445,12 @@ static enum cli_remote_wish choose_wish(const struct run_options *options)
 
 static enum status run_remote(const struct run_options *options, struct error *err)
 {
+    if (is_allocator(options)) {
+        return error_set(err, ST_INVALID,
+                         "--method %.60s: only of a file; POST /v2/models/MODEL/%.60s/call asks a "
+                         "server",
+                         options->call.method, options->call.method);
+    }
     struct cli_remote remote;
     const struct run run = {options, &remote, remote_once, show_remote, &remote.inputs};
     enum status status =

@@ -228,6 +228,35 @@ post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outpu
 < 200
 json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
 
+play the result allocator, called by its name
+get /v2/models/joined/signature
+< 200
+body .*"fbr":"forward\$results".*
+post /v2/models/joined/forward$results/call {"args":[3,3]}
+< 200
+json {"result":[{"dtype":"float32","shape":[6,3],"bytes":72},{"dtype":"float32","shape":[3],"bytes":12},null,{"dtype":"float32","shape":[3,3],"bytes":36}]}
+post /v2/models/joined/versions/1/forward%24results/call {"args":[0,1]}
+< 200
+post /v2/models/joined/forward$results/call {"args":[3]}
+< 400
+post /v2/models/joined/forward$results/call {"args":[3,3,3]}
+< 400
+post /v2/models/joined/forward$results/call {"args":[3,-1]}
+< 400
+post /v2/models/joined/forward$results/call {"args":[3,1.5]}
+< 400
+post /v2/models/joined/forward$results/call {"args":[3,9999]}
+< 400
+json {"error":"args[1]: dim 1 of input 'input_0': expected 0 to 4, got 9999"}
+post /v2/models/joined/encode$results/call {"args":[]}
+< 404
+json {"error":"model 'joined' has no 'encode$results', expected forward$results"}
+post /v2/models/add/forward$results/call {"args":[]}
+< 404
+json {"error":"model 'add' has no 'forward$results', expected none: the sizes of its results do not vary"}
+post /v2/models/none/forward$results/call {"args":[]}
+< 404
+
 play sizes that no call can find
 post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_1"},{"name":"output_2","shape":[49,2]}]}
 < 400

@@ -324,6 +324,21 @@ def inspect():
     expect(0, r'%\d+:f32\[4\] "total"\)\n[^#]*$', "inspect", "--graph", "--method", "step", SHAPES)
 
 
+def allocator():
+    """The result allocator of a signature is a method, which prints sizes and runs nothing."""
+    joined = str(MODELS / "joined.pte")
+    ask = ("--method", "forward$results")
+    expect(0, r"^output_0: float32\[6,3\], 72 bytes\noutput_1: float32\[3\], 12 bytes\n"
+           r"output_2: depends on data, at most int64\[48,2\], 768 bytes\n"
+           r"output_3: float32\[3,3\], 36 bytes\n$", "run", joined, *ask, "--shape", "input_0=3x3")
+    expect(64, r"dim 1 is 9, expected at most 4", "run", joined, *ask, "--shape", "input_0=3x9")
+    expect(66, r"no method 'forward\$results': the sizes of results do not vary", "run", ADD, *ask)
+    expect(66, r"no method 'x'; the methods are forward", "run", joined, "--method", "x$results")
+    expect(64, "expected no option about results", "run", joined, *ask, "--repeat", "3")
+    expect(64, r"only of a file; POST /v2/models/MODEL/forward\$results/call asks a server", "run",
+           "http://127.0.0.1:1/joined", *ask)
+
+
 def json_inputs():
     expect(0, r"^output_0: float32\[2,3\] \[\[2.0, 3.0, 4.0\], \[5.0, 6.0, 7.0\]\]\n$", "run", ADD,
            "--input", "input_0=[[1,2,3],[4,5,6]]", "--input", f"input_1={ONES}")
@@ -653,7 +668,8 @@ CHECKS = (usage_errors, help_version_devices, host_and_port, bad_files, data_fil
           operators, inspect, inspect_page, inspect_json, unknown_operator, truncated_files,
           damaged_sources, no_permission, no_memory, json_inputs, file_inputs_and_outputs,
           numpy_files, shapes, results, unwritten, files_at_their_limit, readers_that_leave,
-          pattern_is_fixed, repeat, profile, profile_as_json_and_trace)
+          pattern_is_fixed, repeat, profile, profile_as_json_and_trace,
+          allocator)
 
 
 def main():

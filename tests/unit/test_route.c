@@ -45,6 +45,8 @@ static void every_route_is_found(void **state)
         {"/v2/models/m/versions/3/signature", ROUTE_SIGNATURE, ROUTE_GET_ONLY},
         {"/v2/models/m/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
+        {"/v2/models/m/r/call", ROUTE_RESULTS, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/r/call", ROUTE_RESULTS, ROUTE_POST_ONLY},
         {"/v2/batch", ROUTE_BATCH, ROUTE_POST_ONLY},
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
         {"/v2/repository/models/m/load", ROUTE_LOAD, ROUTE_POST_ONLY},
