@@ -457,6 +457,28 @@ static enum status make_request(struct cli_remote *remote, struct error *err)
     return transfer_prepare(&remote->transfer, &remote->request, err);
 }
 
+enum status cli_remote_foresee(struct cli_remote *remote, struct error *err)
+{
+    struct buf *out = &remote->json;
+    const char *comma = "";
+    must(!remote->is_built);
+    TRY(cli_inputs_set(&remote->inputs, &request_ops, choose, remote, err));
+    buf_add_str(out, "{\"inputs\":[");
+    for (uint32_t i = 0; i < remote->io_count; i++) {
+        char text[SHAPE_TEXT_MAX];
+        if (remote->ios[i].kind == RT_IO_TENSOR && remote->values[i].is_set &&
+            !remote->values[i].is_bytes) {
+            buf_printf(out, "%s{\"name\":", comma);
+            json_print_string(out, span_str(remote->ios[i].name));
+            buf_printf(out, ",\"shape\":%s}", shape_print(&remote->values[i].shape, text));
+            comma = ",";
+        }
+    }
+    buf_add_str(out, "]}");
+    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "no room for the request")
+                           : cli_remote_ask_sizes(remote, buf_span(out), err);
+}
+
 enum status cli_remote_once(struct cli_remote *remote, uint64_t *out_ns, struct error *err)
 {
     struct transfer *t = &remote->transfer;

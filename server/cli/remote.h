@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "runtime/program/results.h"
 #include "server/card/card.h"
 #include "server/cli/inputs.h"
 #include "server/cli/result.h"
@@ -56,6 +57,7 @@ struct cli_remote {
     enum medium_kind *mediums;         /* by input: the server also makes it from this */
     struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
     struct cli_remote_form *forms;     /* by result: how the server writes it for people */
+    struct rt_result_info *sizes;      /* by result; NULL before cli_remote_foresee() */
     enum cli_remote_wish wish;
 
     struct cli_inputs inputs;
@@ -84,6 +86,9 @@ void cli_remote_close(struct cli_remote *remote);
  * until the next one. */
 MUST_CHECK enum status cli_remote_once(struct cli_remote *remote, uint64_t *out_ns,
                                        struct error *err);
+
+/* In place of calls: asks for the sizes of the results, into |remote->sizes|. */
+MUST_CHECK enum status cli_remote_foresee(struct cli_remote *remote, struct error *err);
 
 /* Before the first call: chooses the results. The default is tensors. */
 void cli_remote_wish(struct cli_remote *remote, enum cli_remote_wish wish);
@@ -115,6 +120,10 @@ MUST_CHECK enum status cli_remote_describe(struct cli_remote *remote, struct err
 
 /* The same of its metadata alone. */
 MUST_CHECK enum status cli_remote_ask_metadata(struct cli_remote *remote, struct error *err);
+
+/* Asks for the sizes of the results of a call with such inputs; |body| has their shapes. */
+MUST_CHECK enum status cli_remote_ask_sizes(struct cli_remote *remote, struct span body,
+                                            struct error *err);
 
 /* Reads the results out of the answer that has come. */
 MUST_CHECK enum status cli_remote_read(struct cli_remote *remote, struct error *err);

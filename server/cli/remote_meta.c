@@ -474,3 +474,56 @@ const struct cli_remote_form *cli_remote_find_form(const struct cli_remote *remo
     uint32_t i = find_result(remote, result);
     return i < CLI_REMOTE_TENSORS_MAX ? &remote->forms[i] : NULL;
 }
+
+/* ---- sizes of results ------------------------------------------------------------------------ */
+
+/* -1 stands for a dim that depends on data; "bounds" and "bytes_max" are its limits. */
+static enum status read_size(const struct reader *r, const struct cJSON *item,
+                             struct rt_result_info *out, struct error *err)
+{
+    const struct cJSON *member;
+    uint64_t bytes;
+    out->is_known = document_find(item, "bounds") == NULL;
+    TRY(need(r, item, out->is_known ? "shape" : "bounds", JSON_ARRAY, &member, err));
+    TRY(read_shape(r, member, 0, &out->shape, err));
+    TRY(need(r, item, out->is_known ? "bytes" : "bytes_max", JSON_NUMBER, &member, err));
+    TRY(document_u64(&r->document, member, SIZE_MAX, &bytes, err));
+    out->bytes = (size_t)bytes;
+    return ST_OK;
+}
+
+static enum status read_sizes(const struct reader *r, struct error *err)
+{
+    struct cli_remote *remote = r->remote;
+    const struct cJSON *list;
+    const char *name;
+    TRY(need(r, r->document.root, "outputs", JSON_ARRAY, &list, err));
+    for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
+        TRY(read_name(r, item, &name, err));
+        uint32_t index = find_result(remote, name);
+        if (index == CLI_REMOTE_TENSORS_MAX) {
+            return document_fail(&r->document, item, err, ST_INVALID,
+                                 "the model's metadata have no such output");
+        }
+        TRY(read_size(r, item, &remote->sizes[index], err));
+    }
+    return ST_OK;
+}
+
+enum status cli_remote_ask_sizes(struct cli_remote *remote, struct span body, struct error *err)
+{
+    const struct transfer_request request = {
+        .path = path_of(remote, "/shape"),
+        .is_post = true,
+        .body = &body,
+        .body_count = 1,
+        .answer_bytes_max = TRANSFER_TEXT_BYTES_MAX,
+    };
+    remote->sizes =
+        arena_array(&remote->arena, (size_t)remote->result_io_count + 1, sizeof(*remote->sizes));
+    if (!remote->sizes) {
+        return arena_fail(&remote->arena, "the sizes of the results", err);
+    }
+    TRY(transfer_run(&remote->transfer, &request, err));
+    return read_answer(remote, request.path, read_sizes, err);
+}

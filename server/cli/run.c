@@ -194,12 +194,21 @@ static bool is_allocator(const struct run_options *options)
     return options->call.method && ends_with(options->call.method, allocator_end);
 }
 
-/* A buffer of a result whose size varies. */
+/* The buffer of a result whose size varies. */
 static void print_buffer(const struct rt_io *io, const struct rt_result_info *info)
 {
     char text[SHAPE_TEXT_MAX];
+    if (io->kind != RT_IO_TENSOR || !io->dynamic_dims) {
+        return;
+    }
     printf("%s: %s%s%s, %zu bytes\n", io->name, info->is_known ? "" : "depends on data, at most ",
            dtype_name(io->dtype), shape_print(&info->shape, text), info->bytes);
+}
+
+static enum status refuse_allocator(const char *name, struct error *err)
+{
+    return error_set(err, ST_NOT_FOUND, "no method '%.60s': the sizes of results do not vary",
+                     name);
 }
 
 static enum status print_buffers(struct cli_call *call, const char *name, struct error *err)
@@ -207,8 +216,7 @@ static enum status print_buffers(struct cli_call *call, const char *name, struct
     const char *allocator = rt_method_signature(call->method)->fbr;
     uint32_t count = rt_method_result_count(call->method);
     if (!allocator || strcmp(allocator, name) != 0) {
-        return error_set(err, ST_NOT_FOUND, "no method '%.60s': the sizes of results do not vary",
-                         name);
+        return refuse_allocator(name, err);
     }
     struct rt_result_info *infos = calloc((size_t)count + 1, sizeof(*infos));
     if (!infos) {
@@ -216,18 +224,56 @@ static enum status print_buffers(struct cli_call *call, const char *name, struct
     }
     enum status status = cli_call_foresee(call, infos, err);
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
-        const struct rt_io *io = rt_method_result(call->method, i);
-        if (io->kind == RT_IO_TENSOR && io->dynamic_dims) {
-            print_buffer(io, &infos[i]);
-        }
+        print_buffer(rt_method_result(call->method, i), &infos[i]);
     }
     free(infos);
     return status;
 }
 
-static enum status run_allocator(const struct run_options *options, struct error *err)
+static enum status run_file_allocator(const struct cli_call_options *options, const char *name,
+                                      struct error *err)
 {
     struct cli_call call;
+    enum status status = cli_call_open(&call, options, err);
+    if (status == ST_OK) {
+        status = print_buffers(&call, name, err);
+    }
+    cli_call_close(&call);
+    return status;
+}
+
+static enum status print_remote_buffers(struct cli_remote *remote, const char *name,
+                                        struct error *err)
+{
+    uint32_t varying = 0;
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        varying |= remote->result_ios[i].dynamic_dims;
+    }
+    if (!varying) {
+        return refuse_allocator(name, err);
+    }
+    TRY(cli_remote_foresee(remote, err));
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        print_buffer(&remote->result_ios[i], &remote->sizes[i]);
+    }
+    return ST_OK;
+}
+
+static enum status run_remote_allocator(const struct run_options *options, const char *method,
+                                        struct error *err)
+{
+    struct cli_remote remote;
+    enum status status = cli_remote_open(&remote, options->call.path, method, &options->client,
+                                         &options->call.inputs, options->answer_bytes_max, err);
+    if (status == ST_OK) {
+        status = print_remote_buffers(&remote, options->call.method, err);
+    }
+    cli_remote_close(&remote);
+    return status;
+}
+
+static enum status run_allocator(const struct run_options *options, struct error *err)
+{
     struct cli_call_options of_method = options->call;
     const char *name = of_method.method;
     if (options->output || options->dump || options->repeat || options->has_top) {
@@ -238,11 +284,8 @@ static enum status run_allocator(const struct run_options *options, struct error
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     of_method.method = method;
-    enum status status = cli_call_open(&call, &of_method, err);
-    if (status == ST_OK) {
-        status = print_buffers(&call, name, err);
-    }
-    cli_call_close(&call);
+    enum status status = target_is_one(of_method.path) ? run_remote_allocator(options, method, err)
+                                                       : run_file_allocator(&of_method, name, err);
     free(method);
     return status;
 }
@@ -372,9 +415,6 @@ static enum status run_dump(const struct run_options *options, struct error *err
 
 static enum status run_file(const struct run_options *options, struct error *err)
 {
-    if (is_allocator(options)) {
-        return run_allocator(options, err);
-    }
     if (options->dump) {
         return run_dump(options, err);
     }
@@ -445,12 +485,6 @@ static enum cli_remote_wish choose_wish(const struct run_options *options)
 
 static enum status run_remote(const struct run_options *options, struct error *err)
 {
-    if (is_allocator(options)) {
-        return error_set(err, ST_INVALID,
-                         "--method %.60s: only of a file; POST /v2/models/MODEL/%.60s/call asks a "
-                         "server",
-                         options->call.method, options->call.method);
-    }
     struct cli_remote remote;
     const struct run run = {options, &remote, remote_once, show_remote, &remote.inputs};
     enum status status =
@@ -470,6 +504,9 @@ static enum status run_once_or_more(int argc, char *const argv[], struct error *
 {
     static struct run_options options;
     TRY(parse(argc, argv, &options, err));
+    if (is_allocator(&options)) {
+        return run_allocator(&options, err);
+    }
     return target_is_one(options.call.path) ? run_remote(&options, err) : run_file(&options, err);
 }
 

@@ -335,8 +335,6 @@ def allocator():
     expect(66, r"no method 'forward\$results': the sizes of results do not vary", "run", ADD, *ask)
     expect(66, r"no method 'x'; the methods are forward", "run", joined, "--method", "x$results")
     expect(64, "expected no option about results", "run", joined, *ask, "--repeat", "3")
-    expect(64, r"only of a file; POST /v2/models/MODEL/forward\$results/call asks a server", "run",
-           "http://127.0.0.1:1/joined", *ask)
 
 
 def json_inputs():

@@ -90,6 +90,10 @@ def file_and_url():
         same(daemon, "mlp")
         for method in ("encode", "decode", "get_name", "get_scale", "get_table", "is_trained"):
             same(daemon, "methods", method=method)
+        for options in ((), ("--shape", "input_0=3x3"), ("--shape", "input_0=2x4")):
+            same(daemon, "joined", *options, method="forward$results")
+        same(daemon, "lists", "--shape", "input_1=4x3", method="forward$results")
+        same(daemon, "methods", "--shape", "input_0=3x10", method="encode$results")
         write_results(daemon, folder)
         repeat_and_refuse(daemon)
         listings(daemon)
@@ -113,6 +117,10 @@ def repeat_and_refuse(daemon):
     check(0, r"^shapes: input_0=2x3 input_1=2x3\nmedian_us: [\d.]+\np10_us: ", "run", f"{url}/add",
           "--repeat", "5")
     check(66, "HTTP 404: no model 'nope'", "run", f"{url}/nope")
+    check(66, r"no method 'forward\$results': the sizes of results do not vary", "run",
+          f"{url}/add", "--method", "forward$results")
+    check(65, "HTTP 400: .*dim 1 is 9, expected at most 4", "run", f"{url}/joined", "--method",
+          "forward$results", "--shape", "input_0=3x9")
     check(66, "HTTP 404: .*'add.nope'", "run", f"{url}/add", "--method", "nope")
     check(66, "HTTP 404: .*version", "run", f"{url}/add/versions/7")
     check(65, "input_0.*expected.*2,3", "run", f"{url}/add", "--shape", "input_0=3x3")
@@ -370,6 +378,35 @@ def hostile_answers():
         expect("outputs", head["outputs"], [
             {"name": "y", "parameters": {"binary_data": True, "answer": "json"}},
             {"name": "y", "parameters": {"binary_data": True}}])
+
+
+def hostile_sizes():
+    """What a server says of the sizes of results."""
+    size = {"name": "y", "datatype": "FP32", "shape": [2, 3], "bytes": 24}
+    meta = {**META, "outputs": [dict(TENSOR, name="y", shape=[-1, 3])]}
+    rows = (
+        ([size], 0, r"^y: float32\[2,3\], 24 bytes\n$"),
+        ([{**size, "shape": [-1, 3], "bounds": [4, 3], "bytes_max": 48}], 0,
+         r"^y: depends on data, at most float32\[4,3\], 48 bytes\n$"),
+        ([{**size, "name": "z"}], 65, "metadata have no such output"),
+        ([{**size, "name": "y\n"}], 65, "expected a name"),
+        ([{**size, "shape": [-1, 3]}], 65, r"outputs\[0\].shape\[0\]"),
+        ([{**size, "shape": [1] * 17}], 65, "at most 16 dims"),
+        ([{**size, "bytes": -1}], 65, r"outputs\[0\].bytes"),
+        ([{**size, "bytes": 2 ** 64}], 65, r"outputs\[0\].bytes"),
+        ([{**size, "bytes": None}], 65, r"outputs\[0\].bytes"),
+        ([{**size, "bounds": [2, 3]}], 65, "'bytes_max'"),
+        ([{"name": "y", "bytes": 4}], 65, "'shape'"), ([1], 65, r"outputs\[0\]"),
+        ({}, 65, "outputs"), (None, 65, "outputs"))
+    answers = {"/v2/models/m": as_json(meta)}
+    with Server(answers) as server:
+        for outputs, status, pattern in rows:
+            answers["/v2/models/m/shape"] = as_json({"outputs": outputs})
+            check(status, pattern, "run", f"{server.url}/m", "--method", "forward$results")
+        answers["/v2/models/m/shape"] = answer_of(b"[")
+        check(65, "", "run", f"{server.url}/m", "--method", "forward$results")
+        answers["/v2/models/m/shape"] = answer_of(b"no such path", status=404)
+        check(66, "HTTP 404", "run", f"{server.url}/m", "--method", "forward$results")
 
 
 def binary(size, **changes):
@@ -747,6 +784,7 @@ def main():
                             ("hostile metadata", hostile_metadata),
                             ("hostile results", hostile_results),
                             ("hostile answers", hostile_answers),
+                            ("hostile sizes", hostile_sizes),
                             ("hostile lists", hostile_lists), ("TLS", tls),
                             ("proxies", proxies), ("terminals", terminals)):
         report.run(name, check_one)
