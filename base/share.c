@@ -243,6 +243,14 @@ uint64_t share_held(const struct share *share, uint64_t client)
     return held;
 }
 
+uint64_t share_used(const struct share *share)
+{
+    lock(share);
+    uint64_t used = share->used;
+    unlock(share);
+    return used;
+}
+
 void share_stats(const struct share *share, struct share_stats *out_stats)
 {
     lock(share);

@@ -86,6 +86,9 @@ bool share_is_over(const struct share *share, uint64_t client);
 /* Units that |client| holds; of SHARE_NOBODY it is not known: 0. */
 uint64_t share_held(const struct share *share, uint64_t client);
 
+/* Units that are in use. */
+uint64_t share_used(const struct share *share);
+
 /* Looks at each client. */
 void share_stats(const struct share *share, struct share_stats *out_stats);
 

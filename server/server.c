@@ -458,6 +458,7 @@ enum status server_init(struct server *server, const struct options *options, st
     log_limits_init(&server->log_limits, uv_hrtime);
     trace_source_init(&server->traces);
     regions_init(&server->regions, server->params);
+    seats_init(&server->seats);
     raise_file_limit();
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
@@ -566,6 +567,7 @@ void server_fini(struct server *server)
     }
     places_fini(&server->places);
     regions_fini(&server->regions);
+    seats_fini(&server->seats);
     access_fini(&server->access);
     tls_fini(server);
     access_log_close(&server->access_log);

@@ -20,6 +20,7 @@
 #include "server/connection/turns.h"
 #include "server/drain.h"
 #include "server/infer/regions.h"
+#include "server/infer/seats.h"
 #include "server/observe/access_log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/spans.h"
@@ -81,6 +82,7 @@ struct server {
     uint32_t conn_count;  /* those that are being closed included */
     struct places places; /* of connections */
     struct transfers transfers;
+    struct seats seats;        /* any thread */
     struct list idle_requests; /* to be used again */
     uint32_t idle_request_count;
     uint32_t busy_request_count; /* includes requests whose client has gone */

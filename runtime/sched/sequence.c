@@ -532,6 +532,21 @@ void rt_sequences_stats(struct rt_sequences *sequences, struct share_stats *out_
     pthread_mutex_unlock(&sequences->lock);
 }
 
+bool rt_sequences_is_full_for(struct rt_sequences *sequences, struct rt_program *program)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    pthread_mutex_lock(&sequences->lock);
+    bool is_without_room = is_full(sequences, rt_program_state_bytes(program));
+    pthread_mutex_unlock(&sequences->lock);
+    return is_without_room;
+}
+
+uint64_t rt_sequences_held_bytes(struct rt_sequences *sequences, uint64_t client)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    return share_held(&sequences->sizes[CLIENT], client);
+}
+
 void rt_sequences_free(struct rt_sequences *sequences)
 {
     if (sequences) {

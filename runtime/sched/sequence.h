@@ -97,6 +97,12 @@ struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);
 void rt_sequences_stats(struct rt_sequences *sequences, struct share_stats *out_counts,
                         struct share_stats *out_bytes);
 
+/* Has it no room for one more sequence of |program|, also when idle ones have given way? */
+bool rt_sequences_is_full_for(struct rt_sequences *sequences, struct rt_program *program);
+
+/* Bytes of the states of |client|, a number of base/share.h. */
+uint64_t rt_sequences_held_bytes(struct rt_sequences *sequences, uint64_t client);
+
 /* States that are kept; they have the same idle time, and give way to sequences. */
 struct rt_prefixes *rt_sequences_prefixes(struct rt_sequences *sequences);
 

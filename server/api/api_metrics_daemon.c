@@ -251,6 +251,11 @@ void api_metrics_put_sequence_bytes(struct api_metrics_page *page)
         page, page->serving->sequences ? rt_sequences_load(page->serving->sequences).bytes : 0);
 }
 
+void api_metrics_put_streams_displaced(struct api_metrics_page *page)
+{
+    api_metrics_add(page, counter_get(&page->server->seats.displaced));
+}
+
 void api_metrics_put_sequences_displaced(struct api_metrics_page *page)
 {
     struct rt_sequences *sequences = page->serving->sequences;

@@ -147,8 +147,8 @@ void api_metrics_put_answer_tokens(struct api_metrics_page *page, const struct m
 void api_metrics_put_generations(struct api_metrics_page *page, const struct model *model)
 {
     if (has_tokens(model)) {
-        api_metrics_add(page, model->generator ? atomic_load(&model->generator->active)
-                                               : atomic_load(&model->transcriber->active));
+        api_metrics_add(page, share_used(model->generator ? &model->generator->seats
+                                                          : &model->transcriber->seats));
     }
 }
 

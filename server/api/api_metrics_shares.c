@@ -11,6 +11,7 @@
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/seats.h"
 #include "server/language/generator.h"
 #include "server/language/transcriber.h"
 #include "server/serving/serving.h"
@@ -137,15 +138,29 @@ static bool look_at_queues(const struct api_metrics_page *page, struct share_sta
     return true;
 }
 
+/* A client that has generations of several models counts as several. */
+static void add_share(struct share_stats *sum, uint64_t size, const struct share *share)
+{
+    struct share_stats stats;
+    share_stats(share, &stats);
+    sum->size += size;
+    sum->used += stats.used;
+    sum->most_held = stats.most_held > sum->most_held ? stats.most_held : sum->most_held;
+    sum->client_count += stats.client_count;
+}
+
 static bool look_at_generations(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = no_models(0);
+    const struct seats *seats = &page->server->seats;
+    *out_stats = (struct share_stats){.refused_count = counter_get(&seats->refused),
+                                      .taken_back_count = counter_get(&seats->displaced)};
     for (uint32_t i = 0; i < page->index->count; i++) {
         const struct model *model = page->index->models[i];
-        if (model->generator || model->transcriber) {
-            out_stats->size += model->params.generation_count_max;
-            add_model(out_stats, model->generator ? atomic_load(&model->generator->active)
-                                                  : atomic_load(&model->transcriber->active));
+        const struct share *share = model->generator     ? &model->generator->seats
+                                    : model->transcriber ? &model->transcriber->seats
+                                                         : NULL;
+        if (share) {
+            add_share(out_stats, seats_count(model, page->server->params), share);
         }
     }
     return true;

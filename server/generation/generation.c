@@ -33,12 +33,10 @@ void generation_end_sequence(struct request *request)
     }
 }
 
-void generation_count_out(struct generation *generation)
+void generation_count_out(struct request *request)
 {
-    if (generation->is_counted) {
-        atomic_fetch_sub(&generation->generator->active, 1);
-        generation->is_counted = false;
-    }
+    struct generation *generation = generation_of(request);
+    seats_leave(request);
     if (generation->is_decoding) {
         atomic_fetch_sub(&generation->generator->decoding, 1);
         generation->is_decoding = false;
@@ -70,7 +68,7 @@ void generation_free(struct request *request)
     }
     OBJ_CHECK(generation, GENERATION_MAGIC);
     generation_end_sequence(request);
-    generation_count_out(generation);
+    generation_count_out(request);
     generation_let_go(generation);
     generation->magic = 0;
     free(generation);

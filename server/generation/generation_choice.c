@@ -296,7 +296,7 @@ static enum status end_choice(struct request *request, struct error *err)
         return begin_choice(generation, err);
     }
     generation->is_over = true;
-    generation_count_out(generation);
+    generation_count_out(request);
     runs_join_times(&generation->times, &request->job);
     if (generation->ask.is_stream) {
         reply_print_end(&generation->reply, &request->out);

@@ -57,7 +57,7 @@ void generation_drafts_choose(const struct request *request)
     }
     drafts_find(drafts, generation->tokens, generation->token_count,
                 room_for(generation, request->infer.call.model->method, tokens_max));
-    if (atomic_load(&generator->active) <= 1) {
+    if (share_used(&generator->seats) <= 1) {
         generation->draft_count = drafts_choose(drafts, generator->speculation_ns, tokens_max);
         generation->step_count += generation->draft_count;
     }

@@ -282,14 +282,10 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     ask->is_stream |= is_stream;
     TRY(find_model(request, generation, err));
     TRY(check_bounds(generation, err));
-    generation->is_counted = true;
-    enum status status = model_count_in(request->infer.call.model, &generation->generator->active,
-                                        "generations", err);
-    if (status == ST_OK) {
-        status = parse_counted(request, err);
-    }
+    TRY(seats_take(request, &generation->generator->seats, "generations", err));
+    enum status status = parse_counted(request, err);
     if (status != ST_OK) {
-        generation_count_out(generation); /* its error may take a while to be sent */
+        generation_count_out(request); /* its error may take a while to be sent */
         generation_let_go(generation);
     }
     return status;

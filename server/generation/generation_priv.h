@@ -72,7 +72,6 @@ struct generation {
     struct buf marks;       /* struct sampler_mark, if logarithms are wanted: of tokens not told */
     float *row;             /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
-    bool is_counted;  /* in generator->active */
     bool is_decoding; /* in generator->decoding */
     bool is_over;
     /* ---- the turn among prompts; the loop's ---- */
@@ -106,8 +105,8 @@ MUST_CHECK enum status generation_count_bytes(struct request *request, struct er
 /* The answer is complete: frees what it took. */
 void generation_let_go(struct generation *generation);
 
-/* The request is no longer one of those under way (--generation-count-max). */
-void generation_count_out(struct generation *generation);
+/* The request is no longer one of those under way; any number of times. */
+void generation_count_out(struct request *request);
 
 uint64_t generation_random_bits(void);
 

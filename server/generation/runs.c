@@ -65,7 +65,7 @@ enum status runs_open_sequence(struct request *request, const char *kind, struct
                                         .name = span_str(kind),
                                         .client = request->client,
                                         .is_of_request = true};
-    return rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) == ST_OK
+    return seats_open_sequence(request, &key, true, &call->sequence, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "model '%s': ", call->model->name);
 }

@@ -27,14 +27,6 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void transcription_count_out(struct transcription *t)
-{
-    if (t->is_counted) {
-        atomic_fetch_sub(&t->transcriber->active, 1);
-        t->is_counted = false;
-    }
-}
-
 enum status transcription_count_bytes(struct request *request, struct error *err)
 {
     const struct transcription *t = transcription_of(request);
@@ -54,7 +46,7 @@ void transcription_free(struct request *request)
     rt_invocation_free(request->infer.call.invocation); /* before the memory that it uses */
     request->infer.call.invocation = NULL;
     runs_end_sequence(&request->infer.call);
-    transcription_count_out(t);
+    seats_leave(request);
     transcript_fini(&t->transcript);
     sampler_fini(&t->sampler);
     hal_buffer_unref(t->sound);
@@ -339,6 +331,7 @@ static enum status end_window(struct request *request, struct transcription *t, 
         return ST_OK;
     }
     t->is_over = true;
+    seats_leave(request);
     t->reply.language = t->language ? transcriber_language_name(t->language->code) : NULL;
     runs_join_times(&t->times, &request->job);
     if (t->ask.is_stream) {

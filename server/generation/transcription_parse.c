@@ -229,14 +229,10 @@ static enum status parse_form(struct request *request, bool is_translation, stru
         return error_set(err, ST_INVALID, "the context of the model has only %u tokens",
                          t->transcriber->context);
     }
-    t->is_counted = true;
-    enum status status =
-        model_count_in(request->infer.call.model, &t->transcriber->active, "transcriptions", err);
-    if (status == ST_OK) {
-        status = parse_counted(request, t, err);
-    }
+    TRY(seats_take(request, &t->transcriber->seats, "transcriptions", err));
+    enum status status = parse_counted(request, t, err);
     if (status != ST_OK) {
-        transcription_count_out(t); /* its error may take a while to be sent */
+        seats_leave(request); /* its error may take a while to be sent */
     }
     return status;
 }

@@ -21,7 +21,6 @@ struct transcription {
     uint32_t magic;
     struct speech_ask ask;           /* its texts are gone after PARSE */
     struct transcriber *transcriber; /* of the request's model, which the request holds */
-    bool is_counted;                 /* in transcriber->active */
     const struct transcriber_language *language; /* NULL: not known yet, or never */
     bool has_times;
     struct transcript transcript;
@@ -61,9 +60,6 @@ static inline struct transcription *transcription_of(const struct request *reque
 /* The memory of the answer so far and of what it takes to go on is charged, see
  * infer_count_answer(). */
 MUST_CHECK enum status transcription_count_bytes(struct request *request, struct error *err);
-
-/* It no longer counts as under way; any number of times. */
-void transcription_count_out(struct transcription *t);
 
 /* The window that begins with sample |window|: its tokens in front of the answer. */
 void transcription_begin_window(struct transcription *t, uint64_t window);

@@ -37,6 +37,7 @@ enum status infer_init(struct request *request, const struct params *params, str
 {
     struct infer *infer = &request->infer;
     *infer = (struct infer){0};
+    list_init(&infer->seat.link);
     arena_init(&infer->arena, ARENA_BYTES_MAX);
     body_init(&infer->inflated, NULL, params->body_bytes_max);
     buf_init(&infer->deflated, params->answer_bytes_max);

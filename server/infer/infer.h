@@ -20,6 +20,7 @@
 #include "server/http/body.h"
 #include "server/http/coding.h"
 #include "server/infer/infer_media.h"
+#include "server/infer/seats.h"
 #include "server/model/model.h"
 
 struct bundle;
@@ -173,6 +174,7 @@ struct infer {
     uint32_t priority;             /* given by the client; 0: the default */
     struct rt_sched_ticket ticket; /* place of a call in its sequence */
     struct infer_media media;      /* files and texts that inputs came as */
+    struct seat seat;              /* of a request of many calls */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */

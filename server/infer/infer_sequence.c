@@ -54,8 +54,8 @@ enum status infer_sequence_open(struct request *request, struct infer_call *call
         return ST_OK; /* there is nothing to remember */
     }
     call->is_sequence_end = parameters->sequence_end;
-    if (rt_sequences_open(request->serving->sequences, &key, parameters->sequence_start,
-                          &call->sequence, err) != ST_OK) {
+    if (seats_open_sequence(request, &key, parameters->sequence_start, &call->sequence, err) !=
+        ST_OK) {
         return error_prefix(err, "parameters.sequence_id: ");
     }
     rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));

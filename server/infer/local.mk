@@ -17,4 +17,5 @@ server_libserver_a_SOURCES += \
 	%D%/infer_sequence.c %D%/infer_sequence.h \
 	%D%/infer_shared.c %D%/infer_shared.h \
 	%D%/regions.c %D%/regions.h \
+	%D%/seats.c %D%/seats.h \
 	%D%/stats.c %D%/stats.h

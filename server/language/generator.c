@@ -266,7 +266,7 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     *generator = facts;
     generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
     atomic_init(&generator->is_retired, false);
-    atomic_init(&generator->active, 0);
+    share_init(&generator->seats, 0, 0);
     atomic_init(&generator->decoding, 0);
     atomic_init(&generator->speculation_tokens, 1);
     atomic_init(&generator->never_guesses, false);
@@ -289,6 +289,7 @@ void generator_free(struct generator *generator)
         chat_close(&generator->chat);
         words_free(generator->words);
         grammar_vocabulary_free(generator->vocabulary);
+        share_fini(&generator->seats);
         pthread_mutex_destroy(&generator->lock);
         generator->magic = 0;
         free(generator);

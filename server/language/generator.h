@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/share.h"
 #include "base/status.h"
 #include "server/language/chat.h"
 #include "server/language/drafts.h"
@@ -61,7 +62,7 @@ struct generator {
     uint32_t bos;
     struct words *words; /* owned */
     struct chat chat;
-    _Atomic(uint32_t) active;   /* generations that are under way */
+    struct share seats;         /* of generations that are under way, see server/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,
      * or not possible. Set once, after |speculation_ns|: the times of such calls, by tokens. */

@@ -286,6 +286,7 @@ enum status transcriber_new(struct rt_method *method, const char *path, const ch
         return error_set(err, ST_EXHAUSTED, "speech model: out of memory");
     }
     *transcriber = facts;
+    share_init(&transcriber->seats, 0, 0);
     transcriber->context = CONTEXT_MAX;
     transcriber->first_time_max = UINT32_MAX;
     limit_context(transcriber, constant(program, "get_max_seq_len", &value) ? value : 448);
@@ -308,6 +309,7 @@ void transcriber_free(struct transcriber *transcriber)
         OBJ_CHECK(transcriber, TRANSCRIBER_MAGIC);
         words_free(transcriber->words);
         log_mel_free(transcriber->log_mel);
+        share_fini(&transcriber->seats);
         transcriber->magic = 0;
         free(transcriber);
     }

@@ -18,10 +18,10 @@
 #ifndef PTED_SERVER_LANGUAGE_TRANSCRIBER_H
 #define PTED_SERVER_LANGUAGE_TRANSCRIBER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/share.h"
 #include "base/status.h"
 
 struct log_mel;
@@ -66,7 +66,7 @@ struct transcriber {
     struct transcriber_language languages[TRANSCRIBER_LANGUAGES_MAX];
     uint32_t language_count; /* 0: it knows one language, and is not told which */
     struct transcriber_ids suppressed, suppressed_first;
-    _Atomic(uint32_t) active; /* requests that are under way */
+    struct share seats; /* of requests that are under way, see server/infer/seats.h */
 };
 
 /*

@@ -264,19 +264,6 @@ const struct model_io *model_find_medium(const struct model *model, bool is_text
     return *out_count == 1 ? found : NULL;
 }
 
-enum status model_count_in(const struct model *model, _Atomic(uint32_t) *active, const char *what,
-                           struct error *err)
-{
-    OBJ_CHECK(model, MODEL_MAGIC);
-    uint32_t max = (uint32_t)model->params.generation_count_max;
-    uint32_t before = atomic_fetch_add(active, 1);
-    return before < max ? ST_OK
-                        : error_set(err, ST_EXHAUSTED,
-                                    "model '%s' has %u %s under way, expected fewer than %u, see "
-                                    "--generation-count-max",
-                                    model->name, before, what, max);
-}
-
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
                               struct error *err)
 {

@@ -161,12 +161,6 @@ const char *model_refusal(const struct model *model);
 /* ST_UNAVAILABLE with that reason. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
-/* Adds one to |active|, the requests for many calls of the model that are under way, such as
- * |what|: "generations". ST_EXHAUSTED: there are --generation-count-max others. The caller takes
- * the one off again in either case. */
-MUST_CHECK enum status model_count_in(const struct model *model, _Atomic(uint32_t) *active,
-                                      const char *what, struct error *err);
-
 /* The input or output with this name or alias, or NULL. */
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
 

@@ -426,6 +426,9 @@ static enum step_result step_send(struct request *request)
     request->encoded_ns = is_last ? uv_hrtime() : 0;
     enum exchange_written written = request_answer_send(request, is_last);
     if (written == EXCHANGE_WAITS) {
+        if (!is_last) {
+            seats_begin_unread(request);
+        }
         transfers_update(request->exchange);
         return STEP_WAIT;
     }
@@ -503,11 +506,27 @@ static void print_error(struct request *request)
     }
 }
 
+/* The client of a stream has taken its events, or has gone. */
+static bool end_sending(struct request *request, bool is_here)
+{
+    if (seats_end_unread(request, &request->err) == ST_OK) {
+        if (is_here) {
+            go_on_sending(request);
+        }
+        return is_here;
+    }
+    if (is_here) {
+        (void)advance(request, request->err.code, STEP_WRITE);
+    } else {
+        request_log_error(request, http_status_of(request->err.code), &request->err, -1);
+    }
+    return is_here;
+}
+
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->step == STEP_SEND && request->exchange && is_ok) {
-        go_on_sending(request);
+    if (request->step == STEP_SEND && end_sending(request, request->exchange && is_ok)) {
         transfers_update(request->exchange); /* the client has nothing left to take */
     } else {
         go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */

@@ -57,8 +57,8 @@ def complete(client, prompt, **members):
 class Stream:
     """The events of one request, read from a connection of its own."""
 
-    def __init__(self, port, path, body, fields=(), unix=None):
-        self.client = self.narrow(unix) if unix else Client(port)
+    def __init__(self, port, path, body, fields=(), unix=None, client=None):
+        self.client = self.narrow(unix) if unix else client or Client(port)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.client.send(build_request("POST", path, data, fields))
         while b"\r\n\r\n" not in self.client.unread:

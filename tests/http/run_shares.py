@@ -5,16 +5,25 @@ there is, probes, administrators and other clients find some.
 
 usage: run_shares.py, with top_srcdir and top_builddir in the environment.
 """
+import json
 import socket
 import sys
 import tempfile
+import threading
 
+from load import wait_until
 from run_daemon import ADD, add_body, infer
-from run_http import Client, Daemon, Report, build_request, expect
+from run_generate import CHAT, HELLO, LONG, Stream, metric, post
+from run_http import TIMEOUT_S, Client, Daemon, Report, build_request, expect
 from run_metrics import pick, read
 
 OTHER = "127.0.0.2"  # another client
+THIRD, FOURTH = "127.0.0.3", "127.0.0.4"
 SILENT = 80
+PATH = "/v1/chat/completions"
+# An answer of many times what sockets hold, as a stream.
+ENDLESS = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "logprobs": True,
+           "top_logprobs": 20, "stream": True}
 
 
 class Roles(Daemon):
@@ -144,8 +153,144 @@ def each_connection_to_a_path_is_a_client():
             one.close()
 
 
+class Narrow(Client):
+    """A client whose socket takes little before it reads."""
+
+    def connect(self, port):
+        plain = socket.socket()
+        plain.settimeout(TIMEOUT_S)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.bind((self.source, 0))
+        plain.connect(("127.0.0.1", port))
+        return plain
+
+
+class Slow(Stream):
+    """A stream that is not read beyond its first event."""
+
+    def __init__(self, port, source, n=64):
+        super().__init__(port, PATH, {**ENDLESS, "n": n}, client=Narrow(port, source))
+        self.chunk()
+
+
+class Read(threading.Thread):
+    """A stream that is read as it comes."""
+
+    def __init__(self, port, source):
+        super().__init__()
+        self.last = None
+        self.stream = Stream(port, PATH, {**ENDLESS, "n": 32}, client=Client(port, source))
+        expect("a stream", self.stream.head.startswith("http/1.1 200"), True)
+        self.start()
+
+    def run(self):
+        self.last = read_end(self.stream)
+
+
+def chat(port, source):
+    """The status of an answer of a language model, and its error."""
+    client = Client(port, source)
+    status = post(client, PATH, {"model": "chat", "messages": HELLO})
+    client.close()
+    return status, "" if status == 200 else json.loads(client.body)["error"]["message"]
+
+
+def count_displaced(daemon):
+    """Streams that have given way, and generations under way."""
+    client = Client(daemon.port)
+    return (metric(client, "pted_streams_displaced_total"),
+            metric(client, "pted_model_generations"))
+
+
+def read_end(stream):
+    """Reads what is left of a stream: the text of its last event."""
+    data = b"".join(iter(stream.chunk, b"")).decode()
+    return data.rstrip("\n").rpartition("\n\n")[2].removeprefix("data: ")
+
+
+def has_lost(stream):
+    """Is its end the error?"""
+    end = read_end(stream)
+    return end != "[DONE]" and "had not read this stream for" in json.loads(end)["error"]["message"]
+
+
+def leave(streams):
+    """Their clients go."""
+    for one in streams:
+        one.client.reset()
+
+
+def one_client_leaves_a_language_model_to_others():
+    """Whoever takes all generations, there is one for another client."""
+    with Daemon([*CHAT, "--generation-count-max=4"]) as daemon:
+        slow = [Slow(daemon.port, OTHER) for _ in range(3)]
+        status, why = chat(daemon.port, OTHER)
+        if status != 200:  # unless one of its own has not been read for long enough
+            expect("the same client", (status, "this client has 3 of 4 generations" in why),
+                   (429, True))
+        expect("another client", chat(daemon.port, THIRD)[0], 200)
+        leave(slow)
+
+
+def unread_streams_give_way():
+    """Streams that are not read have all generations. A newcomer gets the place of one, which then
+    ends with an error; the others go on."""
+    with Daemon([*CHAT, "--generation-count-max=4", "--log-level=debug"]) as daemon:
+        slow = [Slow(daemon.port, source, 32) for source in (OTHER, OTHER, OTHER, FOURTH)]
+        expect("another one", chat(daemon.port, THIRD)[0], 429)
+        wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
+        expect("one is enough", count_displaced(daemon), (1.0, 3.0))
+        expect("another one", chat(daemon.port, THIRD)[0], 200)
+        expect("in the place that is free now", count_displaced(daemon), (1.0, 3.0))
+        expect("how many have lost", sum(has_lost(one) for one in slow), 1)
+        daemon.wait_for(r"429 /v1/chat/completions: the client had not read this stream for")
+
+
+def unread_states_give_way():
+    """The same, where the states of sequences are short and not the places."""
+    with Daemon([*CHAT, "--sequence-count-max=3"]) as daemon:
+        slow = [Slow(daemon.port, OTHER) for _ in range(3)]
+        bytes_each = int(metric(Client(daemon.port), "pted_sequence_bytes")) // 3
+        wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
+        expect("one is enough", count_displaced(daemon), (1.0, 2.0))
+        leave(slow)
+    with Daemon([*CHAT, f"--sequence-bytes-max={4 * bytes_each}"]) as daemon:
+        slow = [Slow(daemon.port, OTHER) for _ in range(3)]
+        expect("kept for others", chat(daemon.port, THIRD)[0], 200)
+        slow.append(Slow(daemon.port, FOURTH))
+        wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
+        expect("one is enough", count_displaced(daemon), (1.0, 3.0))
+        leave(slow)
+
+
+def streams_that_are_read_stay():
+    """Of three that are read and one that is not, the last one gives way, and no other."""
+    with Daemon([*CHAT, "--generation-count-max=4"]) as daemon:
+        slow = Slow(daemon.port, FOURTH)
+        read = [Read(daemon.port, source) for source in (OTHER, OTHER, "127.0.0.5")]
+        wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
+        for one in read:
+            one.join()
+        expect("read to their ends", [one.last for one in read], ["[DONE]"] * 3)
+        expect("not read", (count_displaced(daemon)[0], has_lost(slow)), (1.0, True))
+
+
+def one_who_has_fewer_keeps_its_stream():
+    """A client cannot take the place of another one's stream if it has as many itself."""
+    with Daemon([*CHAT, "--generation-count-max=2"]) as daemon:
+        slow = Slow(daemon.port, OTHER, 32)
+        read = Read(daemon.port, THIRD)
+        statuses = set()
+        while read.is_alive():
+            statuses.add(chat(daemon.port, THIRD)[0])
+        expect("all are in use at first", 429 in statuses, True)
+        expect("read to its end", read.last, "[DONE]")
+        expect("not read, and there", (count_displaced(daemon)[0], has_lost(slow)), (0.0, False))
+
 CHECKS = (silence_keeps_nobody_out, half_a_head_is_silence, one_who_has_few_keeps_them,
-          busy_ones_stay, no_lack_of_descriptors, each_connection_to_a_path_is_a_client)
+          busy_ones_stay, no_lack_of_descriptors, each_connection_to_a_path_is_a_client,
+          one_client_leaves_a_language_model_to_others, unread_streams_give_way,
+          unread_states_give_way, streams_that_are_read_stay, one_who_has_fewer_keeps_its_stream)
 
 
 def main():

@@ -169,7 +169,12 @@ static void test_clients_share(void **state)
     for (uint64_t i = 1; i <= 3; i++) {
         use(w, 7, i);
     }
+    uint64_t all = rt_sequences_held_bytes(w->sequences, 7);
+    assert_true(all > 0 && rt_sequences_is_full_for(w->sequences, w->programs[0]));
     use(w, 8, 4);
+    assert_int_equal(rt_sequences_held_bytes(w->sequences, 7), all / 3 * 2);
+    assert_int_equal(rt_sequences_held_bytes(w->sequences, 8), all / 3);
+    assert_int_equal(rt_sequences_held_bytes(w->sequences, 9), 0);
     expect_unknown(w, key_of(w, 0, 1, "")); /* the one that was idle longest */
     assert_int_equal(rt_sequences_load(w->sequences).displaced_count, 1);
     struct rt_sequence_key key = key_of(w, 0, 5, "");

@@ -24,6 +24,7 @@ static void a_client_alone_takes_all_but_what_is_kept(void **state)
     assert_int_equal(take_all(&share, 7), 192);
     assert_int_equal(share_take(&share, 7, 1), SHARE_CLIENT_IS_UP);
     assert_int_equal(share_held(&share, 7), 192);
+    assert_int_equal(share_used(&share), 192);
     assert_false(share_is_over(&share, 7)); /* nobody has needed the others */
     share_give(&share, 7, 192);
     assert_int_equal(share_held(&share, 7), 0);
