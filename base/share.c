@@ -25,12 +25,16 @@ struct share_part {
 /* The lock is no part of what a share says, so looking at one locks it, too. */
 static void lock(const struct share *share)
 {
-    pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+    if (!share->is_of_one_thread) {
+        pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+    }
 }
 
 static void unlock(const struct share *share)
 {
-    pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+    if (!share->is_of_one_thread) {
+        pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+    }
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -159,6 +163,12 @@ void share_init(struct share *share, uint64_t size, uint64_t kept)
     must(rc == 0);
 }
 
+void share_init_for_one_thread(struct share *share, uint64_t size, uint64_t kept)
+{
+    share_init(share, size, kept);
+    share->is_of_one_thread = true;
+}
+
 void share_fini(struct share *share)
 {
     must(share->used == 0 && share->client_count == 0);
@@ -175,10 +185,29 @@ void share_resize(struct share *share, uint64_t size, uint64_t kept)
     unlock(share);
 }
 
+void share_clear(struct share *share)
+{
+    lock(share);
+    share->used = 0;
+    share->client_count = 0;
+    for (uint32_t i = 0; i < share->slot_count; i++) {
+        share->parts[i] = (struct share_part){.client = SHARE_NOBODY};
+    }
+    unlock(share);
+}
+
+/* What the client holds matters only when the last units are taken. */
+static enum share_taken decide_for(const struct share *share, uint64_t client, uint64_t amount)
+{
+    bool is_plenty = share->used < share->size && share->size - share->used > amount &&
+                     share->size - share->used - amount >= share->kept;
+    return is_plenty ? SHARE_TAKEN : decide(share, client, held_by(share, client), amount);
+}
+
 enum share_taken share_take(struct share *share, uint64_t client, uint64_t amount)
 {
     lock(share);
-    enum share_taken taken = decide(share, client, held_by(share, client), amount);
+    enum share_taken taken = decide_for(share, client, amount);
     if (taken == SHARE_TAKEN && amount > 0 && !add(share, client, amount)) {
         taken = SHARE_ALL_IN_USE;
     }

@@ -18,7 +18,8 @@
  * A share says who may take, and not who has to give back. The owner of the resource decides that,
  * with share_is_over() and share_held().
  *
- * Any thread. Each share has a lock of its own, in which nothing else is locked.
+ * Any thread, unless share_init_for_one_thread() says otherwise. Each share has a lock of its own,
+ * in which nothing else is locked.
  */
 #ifndef PTED_BASE_SHARE_H
 #define PTED_BASE_SHARE_H
@@ -35,7 +36,8 @@ struct share_part;
 
 struct share {
     pthread_mutex_t mutex;
-    uint64_t size; /* units that there are */
+    bool is_of_one_thread; /* which needs no lock */
+    uint64_t size;         /* units that there are */
     uint64_t kept;
     uint64_t used;
     uint64_t used_peak;
@@ -61,6 +63,9 @@ enum share_taken {
 
 void share_init(struct share *share, uint64_t size, uint64_t kept);
 
+/* For a share that one thread uses, often: the lock would be half of its cost. */
+void share_init_for_one_thread(struct share *share, uint64_t size, uint64_t kept);
+
 /* Nothing is held any more. */
 void share_fini(struct share *share);
 
@@ -72,6 +77,9 @@ MUST_CHECK enum share_taken share_take(struct share *share, uint64_t client, uin
 
 /* |client| gives back |amount| of the units that it holds. */
 void share_give(struct share *share, uint64_t client, uint64_t amount);
+
+/* Everybody gives back all that he holds. */
+void share_clear(struct share *share);
 
 /* |from| gives |amount| of the units that it holds to |to|, whatever the rule says: the owner has
  * decided. False: there is no memory to note it. */

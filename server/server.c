@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
 #include "server/connection/conn.h"
@@ -220,10 +221,10 @@ static void on_log_flush(uv_timer_t *timer)
     }
 }
 
-bool server_may_log(struct server *server, enum log_kind kind)
+bool server_may_log(struct server *server, enum log_kind kind, uint64_t client)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    bool may_log = log_limits_admit(&server->log_limits, kind);
+    bool may_log = log_limits_admit(&server->log_limits, kind, client);
     if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
         uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
     }
@@ -425,13 +426,15 @@ static void limit_connections(struct server *server)
     uint32_t wanted = (uint32_t)server->params->connection_count_max;
     places_resize(&server->places, wanted);
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
-        return;
+        limit.rlim_cur = RLIM_INFINITY;
     }
     uint64_t allowed =
         limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
     if (allowed < wanted) {
         places_resize(&server->places, (uint32_t)allowed);
     }
+    share_resize(&server->requests, server->places.size,
+                 resource_kept(RESOURCE_REQUESTS, server->places.size));
     if (allowed < wanted && allowed != before) {
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
                  server->places.size, (unsigned long long)limit.rlim_cur);
@@ -453,6 +456,7 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->listeners);
     list_init(&server->conns);
     places_init(&server->places, 0);
+    share_init_for_one_thread(&server->requests, 0, 0);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
     log_limits_init(&server->log_limits, uv_hrtime);
@@ -566,6 +570,9 @@ void server_fini(struct server *server)
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
     places_fini(&server->places);
+    offload_fini(&server->offload);
+    share_fini(&server->requests);
+    transfers_fini(server);
     regions_fini(&server->regions);
     seats_fini(&server->seats);
     access_fini(&server->access);
@@ -573,6 +580,7 @@ void server_fini(struct server *server)
     access_log_close(&server->access_log);
     spans_close(&server->spans);
     log_limits_flush(&server->log_limits, true);
+    log_limits_fini(&server->log_limits);
     changes_fini(server);
     watch_fini(server);
     reload_fini(server);

@@ -86,6 +86,7 @@ struct server {
     struct list idle_requests; /* to be used again */
     uint32_t idle_request_count;
     uint32_t busy_request_count; /* includes requests whose client has gone */
+    struct share requests;       /* those that have been admitted, by client; the loop's */
     atomic_bool is_profiling;    /* a call is measured; any thread */
     uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for the current read */
 
@@ -154,8 +155,8 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns);
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);
 
-/* May a line of |kind| be logged now? Loop thread. */
-bool server_may_log(struct server *server, enum log_kind kind);
+/* May a line of |kind| be logged now that |client| has caused, or SHARE_NOBODY? Loop thread. */
+bool server_may_log(struct server *server, enum log_kind kind, uint64_t client);
 
 /* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
 void server_complete(struct server *server, struct request *request);

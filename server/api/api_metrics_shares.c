@@ -39,7 +39,7 @@ static struct share_stats sum_of(uint64_t size, uint64_t used)
         .size = size, .used = used, .refused_count = NONE, .taken_back_count = NONE};
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
+/* ---- connections and requests ---------------------------------------------------------------- */
 
 static bool look_at_role(const struct api_metrics_page *page, enum listener_role role,
                          struct share_stats *out_stats)
@@ -65,6 +65,13 @@ static bool look_at_connections_health(const struct api_metrics_page *page,
     return look_at_role(page, LISTENER_HEALTH, out_stats);
 }
 
+static bool look_at_requests(const struct api_metrics_page *page, struct share_stats *out_stats)
+{
+    *out_stats = page->look->shared_requests;
+    out_stats->taken_back_count = NONE;
+    return true;
+}
+
 /* ---- memory of requests ---------------------------------------------------------------------- */
 
 static struct share_stats sum_of_pool(struct hal_pool *pool)
@@ -75,8 +82,11 @@ static struct share_stats sum_of_pool(struct hal_pool *pool)
 
 static bool look_at_transfers(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = sum_of_pool(page->serving->transfers);
-    out_stats->taken_back_count = page->look->evictions;
+    const struct hal_pool_stats pool = api_metrics_pool(page->serving->transfers);
+    *out_stats = page->look->shared_transfers;
+    out_stats->size = pool.size_bytes;
+    out_stats->used = pool.held_bytes; /* with what is charged before it comes */
+    out_stats->refused_count = NONE;   /* they wait */
     return true;
 }
 
@@ -215,7 +225,8 @@ static bool look_at_region_bytes(const struct api_metrics_page *page, struct sha
 
 static bool look_at_threads(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = sum_of(page->look->heavy_max, page->look->heavy_count);
+    share_stats(&page->server->offload.heavy, out_stats);
+    out_stats->refused_count = out_stats->taken_back_count = NONE; /* they wait */
     return true;
 }
 
@@ -230,7 +241,7 @@ static bool look_at_files(const struct api_metrics_page *page, struct share_stat
 
 static bool look_at_log_lines(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = page->look->log_lines;
+    *out_stats = log_limits_stats(&page->server->log_limits);
     out_stats->taken_back_count = NONE;
     return true;
 }

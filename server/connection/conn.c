@@ -492,7 +492,7 @@ bool conn_is_quiet(const struct conn *conn)
 void conn_displace(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    if (server_may_log(conn->server, LOG_KIND_REFUSED)) {
+    if (server_may_log(conn->server, LOG_KIND_REFUSED, conn->exchange.client)) {
         log_line(LOG_INFO, "connection: closed while idle, others need its place");
     }
     end_side(conn);

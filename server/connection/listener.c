@@ -383,7 +383,7 @@ static bool turn_away(struct listener *listener)
 static void refuse_client(struct server *server, int uv_code)
 {
     counter_add(&server->metrics.turned_away, 1);
-    if (server_may_log(server, LOG_KIND_ACCEPT)) {
+    if (server_may_log(server, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
     }
 }
@@ -445,7 +445,7 @@ static bool accept_one(struct listener *listener)
     if (is_of_client(number)) {
         return true;
     }
-    if (server_may_log(listener->server, LOG_KIND_ACCEPT)) {
+    if (server_may_log(listener->server, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "accept: %s", strerror(number));
     }
     if ((number == EMFILE || number == ENFILE) && turn_away(listener)) {

@@ -38,10 +38,11 @@ static bool has_time(void *user)
     return turns_has_time(server_of(user));
 }
 
-static void on_failed(void *user, const char *remote, enum tls_failure failure, const char *why)
+static void on_failed(void *user, const struct transport *transport, enum tls_failure failure,
+                      const char *why)
 {
-    if (server_may_log(server_of(user), LOG_KIND_TLS)) {
-        log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", remote, why,
+    if (server_may_log(server_of(user), LOG_KIND_TLS, transport->client)) {
+        log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", transport->remote, why,
                  tls_failure_name(failure));
     }
 }

@@ -53,7 +53,8 @@ enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3, TLS_VERSION_COUNT };
 struct tls_hub_ops {
     bool (*has_time)(void *user); /* the turn of the loop goes on */
     /* A handshake has failed, for the log. */
-    void (*failed)(void *user, const char *remote, enum tls_failure failure, const char *why);
+    void (*failed)(void *user, const struct transport *transport, enum tls_failure failure,
+                   const char *why);
 };
 
 #define TLS_HUB_MAGIC 0x746c7368u

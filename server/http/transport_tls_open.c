@@ -38,7 +38,7 @@ void tls_note_failure(struct transport_tls *tls, enum tls_failure failure, const
 {
     struct tls_hub *hub = tls->hub;
     counter_add(&hub->failures[failure], 1);
-    hub->ops->failed(hub->user, tls->transport.remote, failure, why);
+    hub->ops->failed(hub->user, &tls->transport, failure, why);
     tls->state = TLS_FAILED;
     tls->is_held = false;
     tls_drop_feed(tls);

@@ -505,6 +505,7 @@ static void on_work_done(uv_work_t *work, int uv_status);
 static void begin_job(struct infer_media_thread *thread)
 {
     struct request *request = thread->request;
+    thread->task.client = request->client;
     offload_begin_task(request->server, thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
                        &thread->task, on_work, on_work_done, infer_wait_due_ns(request));
 }

@@ -15,7 +15,7 @@ void metrics_count_request(const struct request *request)
     status_counts_add(&metrics->requests[request->match.id], request_status(request));
 }
 
-struct metrics_look metrics_take_look(const struct server *server)
+struct metrics_look metrics_take_look(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct metrics_look look = {
@@ -25,11 +25,10 @@ struct metrics_look metrics_take_look(const struct server *server)
         .tls_expiry_s = tls_expiry_s(server),
         .evictions = server->transfers.evicted_count,
         .pool_threads = server->offload.threads,
-        .heavy_max = server->offload.heavy_max,
-        .heavy_count = server->offload.heavy_count,
-        .log_lines = log_limits_stats(&server->log_limits),
         .turns = server->turns.watch.records,
     };
+    share_stats(&server->requests, &look.shared_requests);
+    transfers_stats(server, &look.shared_transfers);
     for (int kind = 0; kind < OFFLOAD_KIND_COUNT; kind++) {
         look.pool_tasks[kind] = server->offload.open[kind];
     }

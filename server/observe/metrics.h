@@ -36,10 +36,9 @@ struct metrics_look {
     bool is_ready;
     uint32_t connections, requests;
     uint64_t evictions;
-    int64_t tls_expiry_s; /* 0: there is no TLS */
+    struct share_stats shared_requests, shared_transfers; /* by client */
+    int64_t tls_expiry_s;                                 /* 0: there is no TLS */
     uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
-    uint32_t heavy_max, heavy_count; /* threads that heavy tasks may have, and have */
-    struct share_stats log_lines;
     struct turn_records turns;
 };
 
@@ -47,6 +46,6 @@ struct metrics_look {
 void metrics_count_request(const struct request *request);
 
 /* The loop. */
-struct metrics_look metrics_take_look(const struct server *server);
+struct metrics_look metrics_take_look(struct server *server);
 
 #endif

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "server/process/log.h"
 
 #define WINDOW_NS (LOG_LIMIT_S * (uint64_t)1000000000)
@@ -26,6 +27,20 @@ void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))
 {
     must(clock != NULL);
     *limits = (struct log_limits){.magic = LOG_LIMITS_MAGIC, .clock = clock};
+    for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {
+        share_init(&limits->windows[kind].lines, LOG_LIMIT_LINES,
+                   resource_kept(RESOURCE_LOG_LINES, LOG_LIMIT_LINES));
+    }
+}
+
+void log_limits_fini(struct log_limits *limits)
+{
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
+    for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {
+        share_clear(&limits->windows[kind].lines);
+        share_fini(&limits->windows[kind].lines);
+    }
+    limits->magic = 0;
 }
 
 static void end_window(struct log_limits *limits, unsigned kind)
@@ -35,6 +50,7 @@ static void end_window(struct log_limits *limits, unsigned kind)
                  limits->windows[kind].suppressed, LOG_LIMIT_S, kinds[kind].name);
     }
     limits->windows[kind].suppressed = limits->windows[kind].written = 0;
+    share_clear(&limits->windows[kind].lines);
 }
 
 static bool is_over(const struct log_limits *limits, unsigned kind, uint64_t now_ns)
@@ -43,7 +59,7 @@ static bool is_over(const struct log_limits *limits, unsigned kind, uint64_t now
     return now_ns - limits->windows[kind].since_ns >= WINDOW_NS;
 }
 
-bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
+bool log_limits_admit(struct log_limits *limits, enum log_kind kind, uint64_t client)
 {
     OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
     must(kind < LOG_KIND_COUNT);
@@ -55,9 +71,8 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
         end_window(limits, kind);
         limits->windows[kind].since_ns = now_ns;
     }
-    if (limits->windows[kind].written == LOG_LIMIT_LINES) {
+    if (share_take(&limits->windows[kind].lines, client, 1) != SHARE_TAKEN) {
         limits->windows[kind].suppressed++;
-        limits->suppressed_count++;
         return false;
     }
     limits->windows[kind].written++;
@@ -81,10 +96,16 @@ bool log_limits_flush(struct log_limits *limits, bool of_all)
 struct share_stats log_limits_stats(const struct log_limits *limits)
 {
     OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
-    struct share_stats stats = {.size = (uint64_t)LOG_KIND_COUNT * LOG_LIMIT_LINES,
-                                .refused_count = limits->suppressed_count};
+    struct share_stats all = {0};
     for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {
-        stats.used += limits->windows[kind].written;
+        struct share_stats stats;
+        share_stats(&limits->windows[kind].lines, &stats);
+        all.size += stats.size;
+        all.used += stats.used;
+        all.refused_count += stats.refused_count;
+        all.most_held = stats.most_held > all.most_held ? stats.most_held : all.most_held;
+        all.client_count =
+            stats.client_count > all.client_count ? stats.client_count : all.client_count;
     }
-    return stats;
+    return all;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lines that clients cause. A number of lines of each kind is written in a window of time; further
- * ones are counted, and the count is written when the window is over. The caller gives the clock.
- * One thread.
+ * ones are counted, and the count is written when the window is over. The last of them are for
+ * clients that have caused few (base/share.h). The caller gives the clock. One thread, but
+ * log_limits_stats().
  */
 #ifndef PTED_SERVER_PROCESS_LOG_LIMIT_H
 #define PTED_SERVER_PROCESS_LOG_LIMIT_H
@@ -34,19 +35,22 @@ struct log_limits {
         uint64_t since_ns; /* when the window began */
         uint32_t written;
         uint64_t suppressed;
+        struct share lines; /* the written ones, by client */
     } windows[LOG_KIND_COUNT];
-    uint64_t suppressed_count; /* so far */
 };
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void));
+void log_limits_fini(struct log_limits *limits);
 
-/* May a line of |kind| be written now? False: the line is counted. At level debug always true. */
-bool log_limits_admit(struct log_limits *limits, enum log_kind kind);
+/* May a line of |kind| be written now that |client| has caused (base/share.h)? False: the line is
+ * counted. At level debug always true. */
+bool log_limits_admit(struct log_limits *limits, enum log_kind kind, uint64_t client);
 
 /* Writes the counts of windows that are over, or with |of_all| of all windows. True: a window that
  * is not over has counted lines. */
 bool log_limits_flush(struct log_limits *limits, bool of_all);
 
+/* Of all windows together; any thread. */
 struct share_stats log_limits_stats(const struct log_limits *limits);
 
 #endif

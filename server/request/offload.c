@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "hal/thread.h"
 #include "runtime/sched/sched.h"
 #include "server/server.h"
@@ -71,6 +72,8 @@ enum status offload_start(struct server *server, struct error *err)
     must(rc == 0);
     offload->heavy_max = offload->threads > LIGHT_THREADS ? offload->threads - LIGHT_THREADS : 1;
     list_init(&offload->waiting);
+    share_init(&offload->heavy, offload->heavy_max,
+               resource_kept(RESOURCE_THREADS, offload->heavy_max));
     offload->magic = OFFLOAD_MAGIC;
     return ST_OK;
 }
@@ -93,6 +96,15 @@ void offload_end(struct server *server, enum offload_kind kind)
     server->offload.done[kind]++;
 }
 
+void offload_fini(struct offload *offload)
+{
+    if (offload->magic) {
+        OBJ_CHECK(offload, OFFLOAD_MAGIC);
+        share_fini(&offload->heavy);
+        offload->magic = 0;
+    }
+}
+
 /* ---- tasks of requests ----------------------------------------------------------------------- */
 
 void offload_init_task(struct offload_task *task, void *owner)
@@ -107,12 +119,32 @@ static void start(struct server *server, struct offload_task *task)
     must(rc == 0);
 }
 
-static void start_heavy(struct server *server)
+/* The oldest task of a client that has no thread, and is not |last|, which has just had one; if
+ * there is none, the oldest task. */
+static struct offload_task *choose_heavy(const struct offload *offload, uint64_t last)
+{
+    const struct list *waiting = &offload->waiting;
+    uint64_t passed = last; /* a client that is not to be next; its tasks often stand together */
+    for (struct list *link = waiting->next; link != waiting; link = link->next) {
+        struct offload_task *task = LIST_ENTRY(link, struct offload_task, link);
+        bool is_next =
+            task->client == SHARE_NOBODY || (task->client != passed && task->client != last &&
+                                             share_held(&offload->heavy, task->client) == 0);
+        if (is_next) {
+            return task;
+        }
+        passed = task->client;
+    }
+    return LIST_ENTRY(waiting->next, struct offload_task, link);
+}
+
+static void start_heavy(struct server *server, uint64_t last)
 {
     struct offload *offload = &server->offload;
     while (offload->heavy_count < offload->heavy_max && !list_is_empty(&offload->waiting)) {
-        struct offload_task *task = LIST_ENTRY(offload->waiting.next, struct offload_task, link);
+        struct offload_task *task = choose_heavy(offload, last);
         list_remove(&task->link);
+        task->is_charged = share_take(&offload->heavy, task->client, 1) == SHARE_TAKEN;
         task->is_started = true;
         offload->heavy_count++;
         start(server, task);
@@ -135,7 +167,7 @@ void offload_begin_task(struct server *server, enum offload_kind kind, struct of
         return;
     }
     list_push_back(&server->offload.waiting, &task->link);
-    start_heavy(server);
+    start_heavy(server, SHARE_NOBODY);
     if (!task->is_started) {
         server_watch_deadline(server, due_ns);
     }
@@ -148,7 +180,8 @@ void offload_end_task(struct server *server, struct offload_task *task)
         task->is_started = false;
         must(server->offload.heavy_count > 0);
         server->offload.heavy_count--;
-        start_heavy(server);
+        share_give(&server->offload.heavy, task->client, task->is_charged);
+        start_heavy(server, task->client);
     }
 }
 

@@ -5,7 +5,9 @@
  *
  * A step of a request is heavy if it handles more than --light-bytes-max. Heavy steps run on at
  * most all threads but two, and on at least one; further ones wait here in a queue. So a few
- * clients with large pictures or bodies cannot take all threads from clients with small ones.
+ * clients with large pictures or bodies cannot take all threads from clients with small ones. The
+ * oldest task of a client that has no thread and did not have the last one comes first, so one
+ * client with many large pictures does not delay another one with few.
  */
 #ifndef PTED_SERVER_REQUEST_OFFLOAD_H
 #define PTED_SERVER_REQUEST_OFFLOAD_H
@@ -16,6 +18,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/share.h"
 #include "base/status.h"
 
 struct server;
@@ -37,6 +40,7 @@ struct offload {
     uint64_t done[OFFLOAD_KIND_COUNT];
     uint32_t heavy_max, heavy_count; /* heavy tasks that threads have */
     struct list waiting;             /* the other heavy tasks, the oldest first */
+    struct share heavy;              /* those that threads have, by client */
 };
 
 /* A task of a request, which owns it. */
@@ -46,6 +50,8 @@ struct offload_task {
     uv_after_work_cb done;
     uint64_t due_ns; /* it does not wait longer */
     enum offload_kind kind;
+    uint64_t client;  /* who is charged (base/share.h), set by the owner before it begins */
+    bool is_charged;  /* to |client|, in offload->heavy */
     bool is_started;  /* it is heavy, and a thread has it */
     struct list link; /* in |waiting| */
 };
@@ -58,6 +64,9 @@ MUST_CHECK enum status offload_start(struct server *server, struct error *err);
 void offload_begin(struct server *server, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
                    uv_after_work_cb done);
 void offload_end(struct server *server, enum offload_kind kind);
+
+/* All is over. Also if offload_start() was not called: zeroed. */
+void offload_fini(struct offload *offload);
 
 void offload_init_task(struct offload_task *task, void *owner);
 

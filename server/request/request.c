@@ -123,6 +123,7 @@ static void offload_steps(struct request *request, enum work_place place)
     bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
     request->is_on_worker = true;
     request->work.place = place;
+    request->task.client = request->client;
     offload_begin_task(request->server, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
                        &request->task, on_work, on_work_done,
                        has_run || !request->infer.ops ? RT_SCHED_NEVER

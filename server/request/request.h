@@ -88,6 +88,7 @@ struct request {
 
     uint64_t client; /* who is charged for what it takes (base/share.h), set with its head; see
                       * server/http/client.h */
+    bool is_counted; /* in server->requests, as one of |client| */
     struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
     const char *token_name;      /* that it came with; NULL: none */
     const char *challenge;       /* of a refusal: which token is needed; a constant, or NULL */

@@ -6,6 +6,7 @@
 #include "server/request/request_priv.h"
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "server/http/http.h"
 #include "server/request/access.h"
 #include "server/request/exchange.h"
@@ -96,6 +97,21 @@ static int check_started(struct request *request)
     return 503;
 }
 
+/* Probes are answered always. */
+static int count_in(struct request *request)
+{
+    struct share *requests = &request->server->requests;
+    if (request_route(request)->is_for_probes) {
+        return 200;
+    }
+    enum share_taken taken = share_take(requests, request->client, 1);
+    request->is_counted = taken == SHARE_TAKEN;
+    if (!request->is_counted) {
+        resource_refuse(RESOURCE_REQUESTS, requests, taken, request->client, &request->err);
+    }
+    return request->is_counted ? 200 : 429;
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -103,6 +119,7 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     int status = find_route(request, head);
     status = status == 200 ? access_begin(request) : status;
     status = status == 200 ? check_started(request) : status;
+    status = status == 200 ? count_in(request) : status;
     status = status == 200 ? check_query(request) : status;
     if (status == 200) {
         enum status announced = announce_body(request, head);

@@ -93,6 +93,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->listed = request->load_count = 0;
     request->look = NULL;
     request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
+    request->is_counted = false;
     request->token_use = NULL;
     request->token_name = request->challenge = NULL;
     request->has_trace = request->is_sampled = false;
@@ -121,6 +122,9 @@ void request_give_back(struct request *request)
     infer_reset(request);
     request_release_job(request);
     access_end(request);
+    if (request->is_counted) {
+        share_give(&server->requests, request->client, 1);
+    }
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
         buf_fini(&request->out);

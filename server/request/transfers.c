@@ -9,6 +9,7 @@
 #include "server/process/log.h"
 #include "server/process/options.h"
 #include "server/request/exchange.h"
+#include "server/request/request.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
 
@@ -153,7 +154,7 @@ static struct exchange *find_slowest(const struct server *server, const struct e
 
 static void evict(struct exchange *exchange)
 {
-    if (server_may_log(exchange->server, LOG_KIND_REFUSED)) {
+    if (server_may_log(exchange->server, LOG_KIND_REFUSED, exchange->client)) {
         log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
                  exchange_held_bytes(exchange));
     }
@@ -309,6 +310,47 @@ static void take_precharges_back(struct server *server)
     }
 }
 
+/* Who waits. */
+static uint64_t client_of(const struct exchange *exchange)
+{
+    return exchange->request ? exchange->request->client : exchange->client;
+}
+
+/* Moves all that wait to |now|: first the oldest one of each client, then the others. So a client
+ * with one request finds memory beside a client with hundreds. */
+static void take_turns(struct transfers *transfers, struct list *now)
+{
+    struct list others;
+    list_init(now);
+    list_init(&others);
+    while (!list_is_empty(&transfers->waiting)) {
+        struct exchange *exchange = LIST_ENTRY(transfers->waiting.next, struct exchange, wait_link);
+        uint64_t client = client_of(exchange);
+        bool is_first =
+            client == SHARE_NOBODY || (share_held(&transfers->turn, client) == 0 &&
+                                       share_take(&transfers->turn, client, 1) == SHARE_TAKEN);
+        list_remove(&exchange->wait_link);
+        list_push_back(is_first ? now : &others, &exchange->wait_link);
+    }
+    share_clear(&transfers->turn);
+    move_all(&others, now);
+}
+
+void transfers_stats(struct server *server, struct share_stats *out_stats)
+{
+    struct transfers *transfers = &server->transfers;
+    bool has_memory = true;
+    for (struct list *node = transfers->exchanges.next; has_memory && node != &transfers->exchanges;
+         node = node->next) {
+        const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
+        has_memory = share_take(&transfers->turn, client_of(exchange),
+                                exchange_held_bytes(exchange)) == SHARE_TAKEN;
+    }
+    share_stats(&transfers->turn, out_stats);
+    share_clear(&transfers->turn);
+    out_stats->taken_back_count = transfers->evicted_count;
+}
+
 /*
  * Retries each waiting exchange once, as far as the turn has time, including those that begin to
  * wait again; the others come first in the next turn. A retry may evict others, which
@@ -318,8 +360,7 @@ static void on_retry(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     struct list *waiting = &server->transfers.waiting, now;
-    list_init(&now);
-    move_all(waiting, &now);
+    take_turns(&server->transfers, &now);
     bool was_upload_waiting = server->transfers.is_upload_waiting;
     if (was_upload_waiting) {
         take_precharges_back(server);
@@ -349,7 +390,13 @@ void transfers_init(struct server *server)
 {
     list_init(&server->transfers.exchanges);
     list_init(&server->transfers.waiting);
+    share_init_for_one_thread(&server->transfers.turn, UINT64_MAX, 0);
     uv_timer_init(&server->loop, &server->transfers.timer);
+}
+
+void transfers_fini(struct server *server)
+{
+    share_fini(&server->transfers.turn);
 }
 
 void transfers_wait_for_memory(struct exchange *exchange)

@@ -10,7 +10,8 @@
  * is broken off. It takes some tenths of a second to see that a client has stopped. Until then
  * others that need memory wait, for at most TRANSFERS_WAIT_MS_MAX: an upload in progress is not
  * read, a complete request is not begun, and an answer that the client does not take stays where it
- * was computed. Small bodies do not wait for large ones.
+ * was computed. Of those that wait the oldest one of each client comes first, so a client with one
+ * request finds memory beside a client with hundreds. Small bodies do not wait for large ones.
  *
  * Loop thread.
  */
@@ -24,6 +25,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/share.h"
 
 struct exchange;
 struct params;
@@ -62,12 +64,19 @@ struct transfers {
     size_t heap_bytes;     /* bytes that they hold outside the pool */
     uint64_t evicted_count;
     struct list waiting; /* exchanges that wait for memory, oldest first */
+    struct share turn;   /* by client, while all are looked at; else nobody holds anything */
     bool is_upload_waiting;
     bool is_evicting; /* an exchange gives its memory back now */
     uv_timer_t timer; /* runs while there are any */
 };
 
 void transfers_init(struct server *server);
+
+/* There is no exchange any more, or there never was one: zeroed. */
+void transfers_fini(struct server *server);
+
+/* What transfers hold, by client; the size is not set. Looks at each exchange. */
+void transfers_stats(struct server *server, struct share_stats *out_stats);
 
 /* The memory that |exchange| holds has changed. */
 void transfers_update(struct exchange *exchange);

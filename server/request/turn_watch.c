@@ -63,7 +63,7 @@ void turn_watch_note_bytes(struct server *server, enum turn_part step, uint64_t 
 static void warn(struct server *server, uint64_t ns)
 {
     const struct turn_watch *watch = &server->turns.watch;
-    if (server_may_log(server, LOG_KIND_SLOW)) {
+    if (server_may_log(server, LOG_KIND_SLOW, SHARE_NOBODY)) {
         log_line(LOG_WARNING,
                  "the loop has served nobody else for %.1f ms, %.1f ms of them in step %s",
                  (double)ns / NS_PER_MS, (double)watch->longest_part_ns / NS_PER_MS,

@@ -42,6 +42,9 @@ static int begin(void **state)
     (void)state;
     struct error err;
     now_ns = 1000 * (uint64_t)S;
+    if (limits.magic) {
+        log_limits_fini(&limits); /* of the test before */
+    }
     log_limits_init(&limits, look_at_clock);
     return truncate(path, 0) < 0 || log_open(path, LOG_INFO, &err) != ST_OK ? -1 : 0;
 }
@@ -70,7 +73,7 @@ static uint32_t admit(enum log_kind kind, uint32_t count)
 {
     uint32_t admitted = 0;
     for (uint32_t i = 0; i < count; i++) {
-        admitted += log_limits_admit(&limits, kind);
+        admitted += log_limits_admit(&limits, kind, SHARE_NOBODY);
     }
     return admitted;
 }
@@ -113,6 +116,29 @@ static void a_window_begins_with_its_first_line(void **state)
     assert_log("");
 }
 
+/* One client leaves some lines of each kind to the others. */
+static void clients_do_not_crowd_each_other_out(void **state)
+{
+    (void)state;
+    uint32_t first = 0, second = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        first += log_limits_admit(&limits, LOG_KIND_REFUSED, 1);
+    }
+    assert_true(first > LOG_LIMIT_LINES / 2 && first < LOG_LIMIT_LINES);
+    for (uint32_t i = 0; i < 100; i++) {
+        second += log_limits_admit(&limits, LOG_KIND_REFUSED, 2);
+    }
+    assert_true(second > 0);
+    assert_int_equal(log_limits_stats(&limits).most_held, first);
+    assert_int_equal(log_limits_stats(&limits).used, first + second);
+    now_ns += (uint64_t)LOG_LIMIT_S * S;
+    for (uint32_t i = 0; i < first; i++) {
+        assert_true(log_limits_admit(&limits, LOG_KIND_REFUSED, 1));
+    }
+    assert_int_equal(log_limits_stats(&limits).client_count, 1);
+    assert_int_equal(log_limits_stats(&limits).refused_count, 200 - first - second);
+}
+
 static void kinds_do_not_share(void **state)
 {
     (void)state;
@@ -137,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup(beyond_so_many_lines_are_counted, begin),
         cmocka_unit_test_setup(the_next_line_ends_a_window_too, begin),
         cmocka_unit_test_setup(a_window_begins_with_its_first_line, begin),
+        cmocka_unit_test_setup(clients_do_not_crowd_each_other_out, begin),
         cmocka_unit_test_setup(kinds_do_not_share, begin),
         cmocka_unit_test_setup(debugging_shows_all, begin),
     };

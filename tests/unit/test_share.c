@@ -123,6 +123,25 @@ static void units_change_hands(void **state)
     share_fini(&share);
 }
 
+static void all_is_given_back_at_once(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_stats stats;
+    share_init(&share, 100, 25);
+    for (uint64_t client = 1; client <= 20; client++) {
+        assert_int_equal(share_take(&share, client, client % 3 + 1), SHARE_TAKEN);
+    }
+    share_clear(&share);
+    share_stats(&share, &stats);
+    assert_int_equal(stats.used, 0);
+    assert_int_equal(stats.client_count, 0);
+    assert_int_equal(stats.most_held, 0);
+    assert_int_equal(take_all(&share, 7), 75);
+    share_give(&share, 7, 75);
+    share_fini(&share);
+}
+
 static void says_who_has_the_units(void **state)
 {
     (void)state;
@@ -180,6 +199,7 @@ int main(void)
         cmocka_unit_test(amounts_are_taken_whole),
         cmocka_unit_test(the_last_unit_is_for_one_who_has_none),
         cmocka_unit_test(units_change_hands),
+        cmocka_unit_test(all_is_given_back_at_once),
         cmocka_unit_test(says_who_has_the_units),
         cmocka_unit_test(the_table_forgets_nobody),
     };

@@ -121,10 +121,11 @@ static bool has_time(void *user)
     return world.has_time;
 }
 
-static void on_failed(void *user, const char *remote, enum tls_failure failure, const char *why)
+static void on_failed(void *user, const struct transport *transport, enum tls_failure failure,
+                      const char *why)
 {
     assert_ptr_equal(user, &world);
-    (void)remote;
+    (void)transport;
     world.failures |= 1u << failure;
     snprintf(world.why, sizeof(world.why), "%s", why);
 }
