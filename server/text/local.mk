@@ -23,7 +23,9 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/json_vocab.c %D%/json_vocab.h \
 	%D%/model.c \
 	%D%/normal.c \
-	%D%/pattern.c %D%/pattern.h \
+	%D%/pattern.c %D%/pattern.h %D%/pattern_priv.h \
+	%D%/pattern_class.c \
+	%D%/pattern_fold.c %D%/pattern_fold.def \
 	%D%/pattern_translate.c %D%/pattern_translate.h \
 	%D%/protobuf.c %D%/protobuf.h \
 	%D%/pytext.c %D%/pytext.def %D%/pytext.h \

@@ -82,7 +82,8 @@ struct pattern_scratch {
     pcre2_jit_stack *stack; /* NULL: the library's own 32 KiB */
 };
 
-static enum status compile(struct pattern *pattern, struct span source, struct error *err)
+static enum status compile(struct pattern *pattern, const struct pattern_translation *translation,
+                           struct error *err)
 {
     pcre2_compile_context *context = pcre2.compile_context_create(NULL);
     if (!context) {
@@ -91,16 +92,19 @@ static enum status compile(struct pattern *pattern, struct span source, struct e
     pcre2.set_newline(context, PCRE2_NEWLINE_LF);
     int code = 0;
     PCRE2_SIZE at = 0;
-    pattern->code = pcre2.compile(
-        source.ptr, source.len,
-        PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK, &code, &at, context);
+    uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK;
+    /* The JIT of PCRE2 10.42 looks for beginnings that |e(?:t|)b*t| does not need in "et". */
+    options |= translation->has_empty_choice ? PCRE2_NO_START_OPTIMIZE : 0;
+    pattern->code =
+        pcre2.compile(translation->text.ptr, translation->text.len, options, &code, &at, context);
     pcre2.compile_context_free(context);
     if (!pattern->code) {
         PCRE2_UCHAR reason[128] = "";
         pcre2.get_error_message(code, reason, sizeof(reason));
         return code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
                    ? error_set(err, ST_EXHAUSTED, "no memory for a regular expression")
-                   : error_set(err, ST_CORRUPT, "wrong regular expression: %.120s", reason);
+                   : error_set(err, ST_CORRUPT, "regular expression, byte %zu: %.120s",
+                               pattern_translation_place(translation, at), reason);
     }
     pattern->has_jit = pcre2.jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
     return ST_OK;
@@ -109,18 +113,16 @@ static enum status compile(struct pattern *pattern, struct span source, struct e
 enum status pattern_new(struct span source, enum pattern_dialect dialect, struct pattern **out,
                         struct error *err)
 {
-    struct buf translated;
+    struct pattern_translation translation;
     TRY(library_load(&library, err));
     struct pattern *pattern = calloc(1, sizeof(*pattern));
     if (!pattern) {
         return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
     }
-    buf_init(&translated, (size_t)PATTERN_BYTES_MAX * 32);
-    enum status status = pattern_translate(source, dialect, &translated, err);
-    if (status == ST_OK) {
-        status = compile(pattern, buf_span(&translated), err);
-    }
-    buf_fini(&translated);
+    pattern_translation_init(&translation);
+    enum status status = pattern_translate(source, dialect, &translation, err);
+    status = status == ST_OK ? compile(pattern, &translation, err) : status;
+    pattern_translation_fini(&translation);
     if (status != ST_OK) {
         free(pattern);
         return status;

@@ -204,6 +204,11 @@ bool unicode_is_word(uint32_t code)
            (code >= 0x1f170 && code <= 0x1f189); /* Other_Alphabetic that are symbols */
 }
 
+uint32_t unicode_lower(uint32_t code)
+{
+    return (uint32_t)utf8proc.tolower((utf8proc_int32_t)code);
+}
+
 void unicode_add_lower(struct buf *out, uint32_t code)
 {
     if (code < 0x80) {

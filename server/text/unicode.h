@@ -62,6 +62,7 @@ bool unicode_is_punctuation(uint32_t code);     /* P, and the symbols of ASCII *
 bool unicode_is_other(uint32_t code);           /* Cc, Cf, Co */
 bool unicode_is_word(uint32_t code);            /* letters, marks, Nd, Pc, joiners */
 void unicode_add_lower(struct buf *out, uint32_t code);
+uint32_t unicode_lower(uint32_t code); /* the lower case that is one character */
 
 /* Does a grapheme begin between |left| and |right|? |state| is 0 at the beginning of a text. */
 bool unicode_is_boundary(uint32_t left, uint32_t right, int32_t *state);

@@ -25,9 +25,10 @@ TESTS += %D%/test_grammar %D%/test_templates
 %C%_test_grammar_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
 EXTRA_DIST += %D%/grammars.jsonl %D%/templates %D%/cases.jsonl %D%/constructs.json %D%/constructs.txt
 
-# Rules of tokenizer.json and of its regular expressions: contrib/export/text_rules.py wrote the files.
+# Rules of tokenizer.json and of its regular expressions: contrib/export/text_rules.py and
+# text_patterns.py wrote the files.
 check_PROGRAMS += %D%/test_rules
 TESTS += %D%/test_rules
 %C%_test_rules_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_rules_LDADD = $(SERVER_LIBS)
-EXTRA_DIST += %D%/rules.jsonl
+EXTRA_DIST += %D%/rules.jsonl %D%/patterns.jsonl

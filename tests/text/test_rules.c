@@ -4,7 +4,7 @@
  *
  *     test_rules [CASES...]
  *
- * Each line of CASES, tests/text/rules.jsonl if none are given, is an object
+ * Each line of CASES, tests/text/rules.jsonl and patterns.jsonl if none are given, is an object
  * that contrib/export/text_rules.py wrote. "about" names the rule. "file" is a tokenizer.json, and
  * "texts" has [text, tokens, what they decode to, the same without special tokens]; or "pattern" is
  * a regular expression, and "texts" has [text, [begin and end of each match in bytes]]. With
@@ -219,7 +219,7 @@ static void check_lines(const char *path)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"rules"};
+    static const char *const names[] = {"rules", "patterns"};
     const char *top = getenv("top_srcdir");
     struct error err;
     must(unicode_load(&err) == ST_OK);
