@@ -219,6 +219,8 @@ struct level {
     struct buf others; /* of the union, each behind a bar */
     struct buf sides;  /* of the intersection, each a lookahead */
     bool is_negated, has_sides;
+    bool has_complement; /* of a set, or a range up to the last character */
+    unsigned item_count;
 };
 
 struct class_reader {
@@ -242,14 +244,15 @@ static enum status open_level(struct class_reader *class)
 {
     struct pattern_reader *in = class->in;
     if (class->depth == DEPTH_MAX) {
-        return pattern_refuse(in, in->at, "so many classes in each other");
+        return pattern_refuse(in, in->at, "a class in more than 7 others");
     }
     class->depth++;
     struct level *level = top(class);
     in->at++;
     level->is_negated = pattern_at(in, "^");
     in->at += level->is_negated;
-    level->has_sides = false;
+    level->has_sides = level->has_complement = false;
+    level->item_count = 0;
     if (pattern_at(in, "]")) {
         buf_add_str(&level->items, "\\]");
         in->at++;
@@ -311,6 +314,11 @@ static enum status close_level(struct class_reader *class)
         put_level(class->in->out, level);
     } else {
         struct level *outer = &class->levels[class->depth - 2];
+        if (outer->is_negated && level->is_negated && level->has_complement &&
+            level->item_count > 1) { /* if it holds everything, Oniguruma negates it wrongly */
+            return pattern_refuse(class->in, class->start, "the negation of such a negation");
+        }
+        outer->item_count++;
         if (is_plain(level) && !level->is_negated) {
             buf_add(&outer->items, level->items.ptr, level->items.len);
         } else {
@@ -338,6 +346,8 @@ static void add_side(struct level *level)
 static enum status add_set(struct class_reader *class, size_t at, const struct pattern_set *set)
 {
     struct level *level = top(class);
+    level->item_count++;
+    level->has_complement |= set->is_negated || strcmp(set->items, PATTERN_NOT_SPACES) == 0;
     bool is_negative = class->depth == 1 && level->is_negated;
     if (set->folds == PATTERN_CASE_OPEN || (set->folds != PATTERN_CASE_SAME && !is_negative)) {
         TRY(refuse_case(class, at, "this set in a class without case"));
@@ -395,6 +405,7 @@ static enum status add_codes(struct class_reader *class, bool is_escaped)
     bool is_dash = !is_escaped && pattern_at(in, "-");
     TRY(pattern_read_code(in, is_escaped, &first));
     last = first;
+    top(class)->item_count++;
     pattern_put_code(items, first);
     if (pattern_at(in, "-") && !pattern_at(in, "-]") && !pattern_at(in, "-&&")) {
         in->at++;
@@ -414,6 +425,10 @@ static enum status add_codes(struct class_reader *class, bool is_escaped)
         }
         buf_add_char(items, '-');
         pattern_put_code(items, last);
+        if (last == 0x10ffff) {
+            top(class)->has_complement = true;
+            top(class)->item_count++;
+        }
         if (pattern_at(in, "-") && !pattern_at(in, "-]")) { /* it stands for itself */
             buf_add_str(items, "\\-");
             in->at++;

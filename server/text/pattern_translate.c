@@ -43,6 +43,7 @@ struct translation {
     bool is_extended, is_dotall;
     enum atom atom;          /* the one before */
     size_t atom_start;       /* in the output */
+    bool is_any;             /* it is \O */
     struct buf run;          /* characters whose case is ignored and that are not written yet */
     size_t run_at;           /* in the source */
     uint32_t edge[EDGE_MAX]; /* the last characters that were written, but for plain groups */
@@ -162,6 +163,7 @@ static void begin_atom(struct translation *t, size_t at, enum atom atom)
     t->atom_start = t->in.out->len;
     t->edge_count = 0;
     t->consumes |= atom == ATOM_PLAIN;
+    t->is_any = false;
 }
 
 static void put_atom(struct translation *t, size_t at, enum atom atom, const char *text)
@@ -276,6 +278,7 @@ static bool put_assertion(struct translation *t, size_t at, uint8_t letter)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].letter == letter) {
             put_atom(t, at, rows[i].atom, rows[i].text);
+            t->is_any = letter == 'O';
             t->in.at++;
             return true;
         }
@@ -458,6 +461,9 @@ static enum status put_repeated(struct translation *t, size_t at, const struct r
     if (repeat->least > REPEAT_MAX || (repeat->most > REPEAT_MAX && repeat->most != REPEAT_FREE)) {
         return pattern_refuse(&t->in, at, "a repeat of more than 65535 times");
     }
+    if (t->is_any && repeat->least == 0) { /* Oniguruma's does not match at the end of a text */
+        return pattern_refuse(&t->in, at, "a repeat of \\O from 0 times");
+    }
     if (t->run.len > 0) { /* only the last character of the run is repeated */
         TRY(flush_run(t, 1));
         begin_atom(t, at, ATOM_PLAIN);
@@ -478,7 +484,7 @@ static enum status open_group(struct translation *t, size_t at, const char *text
                               bool is_assertion)
 {
     if (t->depth == GROUPS_MAX) {
-        return pattern_refuse(&t->in, at, "so many groups in each other");
+        return pattern_refuse(&t->in, at, "a group in more than 199 others");
     }
     size_t edge_count = strcmp(text, "(?:") == 0 ? t->edge_count : 0;
     bool is_lookbehind = pattern_at(&t->in, "(?<=") || pattern_at(&t->in, "(?<!");
