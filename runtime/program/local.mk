@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/outline.c %D%/outline.h \
 	%D%/positional.c \
 	%D%/program.c %D%/program.h \
+	%D%/proven.c %D%/proven.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/results.c %D%/results.h \
 	%D%/signature.c %D%/signature.h \

@@ -11,6 +11,7 @@ noinst_LIBRARIES += %D%/libpte.a
 	%D%/flatbuf.c %D%/flatbuf.h \
 	%D%/instr.c \
 	%D%/interface.c \
+	%D%/kept.c %D%/kept.h \
 	%D%/limits.h \
 	%D%/link.c \
 	%D%/packed.c %D%/packed.h \

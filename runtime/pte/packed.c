@@ -8,27 +8,22 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/digest.h"
-#include "base/folder.h"
 #include "runtime/pte/file.h"
+#include "runtime/pte/kept.h"
 
 /* The first words of a file; the number changes with the format. */
 #define MAGIC 0x314b43504445544cu
 #define ROUNDS_MAX (1u << 16)
 #define PARTS_MAX (1u << 20)
-#define SUFFIX ".packed"
-#define NEW_SUFFIX ".new" /* of a file that is being written, behind its final name and a number   \
-                           */
 #define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
 
 struct header {
@@ -90,12 +85,6 @@ static void give_up(struct rt_packed *packed, const char *format, ...)
     }
 }
 
-/* May nobody but the user and root change it? */
-static bool is_private(const struct stat *st)
-{
-    return (st->st_uid == geteuid() || st->st_uid == 0) && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 static bool make_folder(struct rt_packed *packed, const char *folder)
 {
     struct stat st;
@@ -103,7 +92,7 @@ static bool make_folder(struct rt_packed *packed, const char *folder)
         give_up(packed, "%.160s: %s", folder, strerror(errno));
     } else if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)) {
         give_up(packed, "%.160s: expected a folder", folder);
-    } else if (!is_private(&st)) {
+    } else if (!rt_kept_is_private(&st)) {
         give_up(packed, "%.160s: expected a folder that only its owner can write to", folder);
     }
     return packed->state != RT_PACKED_BROKEN;
@@ -113,7 +102,6 @@ static bool make_folder(struct rt_packed *packed, const char *folder)
 static bool name_file(struct rt_packed *packed, const char *folder, const uint64_t program[2],
                       const char *machine)
 {
-    static atomic_uint count; /* two loads of one process */
     struct span id = build_id();
     struct digest digest;
     uint64_t of_machine[2];
@@ -126,12 +114,10 @@ static bool name_file(struct rt_packed *packed, const char *folder, const uint64
     digest_add_text(&digest, machine);
     digest_end(&digest, of_machine);
     int len = snprintf(packed->path, sizeof(packed->path),
-                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 SUFFIX, folder, program[0],
-                       program[1], of_machine[0]);
-    int new_len =
-        snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u" NEW_SUFFIX, packed->path,
-                 (long)getpid(), atomic_fetch_add_explicit(&count, 1, memory_order_relaxed));
-    if (len < 0 || new_len < 0 || (size_t)new_len >= sizeof(packed->new_path)) {
+                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 RT_KEPT_PACKED, folder,
+                       program[0], program[1], of_machine[0]);
+    if (len < 0 || (size_t)len >= sizeof(packed->path) ||
+        !rt_kept_name_new(packed->path, packed->new_path, sizeof(packed->new_path))) {
         give_up(packed, "%.160s: the name is too long", folder);
         return false;
     }
@@ -201,7 +187,7 @@ static void open_file(struct rt_packed *packed)
     if (pte_file_map(packed->path, &packed->file, &ignored) != ST_OK) {
         return;
     }
-    if (fstat(packed->file.fd, &st) == 0 && is_private(&st) && read_table(packed)) {
+    if (fstat(packed->file.fd, &st) == 0 && rt_kept_is_private(&st) && read_table(packed)) {
         packed->state = RT_PACKED_READING;
     } else {
         pte_file_unmap(&packed->file);
@@ -240,58 +226,10 @@ void rt_packed_free(struct rt_packed *packed)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool is_new_file(const char *name)
-{
-    size_t len = strlen(name), suffix = strlen(NEW_SUFFIX);
-    return len > suffix && strcmp(name + len - suffix, NEW_SUFFIX) == 0 &&
-           strstr(name, SUFFIX ".") != NULL;
-}
-
-/* A process that was killed has left its new file, as large as the weights. One that writes has
- * locked its own, and no number of a process tells that: containers share folders. */
-static void remove_left(const char *folder)
-{
-    DIR *dir = folder_open(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        int fd = is_new_file(entry->d_name)
-                     ? openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
-                     : -1;
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        }
-        if (fd >= 0) {
-            close(fd);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-}
-
-/* Locked, unless the file system has no locks. Another process may have found it before it was
- * locked, and removed it: then there is none, and errno is EAGAIN. */
-static int open_locked(const char *path)
-{
-    struct stat st;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 0) {
-        close(fd);
-        fd = -1;
-        errno = EAGAIN;
-    }
-    return fd;
-}
-
 static bool open_new(struct rt_packed *packed)
 {
     if (packed->fd < 0) {
-        char folder[PATH_MAX];
-        snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(packed->path, '/') - packed->path),
-                 packed->path);
-        remove_left(folder);
-        do {
-            packed->fd = open_locked(packed->new_path);
-        } while (packed->fd < 0 && errno == EAGAIN);
+        packed->fd = rt_kept_open_new(packed->new_path);
         packed->end = sizeof(struct header);
     }
     if (packed->fd < 0) {
@@ -417,10 +355,9 @@ void rt_packed_settle(struct rt_packed *packed)
 {
     bool is_written = packed->state == RT_PACKED_WRITING && packed->fd >= 0;
     if (is_written && write_table(packed)) {
-        if (fdatasync(packed->fd) < 0 || rename(packed->new_path, packed->path) < 0) {
+        if (!rt_kept_settle(packed->fd, packed->new_path, packed->path)) {
             give_up(packed, "%.160s: %s", packed->path, strerror(errno));
         } else {
-            close(packed->fd);
             packed->fd = -1;
         }
     }
@@ -434,6 +371,11 @@ void rt_packed_settle(struct rt_packed *packed)
 enum rt_packed_state rt_packed_state(const struct rt_packed *packed)
 {
     return packed->state;
+}
+
+const char *rt_packed_path(const struct rt_packed *packed)
+{
+    return packed->state == RT_PACKED_DONE ? packed->path : NULL;
 }
 
 uint32_t rt_packed_taken(const struct rt_packed *packed)

@@ -15,8 +15,7 @@
  * precision. The contents are trusted like the program itself, so the folder and its files must
  * belong to the user and be writable for nobody else.
  *
- * A file that is being written has another name and is locked. The next process that writes in the
- * folder removes those that are not: whoever wrote them was killed.
+ * runtime/pte/kept.h says how files are written.
  *
  * No failure here makes a load fail: without the file, constants are computed as always.
  *
@@ -63,6 +62,10 @@ void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
 void rt_packed_settle(struct rt_packed *packed);
 
 enum rt_packed_state rt_packed_state(const struct rt_packed *packed);
+
+/* Of the file, which need not exist if nothing is packed; NULL: loading has not ended, or the
+ * folder cannot be used. */
+const char *rt_packed_path(const struct rt_packed *packed);
 
 /* Rounds whose results came from the file. */
 uint32_t rt_packed_taken(const struct rt_packed *packed);

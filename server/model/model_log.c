@@ -258,6 +258,9 @@ void model_log_batches(const struct model *model, const struct error *why_not_mo
     if (model->rows_max > 1 && why_not_more) {
         buf_printf(&line, ", not more: %s", why_not_more->text);
     }
+    if (model->trial.was_kept) {
+        buf_add_str(&line, "; an earlier start has proven that");
+    }
     if (model->trial.is_open) {
         buf_add_str(&line, "; the trial goes on when the device is idle");
     }

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/program/proven.h"
+
 /* Between two tries: after one that has proven something, and at most. */
 #define MODEL_TRIAL_PAUSE_MS_MIN 250
 #define MODEL_TRIAL_PAUSE_MS_MAX 32000
@@ -21,15 +23,17 @@
 struct model_trial {
     bool is_open; /* there is something left to try */
     uint32_t tries;
-    uint64_t late_count; /* tries that have ended for want of time */
-    uint32_t vain;       /* of these, the last ones that have proven nothing */
-    uint64_t due_ms;     /* when the next one may begin, on the clock of the loop */
-    /* What is proven so far: */
-    int64_t rows;           /* that may run as one; at least 1 */
-    int64_t first_rows;     /* of these, the number to begin with */
-    int64_t measured_rows;  /* rows when that was measured; 1: not yet */
-    uint32_t measure_count; /* how often it was */
-    int64_t tokens;         /* of one answer that may run as one; at least 1 */
+    uint64_t late_count;     /* tries that have ended for want of time */
+    uint32_t vain;           /* of these, the last ones that have proven nothing */
+    uint64_t due_ms;         /* when the next one may begin, on the clock of the loop */
+    struct rt_proven proven; /* so far, by this process or by earlier ones */
+    uint64_t key;            /* where it is kept, see rt_proven_find(); with |is_kept| */
+    bool is_kept;
+    bool was_kept; /* an earlier start has proven all of it */
+    /* What the settings allow of that: */
+    int64_t rows;       /* that may run as one; at least 1 */
+    int64_t first_rows; /* of these, the number to begin with */
+    int64_t tokens;     /* of one answer that may run as one; at least 1 */
 };
 
 void model_trial_init(struct model_trial *trial, bool is_open);

@@ -10,6 +10,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
+#include "runtime/call/speculation.h"
 #include "runtime/sched/sched.h"
 #include "server/language/generator.h"
 #include "server/model/model_log.h"
@@ -44,6 +45,8 @@ static bool has_steps(const struct model *model)
 }
 
 _Static_assert(DRAFTS_MAX + 1 == RT_SPECULATION_STEPS_MAX, "a call checks all guesses");
+_Static_assert(RT_PROVEN_TOKENS_MAX == RT_SPECULATION_STEPS_MAX, "all tokens are kept");
+_Static_assert(RT_PROVEN_ROWS_MAX == RT_BATCH_CALLS_MAX, "all rows are kept");
 
 /* ---- on a thread of libuv -------------------------------------------------------------------- */
 
@@ -80,65 +83,161 @@ static struct rt_pace choose_pace(struct proving *proving)
 static bool may_measure(const struct proving *proving)
 {
     const struct model_trial *trial = &proving->trial;
+    const struct rt_proven *proven = &trial->proven;
     if (!is_learning(proving->model) || trial->rows == 1) {
         return false;
     }
-    if (trial->measured_rows < trial->rows) {
-        return trial->measured_rows == 1 || proving->why_not.code != ST_TIMEOUT;
+    if (proven->measured_rows < trial->rows) {
+        return proven->measured_rows == 1 || proving->why_not.code != ST_TIMEOUT;
     }
-    return has_steps(proving->model) && trial->first_rows < trial->rows &&
-           trial->measure_count < MEASURES_MAX;
+    return has_steps(proving->model) && proven->first_rows < trial->rows &&
+           proven->measure_count < MEASURES_MAX;
 }
 
 /* Chooses the number of rows to begin with: the given one, or the one that looks best. */
 static void measure(struct proving *proving, struct hal_pool *pool, const struct rt_pace *pace)
 {
     struct model_trial *trial = &proving->trial;
+    struct rt_proven *proven = &trial->proven;
     struct error err;
     int64_t rows;
-    proving->measured_late = false;
-    if (!is_learning(proving->model)) {
-        trial->first_rows = trial->rows;
+    if (may_measure(proving)) {
+        enum status status =
+            rt_batch_measure(proving->model->method, pool, pace, trial->rows, &rows, &err);
+        if (status == ST_OK) {
+            proven->first_rows = rows > proven->first_rows ? rows : proven->first_rows;
+            proven->measured_rows = trial->rows;
+            proven->measure_count += proven->measure_count < RT_PROVEN_MEASURES_MAX;
+        }
+        proving->measured_late = status == ST_TIMEOUT || (status == ST_OK && may_measure(proving));
     }
-    if (!may_measure(proving)) {
-        return;
-    }
-    enum status status =
-        rt_batch_measure(proving->model->method, pool, pace, trial->rows, &rows, &err);
-    if (status == ST_OK) {
-        trial->first_rows = rows > trial->first_rows ? rows : trial->first_rows;
-        trial->measured_rows = trial->rows;
-        trial->measure_count++;
-    }
-    proving->measured_late = status == ST_TIMEOUT || (status == ST_OK && may_measure(proving));
+    bool is_given = !is_learning(proving->model) || proven->first_rows > trial->rows;
+    trial->first_rows = is_given ? trial->rows : proven->first_rows;
 }
 
-/* How many tokens of one answer may run as one call, and how long that takes. */
+/* How many rows may run as one. */
+static void prove_rows(struct proving *proving, struct hal_pool *pool, const struct rt_pace *pace)
+{
+    const struct model *model = proving->model;
+    struct rt_proven *proven = &proving->trial.proven;
+    struct error *why_not = &proving->why_not;
+    int64_t max = model->rows_form;
+    if (proven->are_rows_final && proven->rows < max) {
+        max = proven->rows;
+    }
+    int64_t rows = proven->rows < max ? proven->rows : max;
+    why_not->code = rt_batch_prove(model->method, pool, pace, max, &rows, why_not);
+    proving->trial.rows = rows;
+    proven->rows = rows > proven->rows ? rows : proven->rows;
+    if (why_not->code == ST_UNSUPPORTED) {
+        proven->are_rows_final = true;
+        proven->why_rows = *why_not;
+    } else if (why_not->code == ST_OK && rows < model->rows_form) {
+        *why_not = proven->why_rows;
+    }
+}
+
+/* The times of calls with |tokens| tokens, which are proven. */
+static enum status measure_tokens(struct proving *proving, struct hal_pool *pool,
+                                  const struct rt_pace *pace, int64_t tokens)
+{
+    uint64_t ns[RT_SPECULATION_STEPS_MAX + 1] = {0};
+    struct rt_proven *proven = &proving->trial.proven;
+    if (tokens == 1 || proven->tokens_ns[tokens]) {
+        return ST_OK;
+    }
+    TRY(rt_speculation_measure(proving->model->method, pool, pace, (uint32_t)tokens, ns,
+                               &proving->why_one));
+    memcpy(proven->tokens_ns, ns, sizeof(ns));
+    return ST_OK;
+}
+
+/* How many tokens of one answer, at most |max|, may run as one call, and how long that takes. */
+static void prove_tokens(struct proving *proving, struct hal_pool *pool, const struct rt_pace *pace,
+                         int64_t max)
+{
+    struct rt_proven *proven = &proving->trial.proven;
+    struct error *why_one = &proving->why_one;
+    if (proven->are_tokens_final && proven->tokens < max) {
+        max = proven->tokens;
+    }
+    int64_t tokens = proven->tokens < max ? proven->tokens : max;
+    enum status status =
+        rt_speculation_prove(proving->model->method, pool, pace, max, &tokens, why_one);
+    proven->tokens = tokens > proven->tokens ? tokens : proven->tokens;
+    if (status == ST_UNSUPPORTED) {
+        proven->are_tokens_final = true;
+        proven->why_tokens = *why_one;
+    } else if (status == ST_OK && proven->are_tokens_final && tokens == proven->tokens) {
+        *why_one = proven->why_tokens;
+    }
+    enum status measured = ST_OK;
+    if (status != ST_TIMEOUT) {
+        measured = measure_tokens(proving, pool, pace, tokens);
+    }
+    why_one->code = status == ST_TIMEOUT ? status : measured;
+    proving->trial.tokens = measured == ST_OK ? tokens : 1;
+}
+
 static void prove_speculation(struct proving *proving, struct hal_pool *pool,
                               const struct rt_pace *pace)
 {
     const struct generator *generator = proving->model->generator;
-    struct rt_method *method = proving->model->method;
-    struct model_trial *trial = &proving->trial;
-    int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
-    struct error *why_one = &proving->why_one;
-    error_set(why_one, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
+    int64_t guesses = (int64_t)proving->model->params.draft_tokens_max, rows = proving->trial.rows;
+    error_set(&proving->why_one, ST_UNSUPPORTED,
+              "its steps are not joined, or none are to be checked");
     if (!generator || generator->position_input == 0 || guesses == 0) {
         return;
     }
     if (proving->why_not.code == ST_TIMEOUT) {
-        *why_one = proving->why_not;
+        proving->why_one = proving->why_not;
+    } else if (rows > 1) {
+        prove_tokens(proving, pool, pace, guesses < rows ? guesses + 1 : rows);
+    }
+}
+
+/* Begins with what earlier starts have proven, if that is kept. */
+static void recall(struct proving *proving)
+{
+    struct model_trial *trial = &proving->trial;
+    const struct model *model = proving->model;
+    const uint64_t settings[] = {proving->ring_bytes, is_learning(model) ? WORK_NS : 0};
+    struct error err;
+    if (trial->tries > 0 ||
+        rt_proven_find(model->method, settings, sizeof(settings) / sizeof(settings[0]), &trial->key,
+                       &err) != ST_OK) {
         return;
     }
-    if (trial->rows == 1) {
+    trial->is_kept = true;
+    enum status status = rt_proven_read(model->method, trial->key, &trial->proven, &err);
+    trial->was_kept = status == ST_OK;
+    if (status != ST_OK && status != ST_NOT_FOUND) {
+        log_line(LOG_WARNING, "model %s: what was proven is tried again: %s", model->name,
+                 err.text);
+    }
+}
+
+static bool differ(const struct rt_proven *a, const struct rt_proven *b)
+{
+    return a->rows != b->rows || a->first_rows != b->first_rows ||
+           a->measured_rows != b->measured_rows || a->measure_count != b->measure_count ||
+           a->tokens != b->tokens || a->are_rows_final != b->are_rows_final ||
+           a->are_tokens_final != b->are_tokens_final ||
+           memcmp(a->tokens_ns, b->tokens_ns, sizeof(a->tokens_ns)) != 0;
+}
+
+/* Keeps what this try has added to |before|. */
+static void keep(struct proving *proving, const struct rt_proven *before)
+{
+    struct model_trial *trial = &proving->trial;
+    struct error err;
+    if (!trial->is_kept || !differ(&trial->proven, before)) {
         return;
     }
-    int64_t max = guesses < trial->rows ? guesses + 1 : trial->rows;
-    enum status status = rt_speculation_prove(method, pool, pace, max, &trial->tokens, why_one);
-    if (status != ST_TIMEOUT && trial->tokens > 1) {
-        why_one->code = rt_speculation_measure(method, pool, pace, (uint32_t)trial->tokens,
-                                               proving->speculation_ns, why_one);
-        trial->tokens = why_one->code == ST_OK || why_one->code == ST_TIMEOUT ? trial->tokens : 1;
+    trial->was_kept = false;
+    if (rt_proven_write(proving->model->method, trial->key, &trial->proven, &err) != ST_OK) {
+        log_line(LOG_WARNING, "model %s: what is proven is not kept: %s", proving->model->name,
+                 err.text);
     }
 }
 
@@ -146,23 +245,24 @@ static void prove_speculation(struct proving *proving, struct hal_pool *pool,
 static void prove(uv_work_t *work)
 {
     struct proving *proving = &server_of(work->data)->proving;
-    const struct model *model = proving->model;
-    struct error *why_not = &proving->why_not;
     OBJ_CHECK(proving, PROVING_MAGIC);
-    OBJ_CHECK(model, MODEL_MAGIC);
-    must(model->rows_form > 1); /* else there is nothing to try */
+    OBJ_CHECK(proving->model, MODEL_MAGIC);
+    must(proving->model->rows_form > 1); /* else there is nothing to try */
+    recall(proving);
     const struct rt_pace pace = choose_pace(proving);
+    const struct rt_proven before = proving->trial.proven;
     struct hal_pool *pool;
     proving->measured_late = false;
-    if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
-        proving->why_one = *why_not;
+    if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, &proving->why_not) !=
+        ST_OK) {
+        proving->why_one = proving->why_not;
         return;
     }
-    why_not->code =
-        rt_batch_prove(model->method, pool, &pace, model->rows_form, &proving->trial.rows, why_not);
+    prove_rows(proving, pool, &pace);
     measure(proving, pool, &pace);
     prove_speculation(proving, pool, &pace);
     hal_pool_free(pool);
+    keep(proving, &before);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
@@ -187,7 +287,7 @@ static void publish_speculation(const struct proving *proving)
     }
     generator->why_one = proving->why_one;
     if (!proving->model->trial.is_open) {
-        memcpy(generator->speculation_ns, proving->speculation_ns,
+        memcpy(generator->speculation_ns, proving->trial.proven.tokens_ns,
                sizeof(generator->speculation_ns));
         atomic_store(&generator->speculation_tokens, (uint32_t)proving->trial.tokens);
         atomic_store(&generator->never_guesses, proving->trial.tokens == 1);
@@ -229,8 +329,7 @@ static void publish(struct proving *proving, uint64_t now_ms)
     bool is_late = proving->why_not.code == ST_TIMEOUT || proving->why_one.code == ST_TIMEOUT ||
                    proving->measured_late;
     bool has_rows = trial->rows > model->trial.rows;
-    bool has_proven = has_rows || trial->tokens > model->trial.tokens ||
-                      trial->measure_count > model->trial.measure_count;
+    bool has_proven = differ(&trial->proven, &model->trial.proven);
     bool is_measured = trial->first_rows != model->trial.first_rows;
     model_trial_note(trial, is_late, has_proven, now_ms);
     model->trial = *trial;

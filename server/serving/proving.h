@@ -16,7 +16,6 @@
 #include <uv.h>
 
 #include "base/status.h"
-#include "runtime/call/speculation.h"
 #include "server/model/model_trial.h"
 
 struct model;
@@ -40,7 +39,6 @@ struct proving {
     struct error why_not;     /* its code: ST_OK: all rows are proven; ST_TIMEOUT: late */
     struct error why_one;     /* the same for guessed tokens */
     bool measured_late;       /* there was no time to measure what is proven */
-    uint64_t speculation_ns[RT_SPECULATION_STEPS_MAX + 1]; /* see struct generator */
 };
 
 void proving_init(struct server *server);

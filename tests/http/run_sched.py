@@ -11,7 +11,9 @@ import os
 import random
 import re
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import load
 from load import (ADD, DEEP, HELD_WORKER, HOLD, ONE_WORKER, answers, cut_while_running,
@@ -300,6 +302,35 @@ def trial_beside_load():
         expect("no more tries", (metric("trial_open"), metric("trials_late_total")), (0, late))
 
 
+def trials_are_kept():
+    """What a trial has proven is kept beside the packed weights: the next start needs no trial. A
+    damaged file is ignored with a warning and made anew."""
+    earlier = r"model deep: requests that wait run as batches of up to 48 rows; an earlier start"
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [DEEP, "--max-batch=48", f"--packed-dir={folder}"]
+
+        def start(pattern):
+            with Daemon(arguments) as daemon:
+                expect("rows", proved(daemon), 48)
+                daemon.wait_for(pattern)
+                file, = Path(folder).glob("*.proven")
+                return file, daemon.read_log()
+        file, log = start("model deep: requests that wait run as batches of up to 48 rows")
+        expect("proven by this start", re.search(earlier, log), None)
+        before = file.stat()
+        file, _ = start(earlier)
+        expect("the same file", (file.stat().st_ino, file.stat().st_mtime_ns),
+               (before.st_ino, before.st_mtime_ns))
+        content = bytearray(file.read_bytes())
+        content[40] ^= 1
+        file.write_bytes(content)
+        _, log = start("warning: model deep: what was proven is tried again: .*it is damaged")
+        expect("proven again", re.search(earlier, log), None)
+        start(earlier)
+    with Daemon(arguments[:2]) as daemon:  # without a folder nothing is kept
+        expect("rows", proved(daemon), 48)
+
+
 def batches_without_memory():
     """If there is no memory for a joined call, each request runs alone."""
     requests = [deep_request(1 + i % 3, value=0.1 * i) for i in range(12)]
@@ -505,8 +536,8 @@ CHECKS = (
     full_by_count, full_by_bytes, limit_of_a_model, late_while_waiting, late_while_running,
     limit_of_the_daemon, settings_of_a_model, bad_timeouts, priorities, fast_beside_slow,
     client_resets, client_closes, batches, delayed_batches, batches_of_one_row,
-    served_before_the_proof, trial_beside_load, batches_without_memory, sequences, idle_sequence,
-    sequence_in_order, statistics, drain, random_requests,
+    served_before_the_proof, trial_beside_load, trials_are_kept, batches_without_memory,
+    sequences, idle_sequence, sequence_in_order, statistics, drain, random_requests,
 )
 
 

@@ -258,7 +258,7 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_moves %D%/test_names \
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
-	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_ptd \
+	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
 	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_volume \
 	%D%/test_winograd %D%/test_xnnpack
@@ -334,6 +334,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_winograd_SOURCES = %D%/test_winograd.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_winograd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_winograd_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_proven_SOURCES = %D%/test_proven.c %D%/call_support.c %D%/call_support.h
+%C%_test_proven_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_proven_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_packed_SOURCES = %D%/test_packed.c %D%/call_support.c %D%/call_support.h
 %C%_test_packed_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_packed_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
