@@ -6,9 +6,8 @@
 # A weight [n, 1, h, w] has the same bytes in both orders, and its strides fit several orders of
 # dims. The exporter takes one from the strides and stores (0, 2, 1, 3): neither the usual order nor
 # channels_last. Export gives no warning. The portable kernels then refuse the weight (error 0x12),
-# and XNNPACK's delegate gets an input or a result whose dims are swapped and cannot resize it (error
-# 0x10). The same module in the usual order runs. Transposed convolutions with one output channel
-# fail likewise.
+# and XNNPACK's delegate gets a result whose dims are swapped and cannot resize it (error 0x10). The
+# same module in the usual order runs. Transposed convolutions with one output channel fail, too.
 #
 # Seen: executorch 1.4.1 with torch 2.13.0, portable kernels and XNNPACK.
 # Needs: python3.11 with venv, pip with PyPI, 3 GB. Exit status 0: still so; 1: it has changed.

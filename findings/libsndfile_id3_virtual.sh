@@ -3,9 +3,9 @@
 #
 # libsndfile: behind an ID3v2 tag the same file has fewer samples in memory than on disk.
 #
-# libsndfile skips an ID3v2 tag in front of a WAV file. Opened by its path, the file has all samples.
-# Opened by sf_open_virtual(), as for bytes in memory, it lacks as many bytes at its end as the tag
-# has. There is no error; the number of frames is the only sign.
+# libsndfile skips an ID3v2 tag in front of a WAV file. Opened by its path, the file has all of its
+# samples. Opened by sf_open_virtual(), as for bytes in memory, it lacks as many bytes at its end as
+# the tag has. There is no error; the number of frames is the only sign.
 #
 # Seen: libsndfile 1.2.2 (soundfile 0.13.1): 800 frames from the path; 790 from memory with a tag of
 # 20 bytes, 300 with one of 1000 bytes.

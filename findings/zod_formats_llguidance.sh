@@ -10,7 +10,8 @@
 # is one that llguidance knows. z.iso.duration() fails for its pattern, which looks ahead.
 #
 # Seen: zod 4.6.7, llguidance 1.9.1; z.uuid() and z.ipv4() are taken.
-# Needs: node with npm, python3 with venv, pip with PyPI. Exit status 0: still so; 1: it has changed.
+# Needs: node with npm, python3 with venv, pip with PyPI.
+# Exit status 0: still so; 1: it has changed.
 set -eu
 
 folder=$(mktemp -d)

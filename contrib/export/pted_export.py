@@ -28,6 +28,7 @@ pted_export.txt names the packages that it needs, for pip; other versions are re
 import inspect
 import json
 import re
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -212,6 +213,16 @@ def unchanged(module):
             buffer.copy_(kept[name])
 
 
+def save(path, arrays):
+    """An archive of arrays. numpy.savez() has parameters called file and allow_pickle, so that it
+    cannot write values of modules that are called so."""
+    import numpy
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                numpy.lib.format.write_array(member, array, allow_pickle=False)
+
+
 def record(module, args, path, kwargs=None):
     """Writes what PyTorch computes for a call at |path|, which ends in .npz, for `pte compare`.
 
@@ -241,7 +252,7 @@ def record(module, args, path, kwargs=None):
         with unchanged(module):
             recorder.add_results(pytree.tree_leaves(module(*args, **kwargs)))
     edges = numpy.array(recorder.edges, dtype=numpy.int64).reshape(-1, 2)
-    numpy.savez(path, **inputs, **recorder.values, **{EDGES: edges})
+    save(path, {**inputs, **recorder.values, EDGES: edges})
     return list(recorder.values)
 
 
