@@ -240,11 +240,6 @@ static enum status open_file(struct chat *chat, struct error *err)
     enum status status =
         chat_daemon_start(&chat->daemon_options, &is_interrupted, &chat->daemon, err);
     chat->daemon_options.name = NULL;
-    if (status == ST_NOT_FOUND && strchr(chat->place, ':')) {
-        struct error why = *err;
-        return error_set(err, ST_NOT_FOUND, "%.300s; a server is http://%.100s", why.text,
-                         chat->place);
-    }
     TRY(status);
     snprintf(text, sizeof(text), "unix:%s:/%s", chat->daemon.socket, name);
     TRY(target_parse(text, &chat->target, err));

@@ -126,12 +126,12 @@ def refusals():
             (["--temperature", "1,\"n\":2", url], b"x", 64, b"--temperature"),
             (["--what", url], b"x", 64, b"--what"),
             (["/nonexistent.pte"], b"x", 66, b"No such file"),
-            (["127.0.0.1:8000"], b"x", 66, b"; a server is http://127.0.0.1:8000"),
             ([str(MODELS / "add.pte")], b"x", 65, b"add.pte: HTTP 400: model 'add' is no language"),
             ([url + "/nobody"], b"x", 66, b"nobody"),
             ([url], b"", 64, b"expected a prompt"),
             (["--json-schema", "/nonexistent", url], b"x", 66, b"--json-schema"),
             (["http://127.0.0.1:1"], b"x", 77, b"cannot connect"),
+            (["127.0.0.1:1"], b"x", 77, b"cannot connect"),
         )
         for args, prompt, status, text in rows:
             done = run(args, prompt)

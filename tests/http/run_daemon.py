@@ -653,7 +653,7 @@ def log_requests():
         expect("times", int(line[3]) + int(line[4]) <= int(line[5]), True)
         client.send(build_request("GET", "/v2/models/add?a=%0a&b=\x22c"))
         expect("another's parameters", client.answer(), 200)
-        daemon.wait_for(r"method=GET path=/v2/models/add\?a=%0a&b=\"c status=200 in=\d+ out=\d+ ")
+        daemon.wait_for(r"method=GET path=/v2/models/add status=200 in=\d+ out=\d+ ")
         client.send(build_request("POST", "/v2/models/add/infer", b"{}"))
         expect("a wrong one", client.answer(), 400)
         daemon.wait_for(r"info: request .* status=400 .* model=add .* "
