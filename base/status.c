@@ -20,6 +20,7 @@ enum status error_setv(struct error *err, enum status code, const char *fmt, va_
     must(code != ST_OK);
     if (err) {
         err->code = code;
+        err->hidden_len = 0;
         vsnprintf(err->text, sizeof(err->text), fmt, args);
     }
     return code;
@@ -49,12 +50,30 @@ enum status error_prefix(struct error *err, const char *fmt, ...)
     size_t room = sizeof(err->text) - len - 1;
     size_t keep = strlen(err->text);
     if (keep > room) {
+        size_t cut = keep - room;
+        err->hidden_len -= cut < err->hidden_len ? cut : err->hidden_len;
         keep = room;
     }
     memmove(err->text + len, err->text, keep);
     memcpy(err->text, prefix, len);
     err->text[len + keep] = '\0';
     return err->code;
+}
+
+enum status error_hide(struct error *err)
+{
+    must(err && err->code != ST_OK);
+    err->hidden_len = strlen(err->text);
+    return err->code;
+}
+
+const char *error_log_text(const struct error *err, char out[ERROR_TEXT_MAX])
+{
+    size_t len = strlen(err->text);
+    must(err->hidden_len <= len);
+    snprintf(out, ERROR_TEXT_MAX, "%.*s%s", (int)(len - err->hidden_len), err->text,
+             err->hidden_len > 0 ? "(only the client is told)" : "");
+    return out;
 }
 
 enum status status_of_errno(int number)

@@ -10,6 +10,7 @@
 #define PTED_BASE_STATUS_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 enum status {
 #define STATUS(name, text) ST_##name,
@@ -23,6 +24,7 @@ enum status {
 struct error {
     enum status code;
     char text[ERROR_TEXT_MAX]; /* always terminated; cut, never overrun */
+    size_t hidden_len;         /* bytes at its end that logs leave out, see error_hide() */
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
@@ -36,6 +38,14 @@ enum status error_setv(struct error *err, enum status code, const char *fmt, va_
 /* Puts a formatted prefix in front of the text in |err|; returns the code in |err|. */
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The text in |err| quotes what a client has written, such as a message of a chat. The client is
+ * told it; logs and traces leave it out, but not a prefix that comes later. Returns the code in
+ * |err|. */
+enum status error_hide(struct error *err);
+
+/* The text for logs and traces, in |out|. */
+const char *error_log_text(const struct error *err, char out[ERROR_TEXT_MAX]);
 
 /* The status that stands for an errno of the C library. */
 enum status status_of_errno(int number);

@@ -233,7 +233,8 @@ void access_log_request(struct request *request)
     put_request(&entry, request);
     put_phases(&entry, request, uv_hrtime());
     if (request_is_loops(request) && request->err.code != ST_OK) {
-        put_text(&entry, "error", span_str(request->err.text), ERROR_BYTES_MAX);
+        char text[ERROR_TEXT_MAX];
+        put_text(&entry, "error", span_str(error_log_text(&request->err, text)), ERROR_BYTES_MAX);
     }
     line_add_str(&entry.line, entry.is_journal ? "\n" : "}\n");
     line_writer_add(log->writer, entry.line.text, entry.line.len);

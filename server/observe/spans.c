@@ -110,8 +110,9 @@ static void add_status(struct line *line, const struct request *request)
     if (request_status(request) >= 500) {
         line_add_str(line, ",\"status\":{\"code\":2");
         if (request_is_loops(request) && request->err.code != ST_OK) {
+            char text[ERROR_TEXT_MAX];
             line_add_str(line, ",\"message\":");
-            line_add_quoted(line, span_str(request->err.text), ERROR_BYTES_MAX);
+            line_add_quoted(line, span_str(error_log_text(&request->err, text)), ERROR_BYTES_MAX);
         }
         line_add_str(line, "}");
     }

@@ -33,7 +33,7 @@ static bool logs_all(const struct request *request)
 
 void request_log_error(struct request *request, int http_status, const struct error *why, int index)
 {
-    char place[16] = "";
+    char place[16] = "", text[ERROR_TEXT_MAX];
     if (index < 0 && logs_all(request)) {
         return; /* the request's own line has it */
     }
@@ -48,7 +48,7 @@ void request_log_error(struct request *request, int http_status, const struct er
         snprintf(place, sizeof(place), " [%d]", index);
     }
     log_line(is_ours(http_status) ? LOG_WARNING : LOG_INFO, "%d %.*s%s: %s", http_status,
-             SPAN_FMT(path_of(request)), place, why->text);
+             SPAN_FMT(path_of(request)), place, error_log_text(why, text));
 }
 
 static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
@@ -65,7 +65,7 @@ void request_log_end(struct request *request)
     int status = request->http_status ? request->http_status : 200;
     bool is_answered = request->exchange->sent_bytes > 0;
     bool has_run = request->arrived_ns > 0 && job->started_ns > request->arrived_ns;
-    char status_text[12] = "gone";
+    char status_text[12] = "gone", text[ERROR_TEXT_MAX];
     if (is_answered) {
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
@@ -79,5 +79,5 @@ void request_log_end(struct request *request)
              has_run ? us_between(job->started_ns, job->finished_ns) : 0,
              us_between(request->arrived_ns ? request->arrived_ns : UINT64_MAX, uv_hrtime()),
              request->err.code == ST_OK ? "" : " error=",
-             request->err.code == ST_OK ? "" : request->err.text);
+             request->err.code == ST_OK ? "" : error_log_text(&request->err, text));
 }

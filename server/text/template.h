@@ -48,8 +48,9 @@ void template_free(struct template *template);
  * bos_token and so on; a name that it lacks is undefined. Everything that the rendering makes lives
  * in |arena|, which the caller resets.
  *
- * ST_INVALID: raise_exception(), whose text is the error's; an undefined value that was used; a
- * type error. These name the line. ST_TOO_LARGE: a limit. ST_EXHAUSTED: no memory. |out| then holds
+ * ST_INVALID: raise_exception(), whose text is the error's, if it has one; an undefined value that
+ * was used; a type error. These name the line. A text that quotes a value is hidden from logs, see
+ * error_hide(). ST_TOO_LARGE: a limit. ST_EXHAUSTED: no memory. |out| then holds
  * the beginning of the text. */
 MUST_CHECK enum status template_render(const struct template *template, const struct value *context,
                                        const struct template_limits *limits, struct arena *arena,

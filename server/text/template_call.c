@@ -66,8 +66,8 @@ static enum status bind_named(struct render *render, const struct node *node,
             return ST_OK;
         }
     }
-    return template_fail(render, node, ST_INVALID, "'%s' takes no argument '%.*s' here",
-                         builtin->name, SPAN_SHORT(argument->name));
+    return template_fail_quoting(render, node, ST_INVALID, "'%s' takes no argument '%.*s' here",
+                                 builtin->name, SPAN_SHORT(argument->name));
 }
 
 static enum status bind_placed(struct render *render, const struct node *node,
@@ -123,7 +123,11 @@ static enum status call_raise(struct render *render, const struct node *node, st
     (void)self;
     (void)out;
     TRY(template_text(render, node, &args[0], &text));
-    return error_set(render->err, ST_INVALID, "%.*s", SPAN_FMT(text.string));
+    if (span_trim(text.string, " \t\r\n").len == 0) {
+        return template_fail(render, node, ST_INVALID, "the template refuses these messages");
+    }
+    error_set(render->err, ST_INVALID, "%.*s", SPAN_FMT(text.string));
+    return error_hide(render->err);
 }
 
 #pragma GCC diagnostic push
@@ -250,9 +254,9 @@ static enum status call_namespace(struct render *render, const struct node *node
     for (size_t i = 0; i < map.map->count; i++) {
         const struct value *key = &map.map->members[i].key;
         if (key->kind == VALUE_STRING && key->string.len && key->string.ptr[0] == '_') {
-            return template_fail(render, node, ST_INVALID,
-                                 "the attribute '%.*s' of a namespace begins with '_'",
-                                 SPAN_SHORT(key->string));
+            return template_fail_quoting(render, node, ST_INVALID,
+                                         "the attribute '%.*s' of a namespace begins with '_'",
+                                         SPAN_SHORT(key->string));
         }
     }
     *out = (struct value){.kind = VALUE_OBJECT, .flags = OBJECT_NAMESPACE, .object = map.map};

@@ -223,6 +223,11 @@ enum status template_run(struct render *render, const struct node *items);
 /* Sets the error with the place of |node| in front. */
 enum status template_fail(struct render *render, const struct node *node, enum status code,
                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same with a text that quotes a value. The client has it from us or has sent it, so it is not
+ * logged: see error_hide(). */
+enum status template_fail_quoting(struct render *render, const struct node *node, enum status code,
+                                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 enum status template_no_memory(struct render *render);
 
 /* Takes steps for work on so many bytes or items. */
@@ -239,7 +244,9 @@ enum status template_text_end(struct render *render, const struct node *node, si
 
 /* ---- values as Python sees them -------------------------------------------------------------- */
 
+/* |name| is in the template, or a constant; of a value, it may be a client's. */
 struct value template_undefined(struct render *render, struct span name);
+struct value template_undefined_of(struct render *render, struct span name);
 bool template_is(const struct value *value, enum object_kind kind);
 enum status template_undefined_fail(struct render *render, const struct node *node,
                                     const struct value *value);

@@ -18,6 +18,17 @@ enum status template_fail(struct render *render, const struct node *node, enum s
     return error_prefix(render->err, "line %u, column %u: ", node->place.line, node->place.column);
 }
 
+enum status template_fail_quoting(struct render *render, const struct node *node, enum status code,
+                                  const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    error_setv(render->err, code, fmt, args);
+    va_end(args);
+    error_hide(render->err);
+    return error_prefix(render->err, "line %u, column %u: ", node->place.line, node->place.column);
+}
+
 enum status template_no_memory(struct render *render)
 {
     return arena_fail(render->arena, "what a template makes", render->err);

@@ -14,25 +14,43 @@ bool template_is(const struct value *value, enum object_kind kind)
     return value->kind == VALUE_OBJECT && value->flags == (uint32_t)kind;
 }
 
-struct value template_undefined(struct render *render, struct span name)
+struct undefined {
+    struct span name;
+    bool is_of_value;
+};
+
+static struct value make_undefined(struct render *render, struct span name, bool is_of_value)
 {
     struct value out = {.kind = VALUE_OBJECT, .flags = OBJECT_UNDEFINED};
-    struct span *copy = arena_alloc(render->arena, sizeof(*copy));
-    if (copy) {
-        *copy = name;
+    struct undefined *undefined = arena_alloc(render->arena, sizeof(*undefined));
+    if (undefined) {
+        *undefined = (struct undefined){name, is_of_value};
     }
-    out.object = copy;
+    out.object = undefined;
     return out;
+}
+
+struct value template_undefined(struct render *render, struct span name)
+{
+    return make_undefined(render, name, false);
+}
+
+struct value template_undefined_of(struct render *render, struct span name)
+{
+    return make_undefined(render, name, true);
 }
 
 enum status template_undefined_fail(struct render *render, const struct node *node,
                                     const struct value *value)
 {
-    const struct span *name = value->object;
-    if (!name || name->len == 0) {
+    static const char text[] = "'%.*s' is undefined";
+    const struct undefined *undefined = value->object;
+    if (!undefined || undefined->name.len == 0) {
         return template_fail(render, node, ST_INVALID, "a value is undefined");
     }
-    return template_fail(render, node, ST_INVALID, "'%.*s' is undefined", SPAN_SHORT(*name));
+    return undefined->is_of_value
+               ? template_fail_quoting(render, node, ST_INVALID, text, SPAN_SHORT(undefined->name))
+               : template_fail(render, node, ST_INVALID, text, SPAN_SHORT(undefined->name));
 }
 
 const char *template_type_text(const struct value *value)
@@ -552,7 +570,10 @@ enum status template_attribute(struct render *render, const struct node *node,
     if (template_is(self, OBJECT_LOOP) && find_loop(render, self->object, name, out)) {
         return ST_OK;
     }
-    *out = member ? *member : template_undefined(render, name);
+    bool is_of_template = name.ptr == node->text.ptr;
+    *out = member           ? *member
+           : is_of_template ? template_undefined(render, name)
+                            : template_undefined_of(render, name);
     return ST_OK;
 }
 
@@ -586,7 +607,8 @@ enum status template_item(struct render *render, const struct node *node, const 
     if (template_is(self, OBJECT_UNDEFINED)) {
         return template_undefined_fail(render, node, self);
     }
-    *out = template_undefined(render, key->kind == VALUE_STRING ? key->string : span_str("item"));
+    *out = key->kind == VALUE_STRING ? template_undefined_of(render, key->string)
+                                     : template_undefined(render, span_str("item"));
     if (self->kind == VALUE_MAP && is_hashable(key)) {
         TRY(template_charge(render, node, self->map->count * 8));
         const struct value *member = template_map_find(self->map, key);

@@ -918,6 +918,39 @@ def odd_templates():
                 complete(client, "What", max_tokens=1)
 
 
+def refusing_templates():
+    """What a template says of a client's messages, the client is told, and no log has it."""
+    secret = "my secret"
+    for source, told, logged in (
+            ("{{ raise_exception('no: ' ~ messages[0].content) }}", f"chat template: no: {secret}",
+             "chat template: (only the client is told)"),
+            ("{{ messages[0][messages[0].content].x }}", f"'{secret}' is undefined",
+             "line 1, column 36: (only the client is told)"),
+            ("{{ tools.x }}", "'tools' is undefined", "'tools' is undefined"),
+            ("{{ raise_exception('') }}", "the template refuses these messages",
+             "the template refuses these messages"),
+            ("{{ raise_exception(' \\n') }}", "the template refuses these messages",
+             "the template refuses these messages")):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("model.pte", "tokenizer.json"):
+                shutil.copy(FOLDER / name, folder)
+            (Path(folder) / "chat_template.jinja").write_text(source)
+            access = Path(folder) / "access"
+            for options in ((), ("--log-requests=all",)):
+                with Daemon(["--model", f"chat={folder}/model.pte", "--log-level=debug",
+                             "--access-log=all", f"--access-log-file={access}",
+                             *options]) as daemon:
+                    client = Client(daemon.port)
+                    body = {"model": "chat", "messages": [{"role": "user", "content": secret}]}
+                    expect(source, post(client, "/v1/chat/completions", body), 400)
+                    message = json.loads(client.body)["error"]["message"]
+                    expect("told", told in message or message, True)
+                    daemon.wait_for(re.escape(logged))
+                expect("in the log", secret in daemon.read_log(), False)
+            lines = access.read_text()
+            expect("in the access log", (logged in lines, secret in lines), (True, False))
+
+
 def template_values():
     """A client gives the template values of its own, but not those that pted gives it."""
     source = ("{% if mood is defined %}{{ raise_exception('it is ' ~ mood.is ~ bos_token) }}"
@@ -1168,8 +1201,8 @@ def logs():
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
           forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
-          model_left_out, other_words, odd_templates, template_values, leaving, broken_streams,
-          slow_readers, crowd, limits, growing_answers, total_time, logs)
+          model_left_out, other_words, odd_templates, refusing_templates, template_values, leaving,
+          broken_streams, slow_readers, crowd, limits, growing_answers, total_time, logs)
 
 
 def main():

@@ -79,6 +79,10 @@ static void check_error(const struct value *test, enum status status, const stru
             complain(test, "another refusal", text);
             return;
         }
+        if (err->hidden_len != text.len) {
+            complain(test, "logged, and may quote a client", text);
+            return;
+        }
     } else if (!value_map_get(test, span_str("fails"))) {
         complain(test, "refused", text);
         return;

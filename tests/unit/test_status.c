@@ -32,6 +32,28 @@ static void test_cut_not_overrun(void **state)
     assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
 }
 
+/* Logs have what stands in front of a client's words, also if these are cut. */
+static void test_hidden(void **state)
+{
+    (void)state;
+    char text[ERROR_TEXT_MAX], long_prefix[ERROR_TEXT_MAX];
+    struct error err;
+    error_set(&err, ST_INVALID, "my secret");
+    assert_string_equal(error_log_text(&err, text), "my secret");
+    assert_int_equal(error_hide(&err), ST_INVALID);
+    assert_string_equal(error_log_text(&err, text), "(only the client is told)");
+    error_prefix(&err, "line %d: ", 7);
+    assert_string_equal(err.text, "line 7: my secret");
+    assert_string_equal(error_log_text(&err, text), "line 7: (only the client is told)");
+    memset(long_prefix, 'p', sizeof(long_prefix));
+    long_prefix[sizeof(long_prefix) - 4] = '\0';
+    error_prefix(&err, "%s", long_prefix);
+    assert_int_equal(err.hidden_len, 0); /* nothing is left of them */
+    assert_string_equal(error_log_text(&err, text), err.text);
+    error_set(&err, ST_INVALID, "plain");
+    assert_string_equal(error_log_text(&err, text), "plain");
+}
+
 static void test_every_status_has_words(void **state)
 {
     (void)state;
@@ -53,9 +75,8 @@ static void test_errno(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_cut_not_overrun),
-        cmocka_unit_test(test_every_status_has_words),
+        cmocka_unit_test(test_prefix), cmocka_unit_test(test_cut_not_overrun),
+        cmocka_unit_test(test_hidden), cmocka_unit_test(test_every_status_has_words),
         cmocka_unit_test(test_errno),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
