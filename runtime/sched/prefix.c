@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/list.h"
+#include "base/share.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 
@@ -27,6 +28,7 @@ struct prefix {
     struct rt_state *state;         /* ref held */
     bool is_positional;
     size_t bytes;
+    uint64_t client;
     uint64_t used_ns;
     char owner[RT_PREFIX_OWNER_MAX + 1];
     uint32_t count;
@@ -42,6 +44,8 @@ struct rt_prefixes {
     struct list list;
     uint32_t count;
     size_t bytes;
+    struct share counts, sizes; /* by client; they bind nobody */
+    uint64_t displaced_count, refused_count;
 };
 
 enum status rt_prefixes_new(const struct rt_prefixes_options *options,
@@ -55,6 +59,8 @@ enum status rt_prefixes_new(const struct rt_prefixes_options *options,
     prefixes->options = *options;
     must(pthread_mutex_init(&prefixes->lock, NULL) == 0);
     list_init(&prefixes->list);
+    share_init(&prefixes->counts, UINT64_MAX, 0);
+    share_init(&prefixes->sizes, UINT64_MAX, 0);
     *out_prefixes = prefixes;
     return ST_OK;
 }
@@ -82,7 +88,9 @@ void rt_prefixes_free(struct rt_prefixes *prefixes)
 {
     if (prefixes) {
         OBJ_CHECK(prefixes, PREFIXES_MAGIC);
-        free_all(&prefixes->list);
+        rt_prefixes_shrink(prefixes, 0);
+        share_fini(&prefixes->counts);
+        share_fini(&prefixes->sizes);
         pthread_mutex_destroy(&prefixes->lock);
         prefixes->magic = 0;
         free(prefixes);
@@ -96,15 +104,67 @@ static void drop(struct rt_prefixes *prefixes, struct prefix *prefix, struct lis
     must(prefixes->count > 0 && prefixes->bytes >= prefix->bytes);
     prefixes->count--;
     prefixes->bytes -= prefix->bytes;
+    share_give(&prefixes->counts, prefix->client, 1);
+    share_give(&prefixes->sizes, prefix->client, prefix->bytes);
     list_remove(&prefix->link);
     list_push_back(dropped, &prefix->link);
 }
 
-static void shrink(struct rt_prefixes *prefixes, size_t bytes, uint32_t count, struct list *dropped)
+static bool is_full(const struct rt_prefixes *prefixes, size_t bytes)
 {
-    while (prefixes->bytes > bytes || prefixes->count > count) {
-        drop(prefixes, prefix_of(prefixes->list.next), dropped);
+    return prefixes->bytes > prefixes->options.bytes_max - bytes ||
+           prefixes->count >= RT_PREFIX_COUNT_MAX;
+}
+
+static bool gives_way(const struct rt_prefixes *prefixes, const struct prefix *prefix,
+                      const struct prefix *fresh)
+{
+    bool is_of_number = prefixes->count >= RT_PREFIX_COUNT_MAX;
+    const struct share *share = is_of_number ? &prefixes->counts : &prefixes->sizes;
+    uint64_t more = is_of_number ? 1 : fresh->bytes;
+    return prefix->client == fresh->client ||
+           share_held(share, prefix->client) > share_held(share, fresh->client) + more;
+}
+
+/* Drops states that give way to |fresh|, longest unused first, until there is room for it. False:
+ * too few do. */
+static bool make_room(struct rt_prefixes *prefixes, const struct prefix *fresh,
+                      struct list *dropped)
+{
+    struct list *at = prefixes->list.next;
+    while (at != &prefixes->list && is_full(prefixes, fresh->bytes)) {
+        struct prefix *prefix = prefix_of(at);
+        at = at->next;
+        if (gives_way(prefixes, prefix, fresh)) {
+            drop(prefixes, prefix, dropped);
+            prefixes->displaced_count++;
+        }
     }
+    return !is_full(prefixes, fresh->bytes);
+}
+
+/* False: there is no memory to note it. */
+static bool charge(struct rt_prefixes *prefixes, const struct prefix *fresh)
+{
+    if (share_take(&prefixes->counts, fresh->client, 1) != SHARE_TAKEN) {
+        return false;
+    }
+    if (share_take(&prefixes->sizes, fresh->client, fresh->bytes) != SHARE_TAKEN) {
+        share_give(&prefixes->counts, fresh->client, 1);
+        return false;
+    }
+    return true;
+}
+
+static bool add(struct rt_prefixes *prefixes, struct prefix *fresh, struct list *dropped)
+{
+    if (!make_room(prefixes, fresh, dropped) || !charge(prefixes, fresh)) {
+        prefixes->refused_count++;
+        return false;
+    }
+    prefixes->count++;
+    prefixes->bytes += fresh->bytes;
+    return true;
 }
 
 static void touch(struct rt_prefixes *prefixes, struct prefix *prefix)
@@ -186,6 +246,7 @@ static struct prefix *make(const struct rt_prefix_key *key, struct rt_state *sta
                               .method = key->method,
                               .state = rt_state_ref(state),
                               .is_positional = is_positional,
+                              .client = key->client,
                               .count = key->count};
     memcpy(prefix->owner, key->owner, owner_len + 1);
     memcpy(prefix->tokens, key->tokens, token_bytes);
@@ -211,12 +272,10 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
     size_t max = prefixes->options.bytes_max;
     pthread_mutex_lock(&prefixes->lock);
     if (atomic_load(is_closed) || prefix->bytes > max ||
-        drop_contained(prefixes, key, is_positional, &dropped)) {
+        drop_contained(prefixes, key, is_positional, &dropped) ||
+        !add(prefixes, prefix, &dropped)) {
         list_push_back(&dropped, &prefix->link);
     } else {
-        shrink(prefixes, max - prefix->bytes, RT_PREFIX_COUNT_MAX - 1, &dropped);
-        prefixes->count++;
-        prefixes->bytes += prefix->bytes;
         touch(prefixes, prefix);
     }
     pthread_mutex_unlock(&prefixes->lock);
@@ -271,7 +330,9 @@ void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
     struct list dropped;
     list_init(&dropped);
     pthread_mutex_lock(&prefixes->lock);
-    shrink(prefixes, bytes, RT_PREFIX_COUNT_MAX, &dropped);
+    while (prefixes->bytes > bytes) {
+        drop(prefixes, prefix_of(prefixes->list.next), &dropped);
+    }
     pthread_mutex_unlock(&prefixes->lock);
     free_all(&dropped);
 }
@@ -304,4 +365,15 @@ struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes)
     const struct rt_prefixes_load load = {prefixes->count, prefixes->bytes};
     pthread_mutex_unlock(&prefixes->lock);
     return load;
+}
+
+void rt_prefixes_stats(struct rt_prefixes *prefixes, struct share_stats *out_bytes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    pthread_mutex_lock(&prefixes->lock);
+    share_stats(&prefixes->sizes, out_bytes);
+    out_bytes->size = prefixes->options.bytes_max;
+    out_bytes->refused_count = prefixes->refused_count;
+    out_bytes->taken_back_count = prefixes->displaced_count;
+    pthread_mutex_unlock(&prefixes->lock);
 }

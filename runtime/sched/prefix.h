@@ -6,10 +6,12 @@
  *
  * A kept state is found by its method, its owner and its tokens. From a positional state
  * (rt_method_is_positional()) any beginning can be used, from another state only all of its tokens.
- * At the limits of bytes and of number the state that has not been used for longest goes first; so
- * does a state that has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take
- * the memory that they need. A method whose model is replaced is closed: its states go, and no new
- * ones are kept.
+ * At the limits of bytes and of number a state gives way that has not been used for longest, of
+ * those whose client is the same or has more of them than the newcomer's would have. If none does,
+ * the newcomer is not kept. So one client does not push out what others have left, and a client
+ * that is alone may have all. A state that has not been used for |idle_ns| goes, too, and sequences
+ * (runtime/sched/sequence.h) take the memory that they need. A method whose model is replaced is
+ * closed: its states go, and no new ones are kept.
  *
  * Any thread. States are freed by the thread that displaces them.
  */
@@ -26,6 +28,7 @@
 struct rt_method;
 struct rt_prefixes;
 struct rt_state;
+struct share_stats;
 
 #define RT_PREFIX_OWNER_MAX 128
 
@@ -48,6 +51,7 @@ struct rt_prefix_key {
     const char *owner;
     const uint32_t *tokens;
     uint32_t count;
+    uint64_t client; /* who is charged for what is kept, a number of base/share.h */
 };
 
 MUST_CHECK enum status rt_prefixes_new(const struct rt_prefixes_options *options,
@@ -56,8 +60,9 @@ void rt_prefixes_free(struct rt_prefixes *prefixes); /* NULL is fine */
 
 /*
  * |state| has had the tokens of |key|, and gets no calls any more. The caller keeps its reference.
- * Nothing is kept if |*is_closed|, if there is no memory, or if the state is larger than all may
- * be. A state whose tokens another one begins with is not kept beside it, if both are positional.
+ * Nothing is kept if |*is_closed|, if there is no memory, if the state is larger than all may be,
+ * or if no other state gives way. A state whose tokens another one begins with is not kept beside
+ * it, if both are positional.
  */
 void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
                       struct rt_state *state, bool is_positional, const atomic_bool *is_closed);
@@ -85,5 +90,9 @@ struct rt_prefixes_load {
 };
 
 struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes);
+
+/* Bytes, by client. Taken back: states that gave way. Refused: states that were not kept, because
+ * none did. */
+void rt_prefixes_stats(struct rt_prefixes *prefixes, struct share_stats *out_bytes);
 
 #endif

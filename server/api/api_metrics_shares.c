@@ -201,8 +201,7 @@ static bool look_at_prefixes(const struct api_metrics_page *page, struct share_s
 {
     struct rt_sequences *sequences = page->serving->sequences;
     if (sequences) {
-        *out_stats = sum_of(page->server->params->prefix_bytes_max,
-                            rt_prefixes_load(rt_sequences_prefixes(sequences)).bytes);
+        rt_prefixes_stats(rt_sequences_prefixes(sequences), out_stats);
     }
     return sequences != NULL;
 }

@@ -25,6 +25,7 @@ static struct rt_prefix_key key_of(const struct request *request, uint32_t count
         .owner = request->token_name ? request->token_name : "",
         .tokens = generation_of(request)->tokens,
         .count = count,
+        .client = request->client,
     };
 }
 

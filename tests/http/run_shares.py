@@ -202,6 +202,30 @@ def count_displaced(daemon):
             metric(client, "pted_model_generations"))
 
 
+def ask_chat(port, source, messages):
+    """Tokens of the prompt that no earlier answer has left."""
+    client = Client(port, source)
+    expect("a chat", post(client, PATH, {"model": "chat", "messages": messages, "temperature": 0}),
+           200)
+    client.close()
+    usage = json.loads(client.body)["usage"]
+    return usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
+
+
+def kept_states_stay():
+    """A client with many prompts does not push out what another one's prompt has left."""
+    with Daemon(CHAT) as daemon:
+        ask_chat(daemon.port, THIRD, HELLO)
+        one = int(metric(Client(daemon.port), "pted_prefix_bytes"))
+    with Daemon([*CHAT, f"--prefix-bytes-max={4 * one}"]) as daemon:
+        ask_chat(daemon.port, THIRD, HELLO)
+        for i in range(12):
+            ask_chat(daemon.port, OTHER, [{"role": "user", "content": f"{i} is what?"}])
+        expect("others push out none", ask_chat(daemon.port, THIRD, HELLO), 1)
+        taken = metric(Client(daemon.port), "pted_share_taken_back_total", 'resource="prefixes"')
+        expect("they give way to their own", taken > 4, True)
+
+
 def read_end(stream):
     """Reads what is left of a stream: the text of its last event."""
     data = b"".join(iter(stream.chunk, b"")).decode()
@@ -290,7 +314,8 @@ def one_who_has_fewer_keeps_its_stream():
 CHECKS = (silence_keeps_nobody_out, half_a_head_is_silence, one_who_has_few_keeps_them,
           busy_ones_stay, no_lack_of_descriptors, each_connection_to_a_path_is_a_client,
           one_client_leaves_a_language_model_to_others, unread_streams_give_way,
-          unread_states_give_way, streams_that_are_read_stay, one_who_has_fewer_keeps_its_stream)
+          unread_states_give_way, streams_that_are_read_stay, one_who_has_fewer_keeps_its_stream,
+          kept_states_stay)
 
 
 def main():

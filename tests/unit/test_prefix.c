@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/share.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
@@ -30,6 +31,7 @@ struct world {
     struct rt_program *program, *chat;
     struct rt_prefixes *prefixes;
     atomic_bool is_closed;
+    uint64_t client;
     uint32_t tokens[COUNT];
     struct error err;
 };
@@ -67,7 +69,11 @@ static int close_world(void **state)
 
 static struct rt_prefix_key key_of(const struct world *w, const char *owner, uint32_t count)
 {
-    return (struct rt_prefix_key){rt_program_method(w->program, 0), owner, w->tokens, count};
+    return (struct rt_prefix_key){.method = rt_program_method(w->program, 0),
+                                  .owner = owner,
+                                  .tokens = w->tokens,
+                                  .count = count,
+                                  .client = w->client};
 }
 
 static void keep(struct world *w, const char *owner, uint32_t count, bool is_positional)
@@ -111,7 +117,8 @@ static void test_longest(void **state)
     assert_int_equal(find(w, "", COUNT), 20);
     w->tokens[9]--;
     assert_int_equal(find(w, "", COUNT), 10);
-    const struct rt_prefix_key other = {rt_program_method(w->chat, 0), "", w->tokens, COUNT};
+    const struct rt_prefix_key other = {
+        .method = rt_program_method(w->chat, 0), .owner = "", .tokens = w->tokens, .count = COUNT};
     struct rt_state *none;
     assert_int_equal(rt_prefixes_find(w->prefixes, &other, &none), 0);
 }
@@ -184,6 +191,52 @@ static void test_bounds(void **state)
     assert_int_equal(kept(w), 2);
     assert_int_equal(find(w, "a", COUNT), 0);
     assert_int_equal(find(w, "c", COUNT), 20);
+    rt_prefixes_free(small);
+    w->prefixes = all;
+}
+
+static void keep_for(struct world *w, uint64_t client, const char *owner)
+{
+    w->client = client;
+    keep(w, owner, 20, true);
+}
+
+/* A client has all while it is alone. Those who come later take from those who have more, and
+ * nobody's last one goes for another's second. */
+static void test_clients_share(void **state)
+{
+    struct world *w = *state;
+    keep_for(w, 7, "a");
+    size_t one = rt_prefixes_load(w->prefixes).bytes;
+    struct rt_prefixes *small, *all = w->prefixes;
+    const struct rt_prefixes_options options = {3 * one, 100, fake_clock};
+    assert_ok(w->err, rt_prefixes_new(&options, &small, &w->err));
+    w->prefixes = small;
+    keep_for(w, 7, "a");
+    keep_for(w, 7, "b");
+    keep_for(w, 7, "c");
+    assert_int_equal(kept(w), 3);
+    keep_for(w, 8, "d");
+    assert_int_equal(find(w, "a", COUNT), 0);
+    keep_for(w, 8, "e"); /* two and two: none has more, so its own goes */
+    assert_int_equal(find(w, "d", COUNT), 0);
+    keep_for(w, 9, "f");
+    assert_int_equal(find(w, "b", COUNT), 0);
+    for (int i = 0; i < 10; i++) {
+        char owner[16];
+        snprintf(owner, sizeof(owner), "flood %d", i);
+        keep_for(w, 7, owner);
+    }
+    assert_int_equal(find(w, "e", COUNT), 20);
+    assert_int_equal(find(w, "f", COUNT), 20);
+    keep_for(w, 10, "g"); /* one each: there is none for a fourth */
+    assert_int_equal(find(w, "g", COUNT), 0);
+    struct share_stats stats;
+    rt_prefixes_stats(small, &stats);
+    assert_int_equal(stats.used, 3 * one);
+    assert_int_equal(stats.most_held, one);
+    assert_int_equal(stats.client_count, 3);
+    assert_int_equal(stats.refused_count, 1);
     rt_prefixes_free(small);
     w->prefixes = all;
 }
@@ -265,9 +318,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(test_longest), TEST(test_contained),  TEST(test_whole),
-        TEST(test_owners),  TEST(test_bounds),     TEST(test_expiry),
-        TEST(test_closing), TEST(test_giving_way), TEST(test_number),
+        TEST(test_longest),    TEST(test_contained),     TEST(test_whole),  TEST(test_owners),
+        TEST(test_bounds),     TEST(test_clients_share), TEST(test_expiry), TEST(test_closing),
+        TEST(test_giving_way), TEST(test_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
