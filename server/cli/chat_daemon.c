@@ -93,7 +93,7 @@ static enum status start(const struct chat_daemon_options *options, struct chat_
                          struct error *err)
 {
     char listen[CHAT_DAEMON_PATH_MAX + 8], model[PATH_MAX + 8], words[PATH_MAX + 8], path[PATH_MAX];
-    const char *args[ARGS_MAX] = {"pted", "--log-level", "warning", "--listen",
+    const char *args[ARGS_MAX] = {"pted", "--log-level", "error", "--listen",
                                   listen, "--model",     model};
     size_t count = 7;
     snprintf(listen, sizeof(listen), "unix:%s", daemon->socket);
