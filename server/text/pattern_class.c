@@ -303,9 +303,22 @@ static void clear(struct level *level)
     buf_reset(&level->sides);
 }
 
+static enum status check_level(const struct pattern_reader *in, const struct level *level)
+{
+    if (!buf_failed(&level->items) && !buf_failed(&level->others) && !buf_failed(&level->sides)) {
+        return ST_OK;
+    }
+    bool lacks_memory =
+        level->items.lacks_memory || level->others.lacks_memory || level->sides.lacks_memory;
+    return lacks_memory
+               ? error_set(in->err, ST_EXHAUSTED, "no memory for a regular expression")
+               : error_set(in->err, ST_TOO_LARGE, "a class of a regular expression is too long");
+}
+
 static enum status close_level(struct class_reader *class)
 {
     struct level *level = top(class);
+    TRY(check_level(class->in, level));
     class->in->at++;
     if (class->depth == 1) {
         if (!is_plain(level)) {
@@ -477,6 +490,7 @@ static enum status read_item(struct class_reader *class)
         return open_level(class);
     }
     if (pattern_at(in, "&&")) {
+        TRY(check_level(in, top(class)));
         add_side(top(class));
         in->at += 2;
         return ST_OK;
@@ -499,11 +513,7 @@ enum status pattern_class_put(struct pattern_reader *in)
     }
     for (size_t i = 0; i < DEPTH_MAX; i++) {
         struct level *level = &class.levels[i];
-        if (status == ST_OK && (buf_failed(&level->items) || buf_failed(&level->others) ||
-                                buf_failed(&level->sides))) {
-            status =
-                error_set(in->err, ST_TOO_LARGE, "a class of a regular expression is too long");
-        }
+        status = status == ST_OK ? check_level(in, level) : status;
         buf_fini(&level->items);
         buf_fini(&level->others);
         buf_fini(&level->sides);
