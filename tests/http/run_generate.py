@@ -1084,11 +1084,12 @@ def limits():
     # More than sockets hold, so that the answer goes on until its client has taken it.
     body = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "stream": True, "logprobs": True,
             "top_logprobs": 20}
+    admin = ("--admin-listen", "127.0.0.1:0")  # it is not read, and its place goes to nobody
     for option, text in (("--generation-count-max=1", "has 1 generations under way"),
                          ("--sequence-count-max=1", "1 sequences with")):
-        with Daemon([*CHAT, option]) as daemon:
+        with Daemon([*CHAT, option, *admin]) as daemon:
             client = Client(daemon.port)
-            first = Stream(daemon.port, "/v1/chat/completions", body)
+            first = Stream(daemon.admin_port(), "/v1/chat/completions", body)
             first.chunk()
             expect(option, post(client, "/v1/chat/completions",
                                 {"model": "chat", "messages": HELLO}), 429)
@@ -1100,13 +1101,13 @@ def limits():
             wait_idle(client)
             expect("then", post(client, "/v1/chat/completions",
                                 {"model": "chat", "messages": HELLO}), 200)
-    with Daemon([*CHAT, "--generation-count-max=1"]) as daemon:
+    with Daemon([*CHAT, "--generation-count-max=1", *admin]) as daemon:
         # Counted before it is rendered, and not any more when that fails.
         wrong = {"model": "chat", "messages": [{"role": "user", "content": "Hello! " * 200}]}
         client = Client(daemon.port)
         for _ in range(3):
             expect("too long", post(client, "/v1/chat/completions", wrong), 400)
-        first = Stream(daemon.port, "/v1/chat/completions", body)
+        first = Stream(daemon.admin_port(), "/v1/chat/completions", body)
         first.chunk()
         expect("not rendered", post(client, "/v1/chat/completions", wrong), 429)
         first.client.reset()
