@@ -479,6 +479,7 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(server, err));
+    TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listener_bind_all(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
     if (!server->read_buffer) {

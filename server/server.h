@@ -19,6 +19,7 @@
 #include "server/connection/tls.h"
 #include "server/connection/turns.h"
 #include "server/drain.h"
+#include "server/http/proxies.h"
 #include "server/infer/regions.h"
 #include "server/infer/seats.h"
 #include "server/observe/access_log.h"
@@ -71,6 +72,7 @@ struct server {
     struct log_limits log_limits;
     struct metrics metrics;
     struct access access;
+    struct proxies proxies;
     struct tls tls;
     struct access_log access_log;
     struct spans spans;

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "server/conf/conf_priv.h"
 #include "server/http/address.h"
+#include "server/http/proxies.h"
 #include "server/model/model_name.h"
 #include "server/process/exit_status.h"
 #include "server/process/fetch.h"
@@ -227,15 +228,23 @@ static enum status verify_address(const struct options *options, const char *add
                : ST_OK;
 }
 
-static void verify_addresses(const struct options *options, const struct option_texts *addresses,
-                             const char *const names[OPTIONS_SOURCE_COUNT],
-                             struct conf_report *report)
+static enum status verify_proxy(const struct options *options, const char *proxy, struct error *err)
 {
-    for (uint32_t i = 0; i < addresses->count; i++) {
+    (void)options;
+    return proxies_verify(proxy, err);
+}
+
+typedef enum status verify_f(const struct options *options, const char *text, struct error *err);
+
+static void verify_texts(const struct options *options, const struct option_texts *texts,
+                         const char *const names[OPTIONS_SOURCE_COUNT], verify_f *verify_text,
+                         struct conf_report *report)
+{
+    for (uint32_t i = 0; i < texts->count; i++) {
         struct error err;
-        if (verify_address(options, addresses->items[i], &err) != ST_OK) {
-            complain(report, addresses->source == OPTIONS_FROM_ARGUMENTS ? EX_USAGE : EX_CONFIG,
-                     names[addresses->source], &err);
+        if (verify_text(options, texts->items[i], &err) != ST_OK) {
+            complain(report, texts->source == OPTIONS_FROM_ARGUMENTS ? EX_USAGE : EX_CONFIG,
+                     names[texts->source], &err);
         }
     }
 }
@@ -273,9 +282,11 @@ static void verify(const struct options *options, struct conf_report *report)
                                         "--admin-listen"};
     static const char *const health[] = {"", "health_listeners", "PTED_HEALTH_LISTEN",
                                          "--health-listen"};
-    verify_addresses(options, &options->listen, listen, report);
-    verify_addresses(options, &options->admin_listen, admin, report);
-    verify_addresses(options, &options->health_listen, health, report);
+    static const char *const proxy[] = {"", "proxies", "PTED_PROXY", "--proxy"};
+    verify_texts(options, &options->listen, listen, verify_address, report);
+    verify_texts(options, &options->admin_listen, admin, verify_address, report);
+    verify_texts(options, &options->health_listen, health, verify_address, report);
+    verify_texts(options, &options->proxies, proxy, verify_proxy, report);
     for (uint32_t i = 0; i < options->model_count; i++) {
         const struct option_model *model = &options->models[i];
         struct error err;

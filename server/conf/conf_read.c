@@ -11,6 +11,7 @@
 #include "server/card/card.h"
 #include "server/conf/conf_priv.h"
 #include "server/http/address.h"
+#include "server/http/proxies.h"
 #include "server/model/model_name.h"
 #include "server/model/pipelines.h"
 #include "server/process/fetch.h"
@@ -91,9 +92,15 @@ static enum status read_value(const struct reader *r, const struct setting *sett
     return option_is_path(setting->type) ? place_path(r, out, err) : ST_OK;
 }
 
-static bool is_address(const struct setting *setting)
+/* Checks the form of an address or a proxy. */
+static enum status verify_form(const struct setting *setting, const char *text, struct error *err)
 {
-    return setting->type == OPTION_TEXTS && strstr(setting->name, "listen") != NULL;
+    if (setting->type != OPTION_TEXTS) {
+        return ST_OK;
+    }
+    return strstr(setting->name, "listen")       ? address_verify(text, err)
+           : strcmp(setting->name, "proxy") == 0 ? proxies_verify(text, err)
+                                                 : ST_OK;
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
@@ -106,7 +113,7 @@ static void read_setting(const struct reader *r, const struct setting *setting,
     struct error err;
     if (read_value(r, setting, value, room, &text, &err) != ST_OK) {
         refuse(r, &err);
-    } else if ((is_address(setting) && address_verify(text, &err) != ST_OK) ||
+    } else if (verify_form(setting, text, &err) != ST_OK ||
                setting_set(setting, r->options, text, &err) != ST_OK) {
         complain(r, value, "%s", err.text);
     }

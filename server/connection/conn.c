@@ -396,9 +396,11 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
     list_init(&conn->quiet_link);
-    exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
-    conn->exchange.is_local = transport->is_local;
-    conn->exchange.client = transport->client;
+    exchange_init(&conn->exchange, server, &exchange_ops, transport->peer.remote);
+    conn->place_client = transport->peer.place_client;
+    conn->exchange.is_local = transport->peer.is_local;
+    conn->exchange.is_proxy = transport->peer.is_proxy;
+    conn->exchange.client = transport->peer.client;
     conn->exchange.role = role;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);

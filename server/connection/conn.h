@@ -51,7 +51,7 @@ struct conn {
     struct list turn_link;       /* in server->turns.conns: a message waits for its turn */
     struct framing framing;      /* of the message that is being read */
     llhttp_t parser;             /* of its head alone */
-    uint64_t place_client;       /* who is charged for its place */
+    uint64_t place_client;       /* who is charged for its place, or would be */
     uint64_t deadline_ms;        /* deadline of the state, on the loop's clock */
     struct buf ahead;            /* bytes read ahead of an unanswered request */
     size_t discarded_bytes;      /* bytes discarded of an unwanted body, or while lingering */

@@ -27,6 +27,7 @@
 #include "base/check.h"
 #include "server/connection/conn.h"
 #include "server/http/address.h"
+#include "server/http/client.h"
 #include "server/http/transport_socket.h"
 #include "server/process/log.h"
 #include "server/request/exchange.h"
@@ -403,6 +404,32 @@ static bool is_local(const struct server *server, int fd, bool is_unix)
            address_is_loopback(&ends[0]) && address_is_loopback(&ends[1]);
 }
 
+/* Notes who is at the other end of |socket|. What is passed on by a proxy is of many clients: each
+ * of its connections is charged as if it were a client, so that none is closed for the number of
+ * the others. */
+static void note_peer(const struct listener *listener, struct transport *socket)
+{
+    const struct server *server = listener->server;
+    struct transport_peer *peer = &socket->peer;
+    struct address address;
+    char text[ADDRESS_TEXT_MAX] = "?";
+    bool is_unix = listener->address.storage.ss_family == AF_UNIX;
+    uint64_t connection = client_of_connection(counter_get(&server->metrics.accepted));
+    transport_socket_peer(socket, &address);
+    if (address.len > 0) {
+        address_print(&address, text);
+    }
+    snprintf(peer->remote, sizeof(peer->remote), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
+    peer->client = client_of_address(&address);
+    if (peer->client == SHARE_NOBODY) {
+        peer->client = server->options->unix_is_one_client ? client_of_path() : connection;
+    }
+    peer->is_proxy =
+        listener->kind.role == LISTENER_PUBLIC && proxies_have(&server->proxies, &address);
+    peer->place_client = peer->is_proxy ? connection : peer->client;
+    peer->is_local = !peer->is_proxy && is_local(server, transport_socket_fd(socket), is_unix);
+}
+
 /* Makes |fd| a connection. Without memory the client is turned away. */
 static void begin_conn(struct listener *listener, int fd)
 {
@@ -415,14 +442,10 @@ static void begin_conn(struct listener *listener, int fd)
         close(fd);
         return;
     }
-    uint64_t client = transport_socket_name(socket, counter_get(&server->metrics.accepted));
+    note_peer(listener, socket);
     struct transport *transport =
         listener->kind.is_tls ? transport_tls_new(&server->tls.hub, server->tls.context, socket)
                               : socket;
-    if (transport) {
-        transport->is_local = is_local(server, fd, is_unix);
-        transport->client = client;
-    }
     if (!transport || !conn_accept(server, transport, listener->kind.role)) {
         refuse_client(server, UV_ENOMEM);
         transport_close(transport ? transport : socket);

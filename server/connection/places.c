@@ -109,21 +109,15 @@ static struct conn *find_quiet(struct places *places, enum listener_role role, u
     return NULL;
 }
 
-static void give(struct conn *conn, uint64_t client)
-{
-    conn->has_place = true;
-    conn->place_client = client;
-}
-
 static bool displace(struct places *places, struct conn *conn)
 {
     enum listener_role role = conn->exchange.role;
-    uint64_t client = conn->exchange.client;
+    uint64_t client = conn->place_client;
     struct conn *quiet = find_quiet(places, role, client);
     if (!quiet || !share_move(&places->shares[role], quiet->place_client, client, 1)) {
         return false;
     }
-    give(conn, client);
+    conn->has_place = true;
     list_remove(&quiet->quiet_link);
     quiet->has_place = false;
     counter_add(&places->displaced, 1);
@@ -134,12 +128,12 @@ static bool displace(struct places *places, struct conn *conn)
 enum share_taken places_take(struct places *places, struct conn *conn)
 {
     enum listener_role role = conn->exchange.role;
-    uint64_t client = conn->exchange.client;
+    uint64_t client = conn->place_client;
     enum share_taken taken =
         has_room(places, role) ? share_take(&places->shares[role], client, 1) : SHARE_ALL_IN_USE;
     if (taken == SHARE_TAKEN) {
         places->used++;
-        give(conn, client);
+        conn->has_place = true;
     } else if (displace(places, conn)) {
         taken = SHARE_TAKEN;
     }

@@ -41,8 +41,8 @@ static bool has_time(void *user)
 static void on_failed(void *user, const struct transport *transport, enum tls_failure failure,
                       const char *why)
 {
-    if (server_may_log(server_of(user), LOG_KIND_TLS, transport->client)) {
-        log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", transport->remote, why,
+    if (server_may_log(server_of(user), LOG_KIND_TLS, transport->peer.client)) {
+        log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", transport->peer.remote, why,
                  tls_failure_name(failure));
     }
 }

@@ -3,6 +3,7 @@
 
 #include "server/http/address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -163,6 +164,24 @@ enum status address_resolve(const char *text, struct address out_addresses[ADDRE
     return ST_OK;
 }
 
+bool address_read_ip(struct span text, struct address *out)
+{
+    char ip[INET6_ADDRSTRLEN];
+    *out = (struct address){.len = 0};
+    if (text.len == 0 || text.len >= sizeof(ip) || memchr(text.ptr, '\0', text.len)) {
+        return false;
+    }
+    memcpy(ip, text.ptr, text.len);
+    ip[text.len] = '\0';
+    struct sockaddr_in *in = (struct sockaddr_in *)&out->storage;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&out->storage;
+    bool is_v6 = strchr(ip, ':') != NULL;
+    out->storage.ss_family = is_v6 ? AF_INET6 : AF_INET;
+    out->len = is_v6 ? sizeof(*in6) : sizeof(*in);
+    return inet_pton(out->storage.ss_family, ip,
+                     is_v6 ? (void *)&in6->sin6_addr : (void *)&in->sin_addr) == 1;
+}
+
 /* ---- to text --------------------------------------------------------------------------------- */
 
 const char *address_path(const struct address *address)
@@ -238,8 +257,13 @@ void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX])
     if (getnameinfo(generic, address->len, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0) {
         snprintf(host, sizeof(host), "?");
     }
-    snprintf(text, ADDRESS_TEXT_MAX, generic->sa_family == AF_INET6 ? "[%.*s]:%u" : "%.*s:%u",
-             (int)(ADDRESS_TEXT_MAX / 2), host, address_port(address));
+    uint16_t port = address_port(address);
+    if (port) {
+        snprintf(text, ADDRESS_TEXT_MAX, generic->sa_family == AF_INET6 ? "[%.*s]:%u" : "%.*s:%u",
+                 (int)(ADDRESS_TEXT_MAX / 2), host, port);
+    } else {
+        snprintf(text, ADDRESS_TEXT_MAX, "%.*s", (int)(ADDRESS_TEXT_MAX / 2), host);
+    }
 }
 
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX])

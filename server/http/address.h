@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 
 /* The most addresses that a name may have, and the longest URL with its explanation. */
@@ -37,6 +38,11 @@ bool address_is_tls(const char *text);
 /* Has |text| one of these forms? Asks nobody. ST_INVALID. */
 MUST_CHECK enum status address_verify(const char *text, struct error *err);
 
+/* An IPv4 or IPv6 address in digits, without brackets, as an address with port 0. False: it is
+ * none.
+ */
+bool address_read_ip(struct span text, struct address *out);
+
 /* The path of a socket in the file system; NULL for any other address. */
 const char *address_path(const struct address *address);
 
@@ -51,7 +57,8 @@ bool address_is_loopback(const struct address *address);
  * with https. */
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
-/* "127.0.0.1:40000", "[::1]:40000"; "unix" for a client of a socket in the file system. */
+/* "127.0.0.1:40000", "[::1]:40000"; with port 0 "127.0.0.1", "::1"; "unix" for a client of a socket
+ * in the file system. */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
 #endif

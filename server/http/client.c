@@ -13,6 +13,7 @@
 enum kind {
     KIND_IPV4 = 0xff01,
     KIND_CONNECTION,
+    KIND_PATH,
     KIND_TOKEN,
 };
 
@@ -51,6 +52,11 @@ uint64_t client_of_address(const struct address *address)
     default:
         return SHARE_NOBODY;
     }
+}
+
+uint64_t client_of_path(void)
+{
+    return make(KIND_PATH, 0);
 }
 
 uint64_t client_of_connection(uint64_t number)

@@ -5,7 +5,10 @@
 
 #include "server/http/head.h"
 
+#include <string.h>
 #include <strings.h>
+
+#include "base/check.h"
 
 void head_init(struct head *head, const struct params *params)
 {
@@ -61,6 +64,30 @@ void head_add_name(struct head *head, struct span part)
     }
 }
 
+/* HEAD_LIST_COUNT: the field is no list that is kept as one. */
+static enum head_list list_of(enum http_field field)
+{
+    switch (field) {
+    case HTTP_FORWARDED:
+        return HEAD_FORWARDED;
+    case HTTP_X_FORWARDED_FOR:
+        return HEAD_X_FORWARDED_FOR;
+    default:
+        return HEAD_LIST_COUNT;
+    }
+}
+
+/* Another line of |field| begins: the last one of a list is kept. */
+static void keep_line(struct head *head, enum http_field field)
+{
+    enum head_list list = list_of(field);
+    if (list != HEAD_LIST_COUNT) {
+        struct head_range *lines = head->lines[list];
+        memmove(lines + 1, lines, (HEAD_LINES_MAX - 2) * sizeof(*lines));
+        lines[0] = head->values[field];
+    }
+}
+
 /* The first fragment of a value, which may be empty, decides which field it belongs to. */
 static void settle_field(struct head *head)
 {
@@ -74,6 +101,7 @@ static void settle_field(struct head *head)
     if (head->field != HTTP_FIELD_COUNT) {
         uint8_t *count = &head->counts[head->field];
         *count = (uint8_t)(*count < UINT8_MAX ? *count + 1 : UINT8_MAX);
+        keep_line(head, head->field);
         head->values[head->field] = (struct head_range){0};
     }
 }
@@ -90,9 +118,9 @@ void head_end_field(struct head *head)
     head->field = HTTP_FIELD_COUNT;
 }
 
-struct span head_value(const struct head *head, enum http_field field)
+/* Without white space around it. */
+static struct span trim(struct span value)
 {
-    struct span value = head_span(head, head->values[field]);
     while (value.len && (value.ptr[0] == ' ' || value.ptr[0] == '\t')) {
         value = span_of(value.ptr + 1, value.len - 1);
     }
@@ -100,6 +128,24 @@ struct span head_value(const struct head *head, enum http_field field)
         value.len--;
     }
     return value;
+}
+
+struct span head_value(const struct head *head, enum http_field field)
+{
+    return trim(head_span(head, head->values[field]));
+}
+
+uint32_t head_line_count(const struct head *head, enum http_field field)
+{
+    must(list_of(field) != HEAD_LIST_COUNT);
+    return head->counts[field] < HEAD_LINES_MAX ? head->counts[field] : HEAD_LINES_MAX;
+}
+
+struct span head_line(const struct head *head, enum http_field field, uint32_t line)
+{
+    must(line < head_line_count(head, field));
+    return line == 0 ? head_value(head, field)
+                     : trim(head_span(head, head->lines[list_of(field)][line - 1]));
 }
 
 static bool is_token(struct span value, const char *token)

@@ -23,12 +23,19 @@ struct head_range {
     uint32_t off, len;
 };
 
+/* Lines of a field that is a list, of which the last ones are kept. */
+#define HEAD_LINES_MAX 8
+
+enum head_list { HEAD_FORWARDED, HEAD_X_FORWARDED_FOR, HEAD_LIST_COUNT };
+
 struct head {
     struct buf text; /* the target, then the values */
     struct head_range target;
     struct head_range values[HTTP_FIELD_COUNT];
     uint8_t counts[HTTP_FIELD_COUNT]; /* how often each field came, up to 255 */
-    char name[HTTP_FIELD_NAME_MAX];   /* of the current field */
+    struct head_range lines[HEAD_LIST_COUNT]
+                           [HEAD_LINES_MAX - 1]; /* before the last, newest first */
+    char name[HTTP_FIELD_NAME_MAX];              /* of the current field */
     uint8_t name_len;      /* HTTP_FIELD_NAME_MAX + 1: longer than any field that we know */
     enum http_field field; /* the field whose value is being read */
     uint32_t field_count;  /* fields that have begun */
@@ -77,6 +84,11 @@ static inline bool head_has(const struct head *head, enum http_field field)
 
 /* The value without white space around it; the last one if there are several. */
 struct span head_value(const struct head *head, enum http_field field);
+
+/* The value of one line of Forwarded or X-Forwarded-For, which are lists that may have several
+ * lines. |line| 0 is the last line, and so on; there are head_line_count() of them. */
+uint32_t head_line_count(const struct head *head, enum http_field field);
+struct span head_line(const struct head *head, enum http_field field, uint32_t line);
 
 /* Checks that need the whole head but no route. Returns 0, or the status to answer with; after a
  * 4xx or 5xx from here the framing cannot be trusted. */

@@ -22,12 +22,14 @@ enum http_field {
     HTTP_CONTENT_LENGTH,
     HTTP_CONTENT_TYPE,
     HTTP_EXPECT,
+    HTTP_FORWARDED, /* a list: see head_line() */
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
     HTTP_ORIGIN,
     HTTP_TRACEPARENT,
     HTTP_TRANSFER_ENCODING,
     HTTP_USER_AGENT,
+    HTTP_X_FORWARDED_FOR, /* likewise */
     HTTP_X_REQUEST_ID,
     HTTP_X_REQUEST_TIMEOUT_MS,
     HTTP_FIELD_COUNT, /* also: none of these fields */

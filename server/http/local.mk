@@ -7,11 +7,13 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/body.c %D%/body.h \
 	%D%/client.c %D%/client.h \
 	%D%/coding.c %D%/coding.h \
+	%D%/forwarded.c %D%/forwarded.h \
 	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/http1.c %D%/http1.h \
 	%D%/multipart.c %D%/multipart.h \
+	%D%/proxies.c %D%/proxies.h \
 	%D%/tls_context.c %D%/tls_context.h \
 	%D%/transport.c %D%/transport.h \
 	%D%/transport_socket.c %D%/transport_socket.h \

@@ -10,7 +10,7 @@ void transport_init(struct transport *transport, const struct transport_ops *ops
     transport->ops = ops;
     transport->callbacks = NULL;
     transport->user = NULL;
-    transport->remote[0] = '\0';
+    transport->peer = (struct transport_peer){.client = 0};
     transport->is_opening = false;
     transport->version = transport->subject = NULL;
 }

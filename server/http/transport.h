@@ -81,15 +81,22 @@ struct transport_ops {
     size_t (*pending)(const struct transport *transport, enum transport_way way);
 };
 
+/* The other side: set by the listener. */
+struct transport_peer {
+    char remote[TRANSPORT_REMOTE_MAX]; /* its address, for the log; "": not known */
+    uint64_t client;       /* who is charged for its requests, see server/http/client.h */
+    uint64_t place_client; /* who is charged for the connection itself */
+    bool is_proxy;         /* heads of its requests say who the client is */
+    bool is_local;         /* it may use memory of this machine */
+};
+
 /* The first member of each kind. */
 struct transport {
     uint32_t magic;
     const struct transport_ops *ops;
     const struct transport_user *callbacks;
     void *user;
-    char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
-    uint64_t client;     /* set by the listener: who is charged, see server/http/client.h */
-    bool is_local;       /* set by the listener: the client may use memory of this machine */
+    struct transport_peer peer;
     bool is_opening;     /* the two sides have yet to agree; OPENED or REFUSED will say more */
     const char *version; /* of TLS, a constant, once it is open; NULL: the bytes are plain */
     const char *subject; /* of the client's certificate; the row's own; NULL: it has none */

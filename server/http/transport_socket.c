@@ -4,14 +4,11 @@
 #include "server/http/transport_socket.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
 #include "base/check.h"
-#include "base/share.h"
 #include "server/http/address.h"
-#include "server/http/client.h"
 
 #define SOCKET_MAGIC 0x736f636bu
 
@@ -189,17 +186,13 @@ struct transport *transport_socket_new(uv_loop_t *loop, int fd, bool is_unix, in
     return &socket->transport;
 }
 
-uint64_t transport_socket_name(struct transport *transport, uint64_t number)
+void transport_socket_peer(const struct transport *transport, struct address *out)
 {
-    struct address address = {.len = sizeof(address.storage)};
-    char text[ADDRESS_TEXT_MAX] = "?";
-    int fd = transport_socket_fd(transport);
-    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) == 0) {
-        address_print(&address, text);
+    *out = (struct address){.len = sizeof(out->storage)};
+    if (getpeername(transport_socket_fd(transport), (struct sockaddr *)&out->storage, &out->len) <
+        0) {
+        *out = (struct address){.len = 0};
     }
-    snprintf(transport->remote, sizeof(transport->remote), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
-    uint64_t client = client_of_address(&address);
-    return client == SHARE_NOBODY ? client_of_connection(number) : client;
 }
 
 int transport_socket_fd(const struct transport *transport)

@@ -16,9 +16,9 @@
  */
 struct transport *transport_socket_new(uv_loop_t *loop, int fd, bool is_unix, int *out_uv_code);
 
-/* Asks the system for the client's address and keeps it in |remote|. Returns who is charged: the
- * address, or connection |number| where clients have none. */
-uint64_t transport_socket_name(struct transport *transport, uint64_t number);
+/* Asks the system for the address of the other side. Its family is 0 if that is not known. */
+struct address;
+void transport_socket_peer(const struct transport *transport, struct address *out);
 
 /* The descriptor, or -1. For tests that change the socket's buffers. */
 int transport_socket_fd(const struct transport *transport);

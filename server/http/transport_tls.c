@@ -354,7 +354,7 @@ struct transport *transport_tls_new(struct tls_hub *hub, const struct tls_contex
     list_init(&tls->writes);
     transport_init(&tls->transport, &tls_ops);
     tls->transport.is_opening = true;
-    memcpy(tls->transport.remote, inner->remote, sizeof(inner->remote));
+    tls->transport.peer = inner->peer;
     transport_set_user(inner, &inner_user, tls);
     return &tls->transport;
 }

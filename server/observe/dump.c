@@ -81,9 +81,10 @@ static void dump_request(const struct exchange *exchange, uint64_t now_ns)
     path.len = path.len < PATH_BYTES_MAX ? path.len : PATH_BYTES_MAX;
     uint64_t ms = request->arrived_ns ? (now_ns - request->arrived_ns) / NS_PER_MS : 0;
     log_line(LOG_NOTICE,
-             "SIGUSR1: request remote=%s method=%s step=%s ms=%" PRIu64 " in=%zu out=%" PRIu64
+             "SIGUSR1: request remote=%s%s%s method=%s step=%s ms=%" PRIu64 " in=%zu out=%" PRIu64
              " path=%.*s",
-             exchange->remote, request->method ? request->method : "-", place_of(exchange), ms,
+             request->remote, request->via ? " via=" : "", request->via ? request->via : "",
+             request->method ? request->method : "-", place_of(exchange), ms,
              request->head.bytes + request->body_bytes, exchange->sent_bytes, SPAN_FMT(path));
 }
 

@@ -94,7 +94,9 @@ static void add_attributes(struct line *line, const struct request *request)
     add_text(line, "http.request.method", span_str(method), TRANSPORT_REMOTE_MAX);
     add_text(line, "http.route", span_str(route_pattern(request->match.id)), PATH_BYTES_MAX);
     add_text(line, "url.path", head_path(&request->head), PATH_BYTES_MAX);
-    add_text(line, "client.address", span_str(request->exchange->remote), TRANSPORT_REMOTE_MAX);
+    add_text(line, "client.address", span_str(request->remote), TRANSPORT_REMOTE_MAX);
+    add_text(line, "network.peer.address", span_str(request->via ? request->via : ""),
+             TRANSPORT_REMOTE_MAX);
     add_text(line, "user_agent.original", head_value(&request->head, HTTP_USER_AGENT),
              AGENT_BYTES_MAX);
     add_number(line, "http.response.status_code", (uint64_t)request_status(request));

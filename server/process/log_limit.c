@@ -21,6 +21,7 @@ static const struct {
     [LOG_KIND_ACCESS] = {LOG_WARNING, "losses of the access log"},
     [LOG_KIND_TLS] = {LOG_INFO, "handshakes of TLS that failed"},
     [LOG_KIND_SLOW] = {LOG_WARNING, "turns of the loop that took long"},
+    [LOG_KIND_PROXY] = {LOG_WARNING, "malformed words of proxies"},
 };
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))

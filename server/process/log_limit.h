@@ -23,6 +23,7 @@ enum log_kind {
     LOG_KIND_ACCESS,  /* lines of the access log that were lost */
     LOG_KIND_TLS,     /* clients without a handshake */
     LOG_KIND_SLOW,    /* turns of the loop that took long */
+    LOG_KIND_PROXY,   /* words of proxies that are malformed */
     LOG_KIND_COUNT,
 };
 

@@ -22,7 +22,7 @@
 
 struct cJSON;
 
-#define OPTIONS_TEXTS_MAX 16
+#define OPTIONS_TEXTS_MAX 64
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
@@ -94,6 +94,9 @@ enum options_access_log {
     OPTIONS_ACCESS_ALL,
 };
 
+/* How a proxy says whose request it passes on. */
+enum options_proxy_says { OPTIONS_X_FORWARDED_FOR, OPTIONS_FORWARDED };
+
 enum options_action { OPTIONS_SERVE, OPTIONS_CHECK, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct document;
@@ -108,6 +111,9 @@ struct options {
     struct option_texts listen;
     struct option_texts admin_listen;  /* where models can be changed */
     struct option_texts health_listen; /* where only probes and metrics are answered */
+    struct option_texts proxies;       /* whose word is believed, see server/http/proxies.h */
+    enum options_proxy_says proxy_says;
+    bool unix_is_one_client; /* else each connection of a socket in the file system is a client */
     struct option_texts cors_origins;
     const char *tls_cert, *tls_key, *tls_client_ca; /* PEM; NULL: see struct tls_files */
     bool tls_needs_1_3;

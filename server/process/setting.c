@@ -122,6 +122,26 @@ static enum status set_token_file(struct options *options, const char *value, st
     return ST_OK;
 }
 
+static enum status set_proxy(struct options *options, const char *value, struct error *err)
+{
+    return add_text(options, &options->proxies, value, err);
+}
+
+static enum status set_proxy_says(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table, here and below */
+    options->proxy_says =
+        strcmp(value, "forwarded") == 0 ? OPTIONS_FORWARDED : OPTIONS_X_FORWARDED_FOR;
+    return ST_OK;
+}
+
+static enum status set_unix_clients(struct options *options, const char *value, struct error *err)
+{
+    (void)err;
+    options->unix_is_one_client = strcmp(value, "one") == 0;
+    return ST_OK;
+}
+
 /* "https://host:port", as browsers send it. */
 static enum status set_cors_origin(struct options *options, const char *value, struct error *err)
 {

@@ -23,6 +23,7 @@
 #include "runtime/sched/sched.h"
 #include "server/http/body.h"
 #include "server/http/head.h"
+#include "server/http/transport.h"
 #include "server/infer/infer.h"
 #include "server/request/exchange.h"
 #include "server/request/offload.h"
@@ -91,7 +92,10 @@ struct request {
     bool is_counted; /* in server->requests, as one of |client| */
     struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
     const char *token_name;      /* that it came with; NULL: none */
-    const char *challenge;       /* of a refusal: which token is needed; a constant, or NULL */
+    const char *remote;          /* the client's address for the log; the exchange's, or |named| */
+    const char *via; /* of the proxy that has named it; the exchange's; NULL: none has */
+    char named[TRANSPORT_REMOTE_MAX];
+    const char *challenge; /* of a refusal: which token is needed; a constant, or NULL */
 
     struct trace trace;                   /* that it belongs to; see request_trace() */
     char traceparent[TRACE_PARENT_CHARS]; /* of the answer */

@@ -5,9 +5,14 @@
 
 #include "server/request/request_priv.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/resource.h"
+#include "server/http/client.h"
+#include "server/http/forwarded.h"
 #include "server/http/http.h"
+#include "server/process/log.h"
 #include "server/request/access.h"
 #include "server/request/exchange.h"
 #include "server/server.h"
@@ -112,10 +117,41 @@ static int count_in(struct request *request)
     return request->is_counted ? 200 : 429;
 }
 
+/* A proxy whose word is believed may say whose request it has passed on. If it does not, or not
+ * understandably, the client is the proxy. */
+static void name_client(struct request *request)
+{
+    static const enum http_field fields[] = {
+        [OPTIONS_X_FORWARDED_FOR] = HTTP_X_FORWARDED_FOR,
+        [OPTIONS_FORWARDED] = HTTP_FORWARDED,
+    };
+    struct server *server = request->server;
+    struct address client;
+    struct error err;
+    char text[ADDRESS_TEXT_MAX];
+    bool is_found;
+    if (!request->exchange->is_proxy) {
+        return;
+    }
+    if (forwarded_find(&server->proxies, &request->head, fields[server->options->proxy_says],
+                       &client, &is_found, &err) != ST_OK &&
+        server_may_log(server, LOG_KIND_PROXY, request->exchange->client)) {
+        log_line(LOG_WARNING, "proxy %s: %s", request->exchange->remote, err.text);
+    }
+    if (is_found) {
+        address_print(&client, text);
+        snprintf(request->named, sizeof(request->named), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
+        request->remote = request->named;
+        request->via = request->exchange->remote;
+        request->client = client_of_address(&client);
+    }
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     request->method = head->method_name;
+    name_client(request);
     int status = find_route(request, head);
     status = status == 200 ? access_begin(request) : status;
     status = status == 200 ? check_started(request) : status;

@@ -70,11 +70,12 @@ void request_log_end(struct request *request)
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
     log_line(is_answered && is_ours(status) ? LOG_WARNING : LOG_INFO,
-             "request remote=%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
+             "request remote=%s%s%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
              "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
-             request->exchange->remote, request->method ? request->method : "-",
-             SPAN_FMT(path_of(request)), status_text, request->head.bytes + request->body_bytes,
-             request->exchange->sent_bytes, request->match.model[0] ? request->match.model : "-",
+             request->remote, request->via ? " via=" : "", request->via ? request->via : "",
+             request->method ? request->method : "-", SPAN_FMT(path_of(request)), status_text,
+             request->head.bytes + request->body_bytes, request->exchange->sent_bytes,
+             request->match.model[0] ? request->match.model : "-",
              has_run ? us_between(job->queued_ns, job->started_ns) : 0,
              has_run ? us_between(job->started_ns, job->finished_ns) : 0,
              us_between(request->arrived_ns ? request->arrived_ns : UINT64_MAX, uv_hrtime()),

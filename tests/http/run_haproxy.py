@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Three daemons behind a real haproxy with contrib/haproxy/haproxy.cfg: each is restarted, and the
 model is replaced in each, while clients send requests. Not one request fails. Sequences stay with
-one process.
+one process. A client is known by what haproxy says of it, in each way that haproxy can say it.
 
 usage: run_haproxy.py, with top_srcdir and top_builddir in the environment. Without haproxy the exit
 status is 77.
@@ -23,6 +23,7 @@ from pathlib import Path
 from load import wait_until
 from run_http import (MODELS, PTED, SOURCE, TIMEOUT_S, Client, Failure, Report, build_request,
                       expect)
+from run_proxy import Sequences, keeps_its_sequence
 
 HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
 CONFIG = SOURCE / "contrib/haproxy/haproxy.cfg"
@@ -164,12 +165,66 @@ def sequences_stay():
                 expect(name, json.loads(client.body)["result"][1][0], float(count))
 
 
+# How haproxy says it: --proxy-says, a line of its configuration, and words about the server there.
+WAYS = (
+    ("x-forwarded-for", "option forwardfor", ""),
+    ("forwarded", "http-request add-header Forwarded for=%[src]", ""),
+)
+WITH_A_WAY = """
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 60s
+    timeout server 60s
+    option http-keep-alive
+listen models
+    bind 127.0.0.1:{port}
+    {line}
+    server one 127.0.0.1:{to} {words}
+"""
+
+
+@contextmanager
+def one_behind(line, words, to):
+    """Yields the port of a haproxy in front of one daemon at the port |to|."""
+    port = free_port()
+    with tempfile.NamedTemporaryFile("w", suffix=".cfg") as config:
+        config.write(WITH_A_WAY.format(port=port, line=line, to=to, words=words))
+        config.flush()
+        proxy = subprocess.Popen([HAPROXY, "-db", "-f", config.name], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until("haproxy", lambda: is_open(port))
+            yield port
+        finally:
+            proxy.send_signal(signal.SIGKILL)
+            proxy.wait()
+
+
+def clients_are_known():
+    """Two clients behind haproxy are two clients: one cannot take the share of the other."""
+    for says, line, words in WAYS:
+        arguments = ["--proxy=127.0.0.1", f"--proxy-says={says}", "--log-requests=all"]
+        with Sequences(*arguments) as daemon, \
+             one_behind(line, words, daemon.port) as port:
+            one, another, many = (Client(port, f"127.0.0.{n}") for n in (2, 2, 3))
+            expect(f"{says} {words}: two", keeps_its_sequence(one, many), True)
+            expect(f"{says} {words}: the same", keeps_its_sequence(one, another), False)
+            forged = ["X-Forwarded-For: 203.0.113.9", "Forwarded: for=203.0.113.9"]
+            expect(f"{says} {words}: forged", keeps_its_sequence(one, another, [], forged), False)
+            daemon.wait_for(r"remote=127\.0\.0\.3\S* via=127\.0\.0\.1:\d+ method=POST")
+    with Sequences("--proxy=127.0.0.9") as daemon, \
+         one_behind(WAYS[0][1], "", daemon.port) as port:
+        one, many = Client(port, "127.0.0.2"), Client(port, "127.0.0.3")
+        expect("of no named proxy", keeps_its_sequence(one, many), False)
+
+
 def main():
     if not HAPROXY:
         print("1..0 # SKIP haproxy is not installed")
         return SKIP
     report = Report()
-    report.run_all((rolling_restart, rolling_update, sequences_stay))
+    report.run_all((rolling_restart, rolling_update, sequences_stay, clients_are_known))
     return report.finish()
 
 

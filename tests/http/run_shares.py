@@ -61,9 +61,10 @@ def scrape(port, source=OTHER):
     return read(client.body.decode())
 
 
-def keep_busy(client):
+def keep_busy(client, *fields):
     """Sends the head of a request, which the daemon has seen on return. Returns the body."""
-    request = build_request("POST", "/v2/models/add/infer", add_body(), ["Expect: 100-continue"])
+    request = build_request("POST", "/v2/models/add/infer", add_body(),
+                            ["Expect: 100-continue", *fields])
     head, _, body = request.partition(b"\r\n\r\n")
     client.send(head + b"\r\n\r\n")
     expect("interim", client.answer(), 100)
@@ -320,8 +321,35 @@ def one_who_has_fewer_keeps_its_stream():
         expect("read to its end", read.last, "[DONE]")
         expect("not read, and there", (count_displaced(daemon)[0], has_lost(slow)), (0.0, False))
 
+
+class PathClient(Client):
+    """A connection to a socket in the file system."""
+
+    def connect(self, port):
+        plain = socket.socket(socket.AF_UNIX)
+        plain.settimeout(TIMEOUT_S)
+        plain.connect(port)
+        return plain
+
+
+def clients_of_a_path_may_be_one():
+    """With --unix-clients one, all of them have one share."""
+    with tempfile.TemporaryDirectory() as folder, \
+         Daemon([ADD, "--connection-count-max=4", "--unix-clients=one"],
+                listen=("--listen", "127.0.0.1:0", "--listen", f"unix:{folder}/s")) as daemon:
+        clients = [PathClient(f"{folder}/s") for _ in range(3)]
+        for client in clients:
+            keep_busy(client)
+        extra = PathClient(f"{folder}/s")
+        expect("beyond it", extra.answer(), 503)
+        expect("why", extra.body, b'{"error":"this client has 3 of 4 connections, '
+                                  b'the others are for other clients"}')
+        expect("a client of the network", infer(Client(daemon.port)), 200)
+
+
 CHECKS = (silence_keeps_nobody_out, half_a_head_is_silence, one_who_has_few_keeps_them,
           busy_ones_stay, no_lack_of_descriptors, each_connection_to_a_path_is_a_client,
+          clients_of_a_path_may_be_one,
           one_client_leaves_a_language_model_to_others, unread_streams_give_way,
           unread_states_give_way, streams_that_are_read_stay, one_who_has_fewer_keeps_its_stream,
           kept_states_stay)

@@ -100,6 +100,27 @@ static void a_name_gives_each_of_its_addresses_once(void **state)
     assert_url(1, "http://[::1]:8000");
 }
 
+static void digits_are_addresses(void **state)
+{
+    static const char *const good[] = {"127.0.0.1", "::1", "2001:db8::17", "255.255.255.255"};
+    static const char *const bad[] = {
+        "",     "127.1", "127.0.0.01",  "127.0.0.1:80",     "[::1]",
+        ":::1", "::1%1", "localhost",   " 127.0.0.1",       "0x7f.0.0.1",
+        "::1 ", "1",     "1.2.3.4.5.6", "1:2:3:4:5:6:7:8:9"};
+    struct address address;
+    char text[ADDRESS_TEXT_MAX];
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_true(address_read_ip(span_str(good[i]), &address));
+        address_print(&address, text);
+        assert_string_equal(text, good[i]);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(address_read_ip(span_str(bad[i]), &address));
+    }
+    assert_false(address_read_ip(span_of("127.0.0.1\0", 10), &address));
+}
+
 static void addresses_of_tls_say_so(void **state)
 {
     (void)state;
@@ -210,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_urls),
         cmocka_unit_test(a_name_gives_each_of_its_addresses_once),
+        cmocka_unit_test(digits_are_addresses),
         cmocka_unit_test(addresses_of_tls_say_so),
         cmocka_unit_test(an_unknown_name_is_refused),
         cmocka_unit_test(paths_have_a_maximal_length),

@@ -52,6 +52,9 @@ static void kinds_never_meet(void **state)
     assert_true(client_of_token(1) != of("0.0.0.1"));
     assert_true(client_of_token(1) != client_of_token(2));
     assert_true(client_of_connection(3) != client_of_connection(4));
+    assert_true(client_of_path() == client_of_path() && client_of_path() != SHARE_NOBODY);
+    assert_true(client_of_path() != client_of_connection(0) &&
+                client_of_path() != client_of_token(0));
     assert_true(client_of_address(&path) == SHARE_NOBODY);
 }
 

@@ -196,6 +196,29 @@ static void addresses_replace_each_other(void **state)
     assert_int_equal(options->admin_listen.count, 1);
 }
 
+static void proxies_have_addresses(void **state)
+{
+    static const char document[] = "{\"proxies\": [\"10.0.0.0/8\", \"unix\"], "
+                                   "\"proxy_says\": \"forwarded\", \"unix_clients\": \"one\"}";
+    (void)state;
+    const struct options *options = options_of(document, "", "--config @");
+    assert_int_equal(options->proxies.count, 2);
+    assert_int_equal(options->proxy_says, OPTIONS_FORWARDED);
+    assert_true(options->unix_is_one_client);
+    options = options_of(document, "PTED_PROXY=::1,fd00::/8,192.0.2.1 PTED_UNIX_CLIENTS=each",
+                         "--config @ --proxy-says=x-forwarded-for");
+    assert_int_equal(options->proxies.count, 3);
+    assert_string_equal(options->proxies.items[1], "fd00::/8");
+    assert_int_equal(options->proxy_says, OPTIONS_X_FORWARDED_FOR);
+    assert_false(options->unix_is_one_client);
+    assert_null(read_all("{\"proxies\": [\"::1\", \"10.0.0.1/8\"]}", "", "--config @"));
+    assert_non_null(strstr(lines(), ":1:21: proxies[1]: expected an address whose bits behind"));
+    assert_null(read_all("{}", "", "--proxy localhost"));
+    assert_non_null(strstr(lines(), "--proxy: expected ADDR, ADDR/BITS or unix, got 'localhost'"));
+    assert_null(read_all("{}", "", "--proxy-says via"));
+    assert_non_null(strstr(lines(), "expected x-forwarded-for or forwarded, got 'via'"));
+}
+
 static void an_address_of_tls_has_a_certificate(void **state)
 {
     static const char document[] = "{\"listeners\": [\"tls:a:1\"], \"health_listeners\": "
@@ -573,6 +596,7 @@ int main(void)
         cmocka_unit_test(every_number_has_three_forms),
         cmocka_unit_test(other_values),
         cmocka_unit_test(addresses_replace_each_other),
+        cmocka_unit_test(proxies_have_addresses),
         cmocka_unit_test(an_address_of_tls_has_a_certificate),
         cmocka_unit_test(models_are_merged_by_name),
         cmocka_unit_test(paths_are_relative_to_the_document),
