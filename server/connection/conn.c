@@ -268,10 +268,38 @@ static void on_no_room(struct conn *conn)
     }
 }
 
+/* Who is at the other end: the listener knows it, or a proxy has said it. */
+static void note_peer(struct conn *conn)
+{
+    const struct transport_peer *peer = &conn->transport->peer;
+    conn->place_client = peer->place_client;
+    conn->exchange.client = peer->client;
+    conn->exchange.via = peer->via[0] ? peer->via : NULL;
+    conn->exchange.is_local = peer->is_local;
+    conn->exchange.is_proxy = peer->is_proxy;
+}
+
+/* The header of a proxy has come: now the connection needs a place. */
+static void on_named(struct conn *conn)
+{
+    if (!conn->is_unnamed) {
+        return; /* the daemon is ending it */
+    }
+    note_peer(conn);
+    enum share_taken place = places_take(&conn->server->places, conn);
+    conn_set_state(conn, CONN_IDLE);
+    if (place != SHARE_TAKEN) {
+        conn_answer_turn_away(conn, place);
+    }
+}
+
 /* The first request may come. In a drain it is probably on its way. */
 static void on_opened(struct conn *conn)
 {
     const struct params *params = conn_params(conn);
+    if (conn->state != CONN_IDLE) {
+        return; /* it was turned away */
+    }
     conn->exchange.tls_version = conn->transport->version;
     conn->exchange.tls_subject = conn->transport->subject;
     conn_set_deadline(conn, conn->server->drain.is_active ? params->drain_incomplete_timeout
@@ -294,6 +322,9 @@ static void on_received(void *user, enum transport_event event, struct span byte
         break;
     case TRANSPORT_BROKEN:
         conn_abort(conn);
+        break;
+    case TRANSPORT_NAMED:
+        on_named(conn);
         break;
     case TRANSPORT_OPENED:
         on_opened(conn);
@@ -397,15 +428,17 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
     list_init(&conn->turn_link);
     list_init(&conn->quiet_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->peer.remote);
-    conn->place_client = transport->peer.place_client;
-    conn->exchange.is_local = transport->peer.is_local;
-    conn->exchange.is_proxy = transport->peer.is_proxy;
-    conn->exchange.client = transport->peer.client;
+    note_peer(conn);
     conn->exchange.role = role;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
-    enum share_taken place = places_take(&server->places, conn);
+    enum share_taken place = SHARE_TAKEN;
+    if (transport->peer.is_unnamed) {
+        places_await_name(&server->places, conn);
+    } else {
+        place = places_take(&server->places, conn);
+    }
     conn_enter(conn, CONN_IDLE,
                transport->is_opening ? server->params->header_timeout
                                      : server->params->idle_timeout);

@@ -61,6 +61,7 @@ struct conn {
     struct transport_rest answer_rest;   /* of the answer: |unsent|, or the request's own memory */
     struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
     uint64_t read_turn;                  /* when it was last read from */
+    bool is_unnamed;                     /* a proxy has yet to say who the client is */
     bool has_place;                      /* one of server->places is its own */
     bool is_eof;                         /* the client sends nothing more */
     bool is_stopped;                     /* reading waits for |ahead| to be used, or for memory */

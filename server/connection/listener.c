@@ -28,6 +28,7 @@
 #include "server/connection/conn.h"
 #include "server/http/address.h"
 #include "server/http/client.h"
+#include "server/http/transport_proxy.h"
 #include "server/http/transport_socket.h"
 #include "server/process/log.h"
 #include "server/request/exchange.h"
@@ -404,10 +405,10 @@ static bool is_local(const struct server *server, int fd, bool is_unix)
            address_is_loopback(&ends[0]) && address_is_loopback(&ends[1]);
 }
 
-/* Notes who is at the other end of |socket|. What is passed on by a proxy is of many clients: each
- * of its connections is charged as if it were a client, so that none is closed for the number of
- * the others. */
-static void note_peer(const struct listener *listener, struct transport *socket)
+/* Notes who is at the other end of |socket|. What a proxy passes on is of many clients: each of its
+ * connections is charged as if it were a client, so that none is closed for the number of the
+ * others. True: it is a proxy that begins with a header. */
+static bool note_peer(const struct listener *listener, struct transport *socket)
 {
     const struct server *server = listener->server;
     struct transport_peer *peer = &socket->peer;
@@ -424,10 +425,37 @@ static void note_peer(const struct listener *listener, struct transport *socket)
     if (peer->client == SHARE_NOBODY) {
         peer->client = server->options->unix_is_one_client ? client_of_path() : connection;
     }
-    peer->is_proxy =
+    bool is_named =
         listener->kind.role == LISTENER_PUBLIC && proxies_have(&server->proxies, &address);
-    peer->place_client = peer->is_proxy ? connection : peer->client;
-    peer->is_local = !peer->is_proxy && is_local(server, transport_socket_fd(socket), is_unix);
+    bool has_header = is_named && server->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
+    peer->is_proxy = is_named && !has_header;
+    peer->place_client = is_named ? connection : peer->client;
+    peer->is_local = !is_named && is_local(server, transport_socket_fd(socket), is_unix);
+    return has_header;
+}
+
+static void on_no_header(void *user, const char *remote, const struct error *why)
+{
+    if (server_may_log(server_of(user), LOG_KIND_PROXY, SHARE_NOBODY)) {
+        log_line(LOG_WARNING, "proxy %s: %s", remote, why->text);
+    }
+}
+
+/* Puts what the client speaks below HTTP above |*transport|: the header of a proxy, then TLS.
+ * False: there is no memory for it. */
+static bool add_layers(struct listener *listener, bool has_header, struct transport **transport)
+{
+    struct server *server = listener->server;
+    struct transport *above = *transport;
+    if (has_header) {
+        above = transport_proxy_new(*transport, on_no_header, server);
+        *transport = above ? above : *transport;
+    }
+    if (above && listener->kind.is_tls) {
+        above = transport_tls_new(&server->tls.hub, server->tls.context, *transport);
+        *transport = above ? above : *transport;
+    }
+    return above != NULL;
 }
 
 /* Makes |fd| a connection. Without memory the client is turned away. */
@@ -436,19 +464,17 @@ static void begin_conn(struct listener *listener, int fd)
     struct server *server = listener->server;
     bool is_unix = listener->address.storage.ss_family == AF_UNIX;
     int uv_code;
-    struct transport *socket = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
-    if (!socket) {
+    struct transport *transport = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
+    if (!transport) {
         refuse_client(server, uv_code);
         close(fd);
         return;
     }
-    note_peer(listener, socket);
-    struct transport *transport =
-        listener->kind.is_tls ? transport_tls_new(&server->tls.hub, server->tls.context, socket)
-                              : socket;
-    if (!transport || !conn_accept(server, transport, listener->kind.role)) {
+    bool has_header = note_peer(listener, transport);
+    if (!add_layers(listener, has_header, &transport) ||
+        !conn_accept(server, transport, listener->kind.role)) {
         refuse_client(server, UV_ENOMEM);
-        transport_close(transport ? transport : socket);
+        transport_close(transport);
     }
 }
 

@@ -9,6 +9,9 @@
 
 /* Clients that are turned away and may read why; the descriptors are those that are reserved. */
 #define AWAY_MAX 16
+/* Connections of which a proxy has yet to say for whom they are: a quarter of the places or more.
+ */
+#define UNNAMED_MIN 64
 /* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
 #define SEARCH_MAX 1024
 #define KEPT_MIN 4
@@ -51,6 +54,7 @@ void places_init(struct places *places, uint32_t size)
         list_init(&places->quiet[role]);
     }
     list_init(&places->away);
+    list_init(&places->unnamed);
     places_resize(places, size);
 }
 
@@ -125,8 +129,26 @@ static bool displace(struct places *places, struct conn *conn)
     return true;
 }
 
+static void forget_unnamed(struct places *places, struct conn *conn)
+{
+    list_remove(&conn->quiet_link);
+    places->unnamed_count -= conn->is_unnamed;
+    conn->is_unnamed = false;
+}
+
+void places_await_name(struct places *places, struct conn *conn)
+{
+    uint32_t max = places->size / 4 > UNNAMED_MIN ? places->size / 4 : UNNAMED_MIN;
+    conn->is_unnamed = true;
+    list_push_back(&places->unnamed, &conn->quiet_link);
+    if (++places->unnamed_count > max) {
+        conn_abort(LIST_ENTRY(places->unnamed.next, struct conn, quiet_link));
+    }
+}
+
 enum share_taken places_take(struct places *places, struct conn *conn)
 {
+    forget_unnamed(places, conn);
     enum listener_role role = conn->exchange.role;
     uint64_t client = conn->place_client;
     enum share_taken taken =
@@ -161,6 +183,12 @@ static void linger_without_place(struct places *places, struct conn *conn)
 
 void places_note_state(struct places *places, struct conn *conn)
 {
+    if (conn->is_unnamed && conn->state == CONN_IDLE) {
+        return;
+    }
+    if (conn->is_unnamed) {
+        forget_unnamed(places, conn);
+    }
     bool is_quiet =
              conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_LINGER,
          was_away = !conn->has_place && !list_is_empty(&conn->quiet_link);
@@ -179,5 +207,5 @@ enum status places_refuse(const struct places *places, const struct conn *conn,
                           enum share_taken why, struct error *err)
 {
     enum listener_role role = conn->exchange.role;
-    return resource_refuse(resources[role], &places->shares[role], why, conn->exchange.client, err);
+    return resource_refuse(resources[role], &places->shares[role], why, conn->place_client, err);
 }

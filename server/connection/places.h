@@ -13,6 +13,10 @@
  *   a head is no more than silence. Only if there is no such connection is the client turned away
  *   with 503.
  *
+ * A connection of a proxy that begins with a header has no place until the header has come, because
+ * nobody knows before who is charged for it. There are at most a quarter as many of these as
+ * places; the one that has waited for the longest time gives way.
+ *
  * Clients that are turned away have no place. A few of them may linger.
  *
  * Loop thread.
@@ -40,6 +44,8 @@ struct places {
     struct list quiet[LISTENER_ROLE_COUNT];   /* connections without a request, longest first */
     struct list away;                         /* turned away, oldest first */
     uint32_t away_count;
+    struct list unnamed; /* see places_await_name(), oldest first */
+    uint32_t unnamed_count;
     struct counter displaced; /* connections that gave their place up */
 };
 
@@ -49,9 +55,12 @@ void places_fini(struct places *places);
 void places_resize(struct places *places, uint32_t size);
 void places_add_role(struct places *places, enum listener_role role);
 
-/* A place for |conn|, which is new and in no state yet. Another connection may be closed for it.
- * Otherwise the connection is to be turned away; SHARE_CLIENT_IS_UP:
- * its client has its share. */
+/* |conn| is new; places_take() follows when it is known who it is. Another one may be closed. */
+void places_await_name(struct places *places, struct conn *conn);
+
+/* A place for |conn|, which is new and in no state yet, or has waited for its name. Another
+ * connection may be closed for it. Otherwise the connection is to be turned away;
+ * SHARE_CLIENT_IS_UP: its client has its share. */
 MUST_CHECK enum share_taken places_take(struct places *places, struct conn *conn);
 
 /* |conn| changes its state; in CONN_CLOSING it gives its place back. */

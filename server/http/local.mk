@@ -14,8 +14,10 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/http1.c %D%/http1.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/proxies.c %D%/proxies.h \
+	%D%/proxy_header.c %D%/proxy_header.h \
 	%D%/tls_context.c %D%/tls_context.h \
 	%D%/transport.c %D%/transport.h \
+	%D%/transport_proxy.c %D%/transport_proxy.h \
 	%D%/transport_socket.c %D%/transport_socket.h \
 	%D%/transport_tls.c %D%/transport_tls.h \
 	%D%/transport_tls_open.c %D%/transport_tls_priv.h \

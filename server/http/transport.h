@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries the bytes of a connection, in both directions. A kind of transport is one row of
- * functions (struct transport_ops): a plain socket (server/http/transport_socket.h), or TLS, which
- * itself uses a plain socket (server/http/transport_tls.h). The connection above does not know
- * which row it has.
+ * functions (struct transport_ops): a plain socket (server/http/transport_socket.h), or one that
+ * itself uses another: behind a proxy that names its client (server/http/transport_proxy.h), or TLS
+ * (server/http/transport_tls.h). The connection above does not know which row it has.
  *
  * A transport belongs to one user, such as a connection, and tells it what happens.
  * transport_close() ends it: the transport calls done() of each write that waits, then closed(),
@@ -38,6 +38,7 @@ enum transport_event {
     TRANSPORT_NO_ROOM, /* there were some, but room() had no room for them */
     TRANSPORT_END,     /* the other side sends nothing more */
     TRANSPORT_BROKEN,  /* nothing more can be received or sent */
+    TRANSPORT_NAMED,   /* only if it |is_unnamed|: |peer| is whom the other side, a proxy, means */
     TRANSPORT_OPENED,  /* only if it |is_opening|: the other side has proved who it is */
     TRANSPORT_REFUSED, /* likewise: it has not, and has been told so; only a shutdown is left */
 };
@@ -81,12 +82,15 @@ struct transport_ops {
     size_t (*pending)(const struct transport *transport, enum transport_way way);
 };
 
-/* The other side: set by the listener. */
+/* The other side: set by the listener, and after the header of a proxy by
+ * server/http/transport_proxy.h. */
 struct transport_peer {
     char remote[TRANSPORT_REMOTE_MAX]; /* its address, for the log; "": not known */
+    char via[TRANSPORT_REMOTE_MAX];    /* of the proxy that has named |remote|; "": none has */
     uint64_t client;       /* who is charged for its requests, see server/http/client.h */
     uint64_t place_client; /* who is charged for the connection itself */
     bool is_proxy;         /* heads of its requests say who the client is */
+    bool is_unnamed;       /* a proxy has yet to say who it is: until TRANSPORT_NAMED */
     bool is_local;         /* it may use memory of this machine */
 };
 

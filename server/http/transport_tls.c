@@ -218,7 +218,10 @@ static void on_bytes(struct transport_tls *tls, struct span bytes)
 
 static void on_end(struct transport_tls *tls, enum transport_event event)
 {
-    if (tls->state == TLS_HANDSHAKE) {
+    if (tls->inner->is_opening) {
+        tls->state = TLS_FAILED; /* a proxy has said nothing: no handshake has begun */
+        tls_tell(tls, TRANSPORT_BROKEN);
+    } else if (tls->state == TLS_HANDSHAKE) {
         tls_lose(tls, "the client has closed the connection");
     } else if (tls->state == TLS_OPEN) {
         break_off(tls); /* somebody may have cut it: there was no close_notify */
@@ -235,7 +238,10 @@ static void on_received(void *user, enum transport_event event, struct span byte
     } else if (event == TRANSPORT_NO_ROOM) {
         tls_tell(tls, TRANSPORT_NO_ROOM);
         update_reading(tls);
-    } else {
+    } else if (event == TRANSPORT_NAMED) {
+        tls->transport.peer = tls->inner->peer;
+        tls_tell(tls, TRANSPORT_NAMED);
+    } else if (event != TRANSPORT_OPENED) { /* of the transport below */
         on_end(tls, event);
     }
 }

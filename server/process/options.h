@@ -95,7 +95,7 @@ enum options_access_log {
 };
 
 /* How a proxy says whose request it passes on. */
-enum options_proxy_says { OPTIONS_X_FORWARDED_FOR, OPTIONS_FORWARDED };
+enum options_proxy_says { OPTIONS_X_FORWARDED_FOR, OPTIONS_FORWARDED, OPTIONS_PROXY_PROTOCOL };
 
 enum options_action { OPTIONS_SERVE, OPTIONS_CHECK, OPTIONS_HELP, OPTIONS_VERSION };
 

@@ -130,8 +130,9 @@ static enum status set_proxy(struct options *options, const char *value, struct 
 static enum status set_proxy_says(struct options *options, const char *value, struct error *err)
 {
     (void)err; /* setting_set() has compared it with the table, here and below */
-    options->proxy_says =
-        strcmp(value, "forwarded") == 0 ? OPTIONS_FORWARDED : OPTIONS_X_FORWARDED_FOR;
+    options->proxy_says = strcmp(value, "forwarded") == 0        ? OPTIONS_FORWARDED
+                          : strcmp(value, "proxy-protocol") == 0 ? OPTIONS_PROXY_PROTOCOL
+                                                                 : OPTIONS_X_FORWARDED_FOR;
     return ST_OK;
 }
 

@@ -100,6 +100,7 @@ struct exchange {
     struct request *request; /* the call, from HEAD to the end of CALL; borrowed */
     struct request *writer;  /* its parts are being written, even if the client has gone */
     const char *remote;      /* the client's address for the log; the protocol's */
+    const char *via;         /* of the proxy that has said who that is; NULL: none; likewise */
     uint64_t client;         /* who is charged, see server/http/client.h; the protocol's */
     struct list link;        /* in server->transfers.exchanges */
     struct list wait_link;   /* in server->transfers.waiting */

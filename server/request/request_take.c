@@ -95,7 +95,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
     request->is_counted = false;
     request->remote = exchange->remote;
-    request->via = NULL;
+    request->via = exchange->via;
     request->token_use = NULL;
     request->token_name = request->challenge = NULL;
     request->has_trace = request->is_sampled = false;

@@ -3,7 +3,7 @@
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
 	%D%/mutate_image %D%/mutate_json %D%/mutate_multipart %D%/mutate_npz %D%/mutate_number \
-	%D%/mutate_oip %D%/mutate_ptd %D%/mutate_sig \
+	%D%/mutate_oip %D%/mutate_proxy %D%/mutate_ptd %D%/mutate_sig \
 	%D%/mutate_template %D%/mutate_tokenizer
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
@@ -49,6 +49,11 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 	-DMUTATE_WORDS='"tests/fuzz/words_npz.def"'
 %C%_mutate_npz_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_npz_LDADD = server/cli/libcli.a $(SERVER_LIBS)
+%C%_mutate_proxy_SOURCES = %D%/fuzz_proxy.c %D%/mutate.c
+%C%_mutate_proxy_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=100000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_proxy.def"'
+%C%_mutate_proxy_CFLAGS = $(SERVER_CFLAGS)
+%C%_mutate_proxy_LDADD = $(SERVER_LIBS)
 %C%_mutate_image_SOURCES = %D%/fuzz_image.c %D%/mutate.c
 %C%_mutate_image_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=10000 \
 	-DMUTATE_WORDS='"tests/fuzz/words_image.def"'
@@ -89,5 +94,5 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
 	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def \
 	%D%/words_image.def \
-	%D%/words_json.def %D%/words_multipart.def %D%/words_npz.def \
+	%D%/words_json.def %D%/words_multipart.def %D%/words_proxy.def %D%/words_npz.def \
 	%D%/words_template.def %D%/words_tokenizer.def

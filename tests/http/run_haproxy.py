@@ -169,6 +169,9 @@ def sequences_stay():
 WAYS = (
     ("x-forwarded-for", "option forwardfor", ""),
     ("forwarded", "http-request add-header Forwarded for=%[src]", ""),
+    ("proxy-protocol", "", "send-proxy"),
+    ("proxy-protocol", "", "send-proxy-v2 check inter 100ms"),
+    ("proxy-protocol", "", "send-proxy-v2 proxy-v2-options unique-id,crc32c"),
 )
 WITH_A_WAY = """
 defaults

@@ -206,17 +206,18 @@ static void proxies_have_addresses(void **state)
     assert_int_equal(options->proxy_says, OPTIONS_FORWARDED);
     assert_true(options->unix_is_one_client);
     options = options_of(document, "PTED_PROXY=::1,fd00::/8,192.0.2.1 PTED_UNIX_CLIENTS=each",
-                         "--config @ --proxy-says=x-forwarded-for");
+                         "--config @ --proxy-says=proxy-protocol");
     assert_int_equal(options->proxies.count, 3);
     assert_string_equal(options->proxies.items[1], "fd00::/8");
-    assert_int_equal(options->proxy_says, OPTIONS_X_FORWARDED_FOR);
+    assert_int_equal(options->proxy_says, OPTIONS_PROXY_PROTOCOL);
     assert_false(options->unix_is_one_client);
     assert_null(read_all("{\"proxies\": [\"::1\", \"10.0.0.1/8\"]}", "", "--config @"));
     assert_non_null(strstr(lines(), ":1:21: proxies[1]: expected an address whose bits behind"));
     assert_null(read_all("{}", "", "--proxy localhost"));
     assert_non_null(strstr(lines(), "--proxy: expected ADDR, ADDR/BITS or unix, got 'localhost'"));
     assert_null(read_all("{}", "", "--proxy-says via"));
-    assert_non_null(strstr(lines(), "expected x-forwarded-for or forwarded, got 'via'"));
+    assert_non_null(
+        strstr(lines(), "expected x-forwarded-for, forwarded or proxy-protocol, got 'via'"));
 }
 
 static void an_address_of_tls_has_a_certificate(void **state)
