@@ -41,7 +41,8 @@ static size_t left_of_line(const struct proxy_header *header)
 void proxy_header_room(struct proxy_header *header, uint8_t **out_ptr, size_t *out_len)
 {
     must(!header->is_complete);
-    *out_ptr = header->bytes + header->len;
+    bool is_kept = is_line(header) || header->len < PROXY_HEADER_BLOCK_MAX;
+    *out_ptr = header->bytes + (is_kept ? header->len : PROXY_HEADER_BLOCK_MAX);
     if (header->len < FIRST_BYTES) {
         *out_len = FIRST_BYTES - header->len;
     } else if (is_line(header)) {
@@ -50,10 +51,7 @@ void proxy_header_room(struct proxy_header *header, uint8_t **out_ptr, size_t *o
         *out_len = FIXED_BYTES - header->len;
     } else {
         size_t left = whole_len(header) - header->len;
-        bool is_block = header->len < PROXY_HEADER_BLOCK_MAX;
-        size_t most =
-            is_block ? PROXY_HEADER_BLOCK_MAX - header->len : (size_t)PROXY_HEADER_SKIP_MAX;
-        *out_ptr = is_block ? *out_ptr : header->bytes + PROXY_HEADER_BLOCK_MAX;
+        size_t most = is_kept ? PROXY_HEADER_BLOCK_MAX - header->len : PROXY_HEADER_SKIP_MAX;
         *out_len = left < most ? left : most;
     }
 }
