@@ -204,6 +204,14 @@ static enum share_taken decide_for(const struct share *share, uint64_t client, u
     return is_plenty ? SHARE_TAKEN : decide(share, client, held_by(share, client), amount);
 }
 
+enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount)
+{
+    lock(share);
+    enum share_taken taken = decide_for(share, client, amount);
+    unlock(share);
+    return taken;
+}
+
 enum share_taken share_take(struct share *share, uint64_t client, uint64_t amount)
 {
     lock(share);
@@ -246,14 +254,6 @@ bool share_move(struct share *share, uint64_t from, uint64_t to, uint64_t amount
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
-
-enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount)
-{
-    lock(share);
-    enum share_taken taken = decide(share, client, held_by(share, client), amount);
-    unlock(share);
-    return taken;
-}
 
 bool share_is_over(const struct share *share, uint64_t client)
 {

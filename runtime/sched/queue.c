@@ -5,6 +5,7 @@
 #include "runtime/sched/queue.h"
 
 #include "base/check.h"
+#include "base/resource.h"
 
 _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
@@ -37,21 +38,26 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
     atomic_init(&queue->joins, options->rows_max > 1);
     rt_sizing_fix(&queue->sizing, options->rows_max);
     queue->joined_running_max = options->running_max;
+    share_init_for_one_thread(&queue->places, options->waiting_max,
+                              resource_kept(RESOURCE_QUEUES, options->waiting_max));
     list_init(&queue->link);
     for (int i = 0; i < RT_SCHED_PRIORITIES; i++) {
         list_init(&queue->ready[i]);
     }
 }
 
-enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
-                           struct error *err)
+void rt_queue_fini(struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    share_fini(&queue->places);
+    queue->magic = 0;
+}
+
+static enum status check_room(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
+                              struct error *err)
+{
     const struct rt_sched_queue_options *options = &queue->options;
     uint32_t waiting = queue->waiting_count - queue->child_count;
-    if (job->parent) {
-        return ST_OK;
-    }
     if (waiting >= options->waiting_max) {
         return error_set(err, ST_EXHAUSTED, "%u requests wait already", waiting);
     }
@@ -62,7 +68,19 @@ enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_s
         return error_set(err, ST_EXHAUSTED, "%u requests with %zu bytes wait already", waiting,
                          queue->waiting_bytes);
     }
-    return ST_OK;
+    enum share_taken taken = share_look(&queue->places, job->client, 1);
+    return taken == SHARE_CLIENT_IS_UP
+               ? resource_refuse(RESOURCE_QUEUES, &queue->places, taken, job->client, err)
+               : ST_OK;
+}
+
+enum status rt_queue_admit(struct rt_sched_queue *queue, const struct rt_sched_job *job,
+                           struct error *err)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    enum status status = job->parent ? ST_OK : check_room(queue, job, err);
+    queue->refused_count += status != ST_OK;
+    return status;
 }
 
 static uint32_t level_of(const struct rt_sched_job *job)
@@ -77,6 +95,10 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_count++;
     queue->child_count += job->parent != NULL;
     queue->waiting_bytes += job->bytes;
+    /* One that waits again, for memory or behind others, may find all places taken. It waits all
+     * the same. */
+    job->has_place = !job->parent && share_look(&queue->places, job->client, 1) == SHARE_TAKEN &&
+                     share_take(&queue->places, job->client, 1) == SHARE_TAKEN;
 }
 
 static bool is_step(const struct rt_sched_job *job)
@@ -142,6 +164,10 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_count--;
     queue->child_count -= job->parent != NULL;
     queue->waiting_bytes -= job->bytes;
+    if (job->has_place) {
+        share_give(&queue->places, job->client, 1);
+        job->has_place = false;
+    }
 }
 
 /* Children pass requests that wait for memory: their parents may hold that memory. */

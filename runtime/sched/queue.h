@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/refs.h"
+#include "base/share.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sizing.h"
 
@@ -46,6 +47,8 @@ struct rt_sched_queue {
     uint32_t child_count;                   /* of waiting jobs; all of them are ready */
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
+    struct share places; /* of |waiting_max|, by client, under the lock; children take none */
+    uint64_t refused_count;
     int64_t ready_rows;
     uint32_t ready_steps;  /* jobs with rows that return */
     bool is_starved;       /* its first job found no memory: not before some has become free */
@@ -63,10 +66,12 @@ struct rt_sched_queue {
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options);
+void rt_queue_fini(struct rt_sched_queue *queue);
 
-/* ST_EXHAUSTED when |job| would be one too many. A child never is. */
-MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
-                                      const struct rt_sched_job *job, struct error *err);
+/* ST_EXHAUSTED when |job| would be one too many, for the queue or for its client. A child never
+ * is. */
+MUST_CHECK enum status rt_queue_admit(struct rt_sched_queue *queue, const struct rt_sched_job *job,
+                                      struct error *err);
 
 /* |job| begins to wait; once rt_queue_ready() has been called, it may be the first. */
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);

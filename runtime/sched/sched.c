@@ -152,7 +152,7 @@ void rt_sched_queue_unref(struct rt_sched_queue *queue)
         must(queue->waiting_count == 0 && queue->running_count == 0 && queue->yielded_count == 0);
         sched->queue_count--;
         pthread_mutex_unlock(&sched->lock);
-        queue->magic = 0;
+        rt_queue_fini(queue);
         free(queue);
     }
 }
@@ -731,6 +731,15 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
     };
     pthread_mutex_unlock(&sched->lock);
     return load;
+}
+
+void rt_sched_places(struct rt_sched_queue *queue, struct share_stats *out_stats)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    pthread_mutex_lock(&queue->sched->lock);
+    share_stats(&queue->places, out_stats);
+    out_stats->refused_count = queue->refused_count;
+    pthread_mutex_unlock(&queue->sched->lock);
 }
 
 bool rt_sched_is_idle(struct rt_sched *sched)

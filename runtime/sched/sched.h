@@ -36,6 +36,7 @@
 #include "base/status.h"
 
 struct rt_sched;
+struct share_stats;
 struct rt_sched_job;
 struct rt_sched_queue;
 
@@ -109,6 +110,7 @@ struct rt_sched_job {
     uint64_t deadline_ns;            /* on the scheduler's clock; RT_SCHED_NEVER */
     uint32_t priority;               /* 0: the default; beyond the lowest: the lowest */
     size_t bytes;                    /* of memory that it holds while it waits */
+    uint64_t client;                 /* whose place it takes in the queue: base/share.h */
     struct rt_sched_ticket *tickets; /* of different lanes; the caller's until done() */
     uint32_t ticket_count;           /* 0: it is on its own */
     int64_t rows;                    /* that it brings to a batch; 0: it runs alone */
@@ -130,6 +132,7 @@ struct rt_sched_job {
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
     bool is_expired, is_cancelled;
+    bool has_place;         /* in the queue's share */
     struct list children;   /* of a parent: children that are not over */
     struct list child_link; /* in that list of |parent| */
     uint32_t behind_count;  /* lanes where it is not the first: until then no device is for it */
@@ -261,6 +264,9 @@ struct rt_sched_load {
 };
 
 struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue);
+
+/* The places for jobs that wait, by client, and how many jobs were refused. Any thread. */
+void rt_sched_places(struct rt_sched_queue *queue, struct share_stats *out_stats);
 
 /* Does no job run, and is none ready to run? */
 bool rt_sched_is_idle(struct rt_sched *sched);

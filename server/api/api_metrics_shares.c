@@ -135,28 +135,27 @@ static bool look_at_answers(const struct api_metrics_page *page, struct share_st
 
 /* ---- queues and generations: each model has its own limit ------------------------------------ */
 
+static void add_stats(struct share_stats *sum, uint64_t size, const struct share_stats *stats)
+{
+    sum->size += size;
+    sum->used += stats->used;
+    sum->refused_count += stats->refused_count;
+    sum->most_held = stats->most_held > sum->most_held ? stats->most_held : sum->most_held;
+    sum->client_count += stats->client_count;
+}
+
 static bool look_at_queues(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = no_models(0);
+    *out_stats = (struct share_stats){.taken_back_count = NONE};
     for (uint32_t i = 0; i < page->index->count; i++) {
         const struct model *model = page->index->models[i];
         if (model->queue) {
-            out_stats->size += model->params.queue_count_max;
-            add_model(out_stats, rt_sched_load(model->queue).waiting);
+            struct share_stats stats;
+            rt_sched_places(model->queue, &stats);
+            add_stats(out_stats, model->params.queue_count_max, &stats);
         }
     }
     return true;
-}
-
-/* A client that has generations of several models counts as several. */
-static void add_share(struct share_stats *sum, uint64_t size, const struct share *share)
-{
-    struct share_stats stats;
-    share_stats(share, &stats);
-    sum->size += size;
-    sum->used += stats.used;
-    sum->most_held = stats.most_held > sum->most_held ? stats.most_held : sum->most_held;
-    sum->client_count += stats.client_count;
 }
 
 static bool look_at_generations(const struct api_metrics_page *page, struct share_stats *out_stats)
@@ -170,7 +169,10 @@ static bool look_at_generations(const struct api_metrics_page *page, struct shar
                                     : model->transcriber ? &model->transcriber->seats
                                                          : NULL;
         if (share) {
-            add_share(out_stats, seats_count(model, page->server->params), share);
+            struct share_stats stats;
+            share_stats(share, &stats);
+            stats.refused_count = 0; /* the seats count them */
+            add_stats(out_stats, seats_count(model, page->server->params), &stats);
         }
     }
     return true;

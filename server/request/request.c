@@ -357,6 +357,7 @@ static enum step_result step_run(struct request *request)
     request->job.deadline_ns = infer_deadline_ns(request);
     request->job.priority = request->infer.priority;
     request->job.bytes = infer_held_bytes(request);
+    request->job.client = request->client;
     request->is_submitting = true;
     /* Several runs follow each other: on the loop they would take more than a turn. */
     bool may_run_inline = request->infer.ops->sample == NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Who comes next where something is short, by two clients: requests in flight, threads, memory,
-lines of the log. run_shares.py has the places of connections.
+"""Who comes next where something is short, by two clients: requests in flight, places in a queue,
+threads, memory, lines of the log. run_shares.py has the places of connections.
 
 usage: run_fairness.py, with top_srcdir and top_builddir in the environment.
 """
@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from load import wait_until
+from load import (HELD_WORKER, hold_request, occupy, release, send_hold, wait_for_load, wait_until)
 from run_access import Guarded, line
 from run_daemon import ADD, add_body
 from run_http import Client, Daemon, Report, build_request, expect
@@ -25,7 +25,7 @@ def resource(port, metric, name):
     return pick(scrape(port), f"pted_share_{metric}", f'resource="{name}"')
 
 
-def hold_request(port, source, token):
+def begin_request(port, source, token):
     """A request whose head is there. Returns its connection and the status: 100, or a refusal."""
     client = Client(port, source)
     fields = ["Expect: 100-continue", f"Authorization: Bearer {token}"]
@@ -41,15 +41,15 @@ def requests_in_flight():
     with Guarded("--connection-count-max=32", "--health-listen", "127.0.0.1:0",
                  lines=lines) as tokens:
         port = tokens.daemon.port
-        held = [hold_request(port, f"127.0.1.{i // 2}", "first") for i in range(24)]
+        held = [begin_request(port, f"127.0.1.{i // 2}", "first") for i in range(24)]
         expect("as many as one may have", [status for _, status in held], [100] * 24)
-        extra, status = hold_request(port, "127.0.1.9", "first")
+        extra, status = begin_request(port, "127.0.1.9", "first")
         expect("beyond it", status, 429)
         expect("why", extra.body, b'{"error":"this client has 24 of 32 requests in flight, the '
                b'others are for other clients"}')
         expect("Retry-After", extra.field("retry-after"), "1")
         extra.close()
-        other, status = hold_request(port, OTHER, "second")
+        other, status = begin_request(port, OTHER, "second")
         expect("another client", status, 100)
         probe = Client(port, "127.0.1.20")
         expect("a probe", ask(probe, "GET", "/v2/health/live"), 200)
@@ -59,8 +59,29 @@ def requests_in_flight():
         for client, _ in held[:2]:
             client.close()
         wait_until("two have ended", lambda: resource(health, "used", "requests") == 23)
-        expect("in its place", hold_request(port, "127.0.1.9", "first")[1], 100)
+        expect("in its place", begin_request(port, "127.0.1.9", "first")[1], 100)
         other.close()
+
+
+def queue_of_a_model():
+    """A client that has filled its part of a queue leaves places to another one."""
+    with Daemon([*HELD_WORKER, "--queue-count-max=8"]) as daemon:
+        held = occupy(daemon)
+        waiting = [send_hold(daemon, 1) for _ in range(6)]
+        wait_for_load(daemon, 2, 6)
+        late = send_hold(daemon, 1)
+        expect("beyond its part", late.answer(), 429)
+        expect("why", late.body, b'{"error":"model \'hold\': this client has 6 of 8 requests that '
+               b'wait to run, the others are for other clients"}')
+        other = Client(daemon.port, OTHER)
+        other.send(hold_request(1))
+        wait_for_load(daemon, 2, 7)
+        expect("most", resource(daemon.port, "most_held", "queues"), 6)
+        expect("refused", resource(daemon.port, "refused_total", "queues"), 1)
+        release(held)
+        for client in (*waiting, other):
+            expect("one that waited", client.answer(), 200)
+        expect("used", resource(daemon.port, "used", "queues"), 0)
 
 
 def lines_of_the_log():
@@ -131,7 +152,7 @@ def memory_in_turn():
         expect(f"the last ones, of {order}", order[-3:], ["many"] * 3)
 
 
-CHECKS = (requests_in_flight, lines_of_the_log, threads_in_turn, memory_in_turn)
+CHECKS = (requests_in_flight, queue_of_a_model, lines_of_the_log, threads_in_turn, memory_in_turn)
 
 
 def main():
