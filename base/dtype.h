@@ -44,6 +44,21 @@ static inline const char *dtype_text(enum dtype dtype)
     return dtype_infos[dtype].text;
 }
 
+/* Binary digits of a number of a type of floats, with the first one, which is not stored. */
+static inline uint32_t dtype_precision(enum dtype dtype)
+{
+    switch (dtype) {
+    case DT_F64:
+        return 53;
+    case DT_F16:
+        return 11;
+    case DT_BF16:
+        return 8;
+    default:
+        return 24;
+    }
+}
+
 /* As PyTorch and NumPy call it: "float32", "int64". */
 const char *dtype_name(enum dtype dtype);
 

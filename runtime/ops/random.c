@@ -100,20 +100,6 @@ static void draw(struct stream *stream, uint64_t out[2])
 /* ---- numbers -----------------------------------------------------------------------------------
  */
 
-static int digits_of(enum dtype dtype)
-{
-    switch (dtype) {
-    case DT_F64:
-        return 53;
-    case DT_F16:
-        return 11;
-    case DT_BF16:
-        return 8;
-    default:
-        return 24;
-    }
-}
-
 static void fill_uniform(struct stream *stream, int digits, double values[CHUNK])
 {
     uint64_t bits[2];
@@ -155,7 +141,7 @@ static void random_tile(const struct hal_args *args, struct hal_tile tile)
         if (k->is_normal) {
             fill_normal(&stream, values);
         } else {
-            fill_uniform(&stream, digits_of(k->dtype), values);
+            fill_uniform(&stream, (int)dtype_precision(k->dtype), values);
         }
         rt_convert_store(RT_CLASS_F64, k->dtype)((char *)args->bindings[0] + begin * width, width,
                                                  values, rt_min(CHUNK, end - begin));

@@ -98,20 +98,6 @@ static struct pairs_difference measure(const struct pairs_tensor *got,
     return d;
 }
 
-static uint32_t bits_of(enum dtype dtype)
-{
-    switch (dtype) {
-    case DT_F64:
-        return 53;
-    case DT_F16:
-        return 11;
-    case DT_BF16:
-        return 8;
-    default:
-        return 24;
-    }
-}
-
 static bool is_float(enum dtype dtype)
 {
     return dtype_infos[dtype].kind == DTYPE_FLOAT;
@@ -119,7 +105,7 @@ static bool is_float(enum dtype dtype)
 
 double pairs_tolerance(enum dtype got, enum dtype want, uint32_t bits)
 {
-    uint32_t a = bits_of(got), b = bits_of(want), least = a < b ? a : b;
+    uint32_t a = dtype_precision(got), b = dtype_precision(want), least = a < b ? a : b;
     least = bits && bits < least ? bits : least;
     return is_float(got) && is_float(want) ? exp2(-(double)least / 2) : 0;
 }

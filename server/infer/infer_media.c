@@ -240,9 +240,24 @@ static enum status make_places(struct request *request, struct infer_call *call,
     return *out ? ST_OK : arena_fail(arena, "the request", err);
 }
 
-/* One item without its row, for what a head says. */
-static enum status measure(struct request *request, const struct medium *medium,
-                           const struct call_item *item, uint32_t out_sides[2], struct error *err)
+typedef enum status look_f(const struct medium *medium, struct span file,
+                           struct medium_reader *reader, void *out, struct error *err);
+
+static enum status measure(const struct medium *medium, struct span file,
+                           struct medium_reader *reader, void *out_sides, struct error *err)
+{
+    return medium_measure(medium, file, reader, out_sides, err);
+}
+
+static enum status hear(const struct medium *medium, struct span file, struct medium_reader *reader,
+                        void *out_sound, struct error *err)
+{
+    return medium_hear(medium, file, reader, out_sound, err);
+}
+
+/* One item without a row. */
+static enum status look_at(struct request *request, const struct medium *medium,
+                           const struct call_item *item, look_f *look, void *out, struct error *err)
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
@@ -253,7 +268,7 @@ static enum status measure(struct request *request, const struct medium *medium,
     struct file file;
     enum status status = open_file(item, &reader, &file, err);
     if (status == ST_OK) {
-        status = medium_measure(medium, file.bytes, &reader, out_sides, err);
+        status = look(medium, file.bytes, &reader, out, err);
     }
     close_file(&file, &reader, item);
     request->infer.media.wanted = reader.wanted;
@@ -270,7 +285,7 @@ static enum status shape_rows(struct request *request, struct infer_call *call,
     uint32_t first[2], sides[2];
     bool is_known = medium_is_fixed(medium);
     for (uint32_t i = 0; !is_known && i < count; i++) {
-        if (measure(request, medium, &items[i], sides, err) != ST_OK ||
+        if (look_at(request, medium, &items[i], measure, sides, err) != ST_OK ||
             medium_compare(i, sides, first, err) != ST_OK) {
             return place(call, medium->input, is_list, i, err);
         }
@@ -313,27 +328,6 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
 
 /* ---- sounds as long as they are -------------------------------------------------------------- */
 
-static enum status hear(struct request *request, const struct medium *medium,
-                        const struct call_item *item, struct medium_sound *out, struct error *err)
-{
-    const struct medium_limits limits = limits_of(request);
-    const struct medium_account account = {take, give, request->infer.pool};
-    struct medium_reader reader = {.limits = &limits,
-                                   .account = &account,
-                                   .work = request->infer.media.work,
-                                   .work_max = work_piece_max(request, request->work.place)};
-    struct file file;
-    *out = (struct medium_sound){.samples = NULL};
-    enum status status = open_file(item, &reader, &file, err);
-    if (status == ST_OK) {
-        status = medium_hear(medium, file.bytes, &reader, out, err);
-    }
-    close_file(&file, &reader, item);
-    request->infer.media.wanted = reader.wanted;
-    request->infer.media.work = reader.work;
-    return status;
-}
-
 static enum status decode_sounds(struct request *request, struct infer_call *call,
                                  const struct medium *medium, const struct call_item *items,
                                  uint32_t count, bool is_list, struct error *err)
@@ -346,7 +340,8 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
     struct shape shape;
     uint32_t heard = 0;
     for (; heard < count && status == ST_OK; heard++) {
-        status = hear(request, medium, &items[heard], &sounds[heard], err);
+        sounds[heard] = (struct medium_sound){.samples = NULL};
+        status = look_at(request, medium, &items[heard], hear, &sounds[heard], err);
         if (status != ST_OK) {
             status = place(call, medium->input, is_list, heard, err);
         }
