@@ -302,13 +302,14 @@ enum status share_refuse(const struct share *share, enum share_taken taken, uint
                          const char *what, struct error *err)
 {
     must(taken != SHARE_TAKEN);
-    struct share_stats stats;
-    share_stats(share, &stats);
+    lock(share);
+    uint64_t size = share->size, held = held_by(share, client);
+    unlock(share);
     if (taken == SHARE_ALL_IN_USE) {
-        return error_set(err, ST_EXHAUSTED, "all %" PRIu64 " %s are in use", stats.size, what);
+        return error_set(err, ST_EXHAUSTED, "all %" PRIu64 " %s are in use", size, what);
     }
     return error_set(err, ST_EXHAUSTED,
                      "this client has %" PRIu64 " of %" PRIu64
                      " %s, the others are for other clients",
-                     share_held(share, client), stats.size, what);
+                     held, size, what);
 }

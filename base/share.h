@@ -12,7 +12,7 @@
  * very many others came before it.
  *
  * A client is a number here. The server makes it of a token or of an address
- * (server/request/client.h); other users of a share pass it on and need not know more.
+ * (server/http/client.h); other users of a share pass it on and need not know more.
  * SHARE_NOBODY stands for the daemon itself and for administrators: the rule does not bind it.
  *
  * A share says who may take, and not who has to give back. The owner of the resource decides that,

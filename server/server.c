@@ -363,7 +363,11 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
 static int open_eventfd(const struct server *server)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->places.size + FILES_RESERVED - 1);
+    uint32_t size = server->places.size, unnamed = 0;
+    if (server->options->proxy_says == OPTIONS_PROXY_PROTOCOL) {
+        unnamed = places_unnamed_max(size);
+    }
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)(size + unnamed) + FILES_RESERVED - 1);
     if (high < 0) {
         return fd; /* the process may not have that many descriptors */
     }
@@ -430,6 +434,11 @@ static void limit_connections(struct server *server)
     }
     uint64_t allowed =
         limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
+    if (server->options->proxy_says == OPTIONS_PROXY_PROTOCOL) {
+        uint64_t part = allowed / 5 * 4, half = allowed / 2, min = PLACES_UNNAMED_MIN;
+        uint64_t rest = half > min ? allowed - min : half;
+        allowed = part < rest ? part : rest; /* places_unnamed_max() are beside them */
+    }
     if (allowed < wanted) {
         places_resize(&server->places, (uint32_t)allowed);
     }

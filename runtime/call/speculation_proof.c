@@ -278,7 +278,10 @@ static enum status prove(struct trial *trial, int64_t *io_steps, struct error *e
 {
     int64_t first = *io_steps;
     for (int64_t steps = 2; steps <= first; steps++) {
-        TRY(rt_speculation_make_form(trial->method, (uint32_t)steps, err));
+        if (rt_speculation_make_form(trial->method, (uint32_t)steps, err) != ST_OK) {
+            *io_steps = steps - 1; /* so many have a form */
+            return err->code;
+        }
     }
     if (first >= trial->step_count) {
         return ST_OK;
@@ -303,7 +306,10 @@ enum status rt_speculation_prove(struct rt_method *method, struct hal_pool *pool
     if (max < 2) {
         return ST_OK;
     }
-    TRY(rt_speculation_make_form(method, 2, err)); /* most methods: before any step runs */
+    if (rt_speculation_make_form(method, 2, err) != ST_OK) { /* most methods end here */
+        *io_steps = 1;
+        return err->code;
+    }
     struct trial trial = {
         .method = method, .pool = pool, .pace = pace, .step_count = (uint32_t)max};
     enum status status = prove(&trial, io_steps, err);

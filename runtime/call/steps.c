@@ -349,7 +349,6 @@ enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
 {
     struct rt_method *form = run->steps->forms[run->count];
     must(form && run->count <= RT_STEPS_ROWS_MAX);
-    form->weight = run->parts[0]->method->weight;
     TRY(rt_invocation_new(form, pool, out_joined, err));
     struct rt_invocation *joined = *out_joined;
     joined->steps = run;

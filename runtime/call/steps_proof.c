@@ -197,7 +197,10 @@ static enum status prove(struct proof *proof, int64_t max, int64_t *io_rows, str
     uint64_t begin_ns = rt_trial_now_ns();
     int64_t first = *io_rows;
     for (int64_t rows = 2; rows <= first && rows <= max; rows++) {
-        TRY(rt_steps_make_form(proof->method, (uint32_t)rows, err));
+        if (rt_steps_make_form(proof->method, (uint32_t)rows, err) != ST_OK) {
+            *io_rows = rows - 1; /* so many have a form */
+            return err->code;
+        }
     }
     for (int64_t rows = first + 1; rows <= max; rows++) {
         TRY(rt_trial_check_time(proof->pace, begin_ns, rows - 1 - first, err));

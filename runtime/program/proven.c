@@ -41,6 +41,8 @@ struct record {
 
 _Static_assert(ERROR_TEXT_MAX % sizeof(uint64_t) == 0, "records have no gaps");
 
+#define SMALL_BYTES_MAX 4096
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static enum status add_data_files(struct digest *digest, const struct rt_files *files,
@@ -54,6 +56,20 @@ static enum status add_data_files(struct digest *digest, const struct rt_files *
         }
     }
     return ST_OK;
+}
+
+/* Constants that a card adds, such as the scale of pixels, are not in rt_fingerprint(), which says
+ * of constants that were computed only how. Larger ones come from the program's files. */
+static void add_small_constants(struct digest *digest, const struct rt_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const struct rt_value *v = &graph->values[i];
+        if (v->kind == RT_TENSOR && v->is_constant && v->buffer && v->bytes.ptr &&
+            v->bytes.len <= SMALL_BYTES_MAX) {
+            digest_add_number(digest, i);
+            digest_add(digest, v->bytes);
+        }
+    }
 }
 
 enum status rt_proven_find(const struct rt_method *method, const uint64_t *settings, uint32_t count,
@@ -71,6 +87,7 @@ enum status rt_proven_find(const struct rt_method *method, const uint64_t *setti
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         rt_fingerprint(&method->code.blocks[i]->graph, of_graph);
         digest_add(&digest, span_of(of_graph, sizeof(of_graph)));
+        add_small_constants(&digest, &method->code.blocks[i]->graph);
     }
     TRY(add_data_files(&digest, files, err));
     digest_add(&digest, span_of(settings, count * sizeof(*settings)));

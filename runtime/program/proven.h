@@ -9,9 +9,9 @@
  * everything else that a trial depends on: the graph after all passes, so also what a card adds to
  * it; the data files; and settings of the caller.
  *
- * A file is not trusted: its size is fixed, all of its numbers have bounds, and a digest says that
- * it is whole and has its own name. A damaged file is an error for the log, and the next one takes
- * its place.
+ * A file is not trusted: its size is fixed, all of its numbers but the times have bounds, and a
+ * digest says that it is whole and has its own name. A damaged file is an error for the log, and
+ * the next one takes its place.
  *
  * One thread at a time for each method.
  */

@@ -26,6 +26,7 @@ struct rt_sched {
         free_runs; /* of |depth|, one a queue and one a parent that has yielded: see may_start() */
     uint32_t run_count; /* free ones included */
     uint32_t running_count, queue_count, yielded_count;
+    uint64_t refused_count; /* jobs, by all queues */
     uint64_t used_ns; /* of the queue that was served last; a queue that was empty begins with it */
     /* A thread that changes one of these three looks at the next one: see starve(). */
     atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */

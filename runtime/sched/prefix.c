@@ -122,7 +122,7 @@ static bool gives_way(const struct rt_prefixes *prefixes, const struct prefix *p
     bool is_of_number = prefixes->count >= RT_PREFIX_COUNT_MAX;
     const struct share *share = is_of_number ? &prefixes->counts : &prefixes->sizes;
     uint64_t more = is_of_number ? 1 : fresh->bytes;
-    return prefix->client == fresh->client ||
+    return prefix->client == fresh->client || prefix->client == SHARE_NOBODY ||
            share_held(share, prefix->client) > share_held(share, fresh->client) + more;
 }
 
@@ -156,10 +156,35 @@ static bool charge(struct rt_prefixes *prefixes, const struct prefix *fresh)
     return true;
 }
 
+/* What went in vain comes back, in the order of its last use. */
+static void take_back(struct rt_prefixes *prefixes, struct list *dropped)
+{
+    struct list *next;
+    for (struct list *at = dropped->next; at != dropped; at = next) {
+        struct prefix *prefix = prefix_of(at);
+        struct list *before = prefixes->list.prev;
+        next = at->next;
+        if (!charge(prefixes, prefix)) {
+            continue;
+        }
+        while (before != &prefixes->list && prefix_of(before)->used_ns > prefix->used_ns) {
+            before = before->prev;
+        }
+        prefixes->count++;
+        prefixes->bytes += prefix->bytes;
+        list_remove(&prefix->link);
+        list_push_front(before, &prefix->link);
+    }
+}
+
+/* False: there is no room for |fresh|, and all is as before, what it contains included. */
 static bool add(struct rt_prefixes *prefixes, struct prefix *fresh, struct list *dropped)
 {
+    uint64_t displaced = prefixes->displaced_count;
     if (!make_room(prefixes, fresh, dropped) || !charge(prefixes, fresh)) {
         prefixes->refused_count++;
+        prefixes->displaced_count = displaced;
+        take_back(prefixes, dropped);
         return false;
     }
     prefixes->count++;

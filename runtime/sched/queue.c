@@ -78,9 +78,7 @@ enum status rt_queue_admit(struct rt_sched_queue *queue, const struct rt_sched_j
                            struct error *err)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    enum status status = job->parent ? ST_OK : check_room(queue, job, err);
-    queue->refused_count += status != ST_OK;
-    return status;
+    return job->parent ? ST_OK : check_room(queue, job, err);
 }
 
 static uint32_t level_of(const struct rt_sched_job *job)

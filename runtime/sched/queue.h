@@ -48,7 +48,6 @@ struct rt_sched_queue {
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
     struct share places; /* of |waiting_max|, by client, under the lock; children take none */
-    uint64_t refused_count;
     int64_t ready_rows;
     uint32_t ready_steps;  /* jobs with rows that return */
     bool is_starved;       /* its first job found no memory: not before some has become free */

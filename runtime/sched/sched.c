@@ -386,7 +386,9 @@ static bool join_parent(struct rt_sched_job *job)
 static enum status take_job(struct rt_sched *sched, struct rt_sched_job *job,
                             struct rt_sched_start *start, struct error *err)
 {
-    TRY(rt_queue_admit(job->queue, job, err));
+    enum status status = rt_queue_admit(job->queue, job, err);
+    sched->refused_count += status != ST_OK;
+    TRY(status);
     TRY(rt_deadlines_add(&sched->deadlines, job, err));
     if (!join_parent(job)) {
         return ST_CANCELLED;
@@ -733,12 +735,20 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
     return load;
 }
 
+uint64_t rt_sched_refused(struct rt_sched *sched)
+{
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
+    pthread_mutex_lock(&sched->lock);
+    uint64_t count = sched->refused_count;
+    pthread_mutex_unlock(&sched->lock);
+    return count;
+}
+
 void rt_sched_places(struct rt_sched_queue *queue, struct share_stats *out_stats)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     pthread_mutex_lock(&queue->sched->lock);
     share_stats(&queue->places, out_stats);
-    out_stats->refused_count = queue->refused_count;
     pthread_mutex_unlock(&queue->sched->lock);
 }
 

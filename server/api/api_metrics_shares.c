@@ -139,7 +139,6 @@ static void add_stats(struct share_stats *sum, uint64_t size, const struct share
 {
     sum->size += size;
     sum->used += stats->used;
-    sum->refused_count += stats->refused_count;
     sum->most_held = stats->most_held > sum->most_held ? stats->most_held : sum->most_held;
     sum->client_count += stats->client_count;
 }
@@ -155,6 +154,7 @@ static bool look_at_queues(const struct api_metrics_page *page, struct share_sta
             add_stats(out_stats, model->params.queue_count_max, &stats);
         }
     }
+    out_stats->refused_count = rt_sched_refused(page->serving->sched);
     return true;
 }
 
@@ -171,7 +171,6 @@ static bool look_at_generations(const struct api_metrics_page *page, struct shar
         if (share) {
             struct share_stats stats;
             share_stats(share, &stats);
-            stats.refused_count = 0; /* the seats count them */
             add_stats(out_stats, seats_count(model, page->server->params), &stats);
         }
     }

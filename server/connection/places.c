@@ -9,9 +9,6 @@
 
 /* Clients that are turned away and may read why; the descriptors are those that are reserved. */
 #define AWAY_MAX 16
-/* Connections of which a proxy has yet to say for whom they are: a quarter of the places or more.
- */
-#define UNNAMED_MIN 64
 /* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
 #define SEARCH_MAX 1024
 #define KEPT_MIN 4
@@ -77,10 +74,9 @@ static bool has_room(struct places *places, enum listener_role role)
 {
     uint64_t taken = places->used;
     for (int other = 0; other < LISTENER_ROLE_COUNT; other++) {
-        struct share_stats stats;
-        share_stats(&places->shares[other], &stats);
-        bool keeps = other != (int)role && stats.used < places->kept[other];
-        taken += keeps ? places->kept[other] - stats.used : 0;
+        uint64_t used = share_used(&places->shares[other]);
+        bool keeps = other != (int)role && used < places->kept[other];
+        taken += keeps ? places->kept[other] - used : 0;
     }
     return taken < places->size;
 }
@@ -136,12 +132,18 @@ static void forget_unnamed(struct places *places, struct conn *conn)
     conn->is_unnamed = false;
 }
 
+uint32_t places_unnamed_max(uint32_t size)
+{
+    return size / 4 > PLACES_UNNAMED_MIN ? size / 4 : PLACES_UNNAMED_MIN;
+}
+
 void places_await_name(struct places *places, struct conn *conn)
 {
-    uint32_t max = places->size / 4 > UNNAMED_MIN ? places->size / 4 : UNNAMED_MIN;
+    uint32_t max = places_unnamed_max(places->size);
     conn->is_unnamed = true;
     list_push_back(&places->unnamed, &conn->quiet_link);
     if (++places->unnamed_count > max) {
+        counter_add(&places->displaced, 1);
         conn_abort(LIST_ENTRY(places->unnamed.next, struct conn, quiet_link));
     }
 }

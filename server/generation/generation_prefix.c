@@ -9,6 +9,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
+#include "server/http/client.h"
 #include "server/serving/serving.h"
 
 static struct rt_prefixes *prefixes_of(const struct request *request)
@@ -25,7 +26,7 @@ static struct rt_prefix_key key_of(const struct request *request, uint32_t count
         .owner = request->token_name ? request->token_name : "",
         .tokens = generation_of(request)->tokens,
         .count = count,
-        .client = request->client,
+        .client = client_that_lasts(request->client),
     };
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/http/client.h"
 #include "server/request/request.h"
 #include "server/serving/serving.h"
 
@@ -63,7 +64,7 @@ enum status runs_open_sequence(struct request *request, const char *kind, struct
     const struct rt_sequence_key key = {.program = program,
                                         .number = atomic_fetch_add(&last_number, 1) + 1,
                                         .name = span_str(kind),
-                                        .client = request->client,
+                                        .client = client_that_lasts(request->client),
                                         .is_of_request = true};
     return seats_open_sequence(request, &key, true, &call->sequence, err) == ST_OK
                ? ST_OK

@@ -15,6 +15,7 @@ enum kind {
     KIND_CONNECTION,
     KIND_PATH,
     KIND_TOKEN,
+    KIND_NO_SENDER, /* ::/64 and ff00::/8: nobody sends from there, but a proxy may say so */
 };
 
 static uint64_t make(enum kind kind, uint64_t number)
@@ -37,8 +38,11 @@ static uint64_t of_ipv6(const struct in6_addr *in6)
     if (IN6_IS_ADDR_LOOPBACK(in6)) {
         return make(KIND_IPV4, INADDR_LOOPBACK);
     }
-    return IN6_IS_ADDR_V4MAPPED(in6) ? make(KIND_IPV4, big_endian(in6->s6_addr + 12, 4))
-                                     : big_endian(in6->s6_addr, 8);
+    if (IN6_IS_ADDR_V4MAPPED(in6)) {
+        return make(KIND_IPV4, big_endian(in6->s6_addr + 12, 4));
+    }
+    uint64_t network = big_endian(in6->s6_addr, 8);
+    return network == 0 || in6->s6_addr[0] == 0xff ? make(KIND_NO_SENDER, 0) : network;
 }
 
 uint64_t client_of_address(const struct address *address)
@@ -52,6 +56,11 @@ uint64_t client_of_address(const struct address *address)
     default:
         return SHARE_NOBODY;
     }
+}
+
+uint64_t client_that_lasts(uint64_t client)
+{
+    return client >> NUMBER_BITS == KIND_CONNECTION ? client_of_path() : client;
 }
 
 uint64_t client_of_path(void)

@@ -33,4 +33,7 @@ uint64_t client_of_path(void);
 uint64_t client_of_connection(uint64_t number);
 uint64_t client_of_token(uint64_t number);
 
+/* Who is charged for what outlives connections: those of sockets in the file system are one. */
+uint64_t client_that_lasts(uint64_t client);
+
 #endif

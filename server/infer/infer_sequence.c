@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/http/client.h"
 #include "server/infer/infer.h"
 #include "server/model/repository.h"
 #include "server/request/request.h"
@@ -48,7 +49,7 @@ enum status infer_sequence_open(struct request *request, struct infer_call *call
         .program = call->model->program,
         .number = parameters->sequence_id,
         .name = parameters->sequence_name,
-        .client = request->client,
+        .client = client_that_lasts(request->client),
     };
     if (rt_program_state_bytes(key.program) == 0) {
         return ST_OK; /* there is nothing to remember */

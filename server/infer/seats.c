@@ -17,6 +17,7 @@
 #include "base/share.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/http/client.h"
 #include "server/model/model.h"
 #include "server/request/request.h"
 #include "server/server.h"
@@ -57,20 +58,29 @@ static struct request *request_of(struct list *link)
     return request;
 }
 
+/* Has it a state where |request| needs one? */
+static bool has_sequence_beside(const struct request *stream, const struct request *request)
+{
+    return stream->infer.call.sequence && stream->serving == request->serving;
+}
+
 /* Is a seat of |share| needed, or with NULL the state of a sequence? Then |stream| gives it up for
  * |request| if its client is the same, or has more. */
 static bool gives_way(const struct request *stream, const struct request *request,
                       const struct share *share)
 {
     uint64_t holder = stream->client, taker = request->client;
+    if (holder == taker || holder == SHARE_NOBODY) {
+        return share ? stream->infer.seat.share == share : has_sequence_beside(stream, request);
+    }
     if (share) {
         return stream->infer.seat.share == share &&
-               (holder == taker || share_held(share, holder) > share_held(share, taker));
+               share_held(share, holder) > share_held(share, taker);
     }
     struct rt_sequences *sequences = request->serving->sequences;
-    return stream->infer.call.sequence && stream->serving == request->serving &&
-           (holder == taker ||
-            rt_sequences_held_bytes(sequences, holder) > rt_sequences_held_bytes(sequences, taker));
+    return has_sequence_beside(stream, request) &&
+           rt_sequences_held_bytes(sequences, client_that_lasts(holder)) >
+               rt_sequences_held_bytes(sequences, client_that_lasts(taker));
 }
 
 /* With the lock held: the stream that gives way, or NULL. */

@@ -29,6 +29,8 @@ void model_trial_note(struct model_trial *trial, bool is_late, bool has_proven, 
     uint64_t pause_ms = MODEL_TRIAL_PAUSE_MS_MAX;
     if (trial->vain < MODEL_TRIAL_VAIN_MAX) {
         pause_ms = (uint64_t)MODEL_TRIAL_PAUSE_MS_MIN << trial->vain;
+    } else if (trial->vain == MODEL_TRIAL_VAIN_MAX) {
+        pause_ms = MODEL_TRIAL_PAUSE_MS_MIN; /* the next one insists */
     }
     trial->due_ms = now_ms + pause_ms;
 }

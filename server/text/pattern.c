@@ -95,8 +95,8 @@ static enum status compile(struct pattern *pattern, const struct pattern_transla
     uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK;
     /* The JIT of PCRE2 10.42 looks for beginnings that |e(?:t|)b*t| does not need in "et". */
     options |= translation->has_empty_choice ? PCRE2_NO_START_OPTIMIZE : 0;
-    pattern->code =
-        pcre2.compile(translation->text.ptr, translation->text.len, options, &code, &at, context);
+    const uint8_t *text = translation->text.len > 0 ? translation->text.ptr : (const uint8_t *)"";
+    pattern->code = pcre2.compile(text, translation->text.len, options, &code, &at, context);
     pcre2.compile_context_free(context);
     if (!pattern->code) {
         PCRE2_UCHAR reason[128] = "";

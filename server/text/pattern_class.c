@@ -469,11 +469,6 @@ static enum status add_escape(struct class_reader *class)
         TRY(pattern_class_property(in, is_negated, &set));
         return add_set(class, start, &set);
     }
-    if (pattern_at(in, "b")) {
-        buf_add_str(&top(class)->items, "\\x{8}");
-        in->at++;
-        return ST_OK;
-    }
     return add_codes(class, true);
 }
 

@@ -115,8 +115,10 @@ static enum status read_number(struct pattern_reader *in, size_t start, uint32_t
             return pattern_refuse(in, start, "this escape");
         }
     } else {
+        bool is_end = in->at == in->source.len;
         (void)read_digits(in, base, 2, out);
-        if (*out > 0x7f) { /* a byte of a character */
+        *out = is_end ? letter : *out; /* it stands for itself */
+        if (*out > 0x7f) {             /* a byte of a character */
             return pattern_refuse(in, start, "this escape");
         }
     }
@@ -131,7 +133,7 @@ enum status pattern_read_code(struct pattern_reader *in, bool is_escaped, uint32
     size_t start = in->at - is_escaped, len;
     if (is_escaped && in->at < in->source.len) {
         uint8_t c = in->source.ptr[in->at];
-        const char *found = c == 'b' ? NULL : memchr(letters, c, sizeof(letters) - 1);
+        const char *found = memchr(letters, c, sizeof(letters) - 1); /* \b: within a class */
         if (found) {
             *out = (uint32_t)codes[found - letters];
             in->at++;
@@ -187,15 +189,15 @@ static enum status check_edge(struct translation *t, const uint32_t *codes, size
 }
 
 /* In a lookbehind, letters are one character each. */
-static void put_plain(struct buf *out, const uint32_t *codes, size_t count)
+static enum status put_plain(struct translation *t, const uint32_t *codes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (pattern_fold_splits(codes[i], codes[i])) {
-            pattern_fold_put(out, codes + i, 1); /* PCRE2 refuses it */
-        } else {
-            pattern_put_code(out, codes[i]);
+            return pattern_refuse(&t->in, t->run_at, "this letter without case in a lookbehind");
         }
+        pattern_put_code(t->in.out, codes[i]);
     }
+    return ST_OK;
 }
 
 /* Writes the run but for its last |kept| characters. */
@@ -212,7 +214,7 @@ static enum status flush_run(struct translation *t, size_t kept)
     uint32_t last = codes[count - 1];
     TRY(check_edge(t, codes, count - kept));
     if (t->lookbehinds > 0) {
-        put_plain(t->in.out, codes, count - kept);
+        TRY(put_plain(t, codes, count - kept));
     } else {
         pattern_fold_put(t->in.out, codes, count - kept);
     }
@@ -625,23 +627,29 @@ static enum status put_group(struct translation *t)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Goes behind a comment, or a blank of the extended syntax. */
-static bool skip_comment(struct translation *t)
+static enum status skip_comment(struct translation *t, bool *out_is_comment)
 {
     struct pattern_reader *in = &t->in;
+    size_t start = in->at;
     uint8_t c = in->source.ptr[in->at];
     char ending = '\0';
+    *out_is_comment = true;
     if (pattern_at(in, "(?#")) {
         ending = ')';
     } else if (t->is_extended && c == '#') {
         ending = '\n';
     } else if (!t->is_extended || (c != ' ' && (c < 9 || c > 13))) {
-        return false;
+        *out_is_comment = false;
+        return ST_OK;
     }
     while (ending && in->at < in->source.len && in->source.ptr[in->at] != ending) {
         in->at++;
     }
+    if (ending == ')' && in->at == in->source.len) {
+        return pattern_fail(in, start, "a comment does not end");
+    }
     in->at += in->at < in->source.len;
-    return true;
+    return ST_OK;
 }
 
 static void put_line_end(struct translation *t, size_t at, bool is_start)
@@ -691,7 +699,9 @@ static enum status put_next(struct translation *t)
     struct repeat repeat;
     size_t at = in->at;
     uint8_t c = in->source.ptr[at];
-    if (skip_comment(t)) {
+    bool is_comment;
+    TRY(skip_comment(t, &is_comment));
+    if (is_comment) {
         return ST_OK;
     }
     if (read_repeat(in, &repeat)) {

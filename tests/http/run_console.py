@@ -142,7 +142,8 @@ def many_graphs():
 def paths_of(pattern):
     """The paths of a pattern of route.def, as OpenAPI writes them."""
     plain = pattern.replace("{m}", "{model}").replace("{v}", "{version}").replace(
-        "{r}", "{file}" if "console" in pattern else "{region}")
+        "{r}", "{file}" if "console" in pattern else "{allocator}" if "call" in pattern else
+        "{region}")
     if "[/]" in plain:
         return [plain.replace("[/]", "")]
     return [re.sub(r"\[.*?\]", "", plain), plain.replace("[", "").replace("]", "")] \

@@ -94,7 +94,8 @@ def serves_without():
         with Daemon(["--device", device, ADD], env=environment(extra)) as daemon:
             daemon.wait_for(line)
             expect(f"--device {device}", call(daemon)[0], 200)
-            expect("lines", daemon.read_log().count("warning"), 0 if device == "auto" else 1)
+            expect("lines", daemon.read_log().count("the CPU computes"),
+                   0 if device == "auto" else 1)
 
 
 def refuses_no_device():

@@ -23,6 +23,8 @@ THIRD, FOURTH = "127.0.0.3", "127.0.0.4"
 SILENT = 80
 PATH = "/v1/chat/completions"
 # An answer of many times what sockets hold, as a stream.
+# Clients that do not read are not to be closed before others need their places.
+PATIENT = [*CHAT, "--write-timeout=600s", "--rate-min=0"]
 ENDLESS = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "logprobs": True,
            "top_logprobs": 20, "stream": True}
 
@@ -256,7 +258,7 @@ def leave(streams):
 
 def one_client_leaves_a_language_model_to_others():
     """Whoever takes all generations, there is one for another client."""
-    with Daemon([*CHAT, "--generation-count-max=4"]) as daemon:
+    with Daemon([*PATIENT, "--generation-count-max=4"]) as daemon:
         slow = [Slow(daemon.port, OTHER) for _ in range(3)]
         status, why = chat(daemon.port, OTHER)
         if status != 200:  # unless one of its own has not been read for long enough
@@ -269,7 +271,7 @@ def one_client_leaves_a_language_model_to_others():
 def unread_streams_give_way():
     """Streams that are not read have all generations. A newcomer gets the place of one, which then
     ends with an error; the others go on."""
-    with Daemon([*CHAT, "--generation-count-max=4", "--log-level=debug"]) as daemon:
+    with Daemon([*PATIENT, "--generation-count-max=4", "--log-level=debug"]) as daemon:
         slow = [Slow(daemon.port, source, 32) for source in (OTHER, OTHER, OTHER, FOURTH)]
         wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
         expect("one is enough", count_displaced(daemon), (1.0, 3.0))
@@ -281,13 +283,13 @@ def unread_streams_give_way():
 
 def unread_states_give_way():
     """The same, where the states of sequences are short and not the places."""
-    with Daemon([*CHAT, "--sequence-count-max=3"]) as daemon:
+    with Daemon([*PATIENT, "--sequence-count-max=3"]) as daemon:
         slow = [Slow(daemon.port, OTHER) for _ in range(3)]
         bytes_each = int(metric(Client(daemon.port), "pted_sequence_bytes")) // 3
         wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
         expect("one is enough", count_displaced(daemon), (1.0, 2.0))
         leave(slow)
-    with Daemon([*CHAT, f"--sequence-bytes-max={4 * bytes_each}"]) as daemon:
+    with Daemon([*PATIENT, f"--sequence-bytes-max={4 * bytes_each}"]) as daemon:
         slow = [Slow(daemon.port, OTHER) for _ in range(3)]
         expect("kept for others", chat(daemon.port, THIRD)[0], 200)
         slow.append(Slow(daemon.port, FOURTH))
@@ -298,7 +300,7 @@ def unread_states_give_way():
 
 def streams_that_are_read_stay():
     """Of three that are read and one that is not, the last one gives way, and no other."""
-    with Daemon([*CHAT, "--generation-count-max=4"]) as daemon:
+    with Daemon([*PATIENT, "--generation-count-max=4"]) as daemon:
         slow = Slow(daemon.port, FOURTH)
         wait_until("it is not read", lambda: stands_still(daemon))
         read = [Read(daemon.port, source) for source in (OTHER, OTHER, "127.0.0.5")]
@@ -311,7 +313,7 @@ def streams_that_are_read_stay():
 
 def one_who_has_fewer_keeps_its_stream():
     """A client cannot take the place of another one's stream if it has as many itself."""
-    with Daemon([*CHAT, "--generation-count-max=2"]) as daemon:
+    with Daemon([*PATIENT, "--generation-count-max=2"]) as daemon:
         slow = Slow(daemon.port, OTHER, 32)
         read = Read(daemon.port, THIRD)
         statuses = set()

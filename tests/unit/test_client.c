@@ -34,6 +34,9 @@ static void an_address_is_a_client(void **state)
     assert_true(of("192.0.2.1") != of("192.0.2.2"));
     assert_true(of("192.0.2.1") != SHARE_NOBODY);
     assert_true(of("0.0.0.0") != SHARE_NOBODY);
+    assert_true(of("::2") != SHARE_NOBODY); /* a proxy may name what nobody sends from */
+    assert_true(of("::") != SHARE_NOBODY);
+    assert_true(of("ff01::1") != of("0.0.0.0"));
 }
 
 static void a_network_of_ipv6_is_a_client(void **state)
@@ -50,6 +53,10 @@ static void kinds_never_meet(void **state)
     struct address path = {.storage = {.ss_family = AF_UNIX}};
     assert_true(client_of_token(1) != client_of_connection(1));
     assert_true(client_of_token(1) != of("0.0.0.1"));
+    assert_true(client_that_lasts(client_of_connection(1)) ==
+                client_that_lasts(client_of_connection(2)));
+    assert_true(client_that_lasts(client_of_token(1)) == client_of_token(1));
+    assert_true(client_that_lasts(of("192.0.2.1")) == of("192.0.2.1"));
     assert_true(client_of_token(1) != client_of_token(2));
     assert_true(client_of_connection(3) != client_of_connection(4));
     assert_true(client_of_path() == client_of_path() && client_of_path() != SHARE_NOBODY);

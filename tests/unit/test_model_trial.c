@@ -11,7 +11,8 @@
 
 #include "server/model/model_trial.h"
 
-/* The device is never idle: pauses grow up to their maximum, and then each try insists. */
+/* The device is never idle: pauses grow, then a try insists at once, and others after the longest
+ * pause. */
 static void a_busy_device(void **state)
 {
     (void)state;
@@ -22,8 +23,9 @@ static void a_busy_device(void **state)
     assert_true(model_trial_insists(&trial)); /* the first one */
     for (uint32_t i = 1; i <= 20; i++) {
         model_trial_note(&trial, true, false, now_ms);
-        pause_ms =
-            pause_ms < MODEL_TRIAL_PAUSE_MS_MAX / 2 ? 2 * pause_ms : MODEL_TRIAL_PAUSE_MS_MAX;
+        pause_ms = i < MODEL_TRIAL_VAIN_MAX    ? 2 * pause_ms
+                   : i == MODEL_TRIAL_VAIN_MAX ? MODEL_TRIAL_PAUSE_MS_MIN
+                                               : MODEL_TRIAL_PAUSE_MS_MAX;
         assert_int_equal(trial.due_ms, now_ms + pause_ms);
         assert_int_equal(trial.late_count, i);
         assert_int_equal(model_trial_insists(&trial), i >= MODEL_TRIAL_VAIN_MAX);

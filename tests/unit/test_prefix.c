@@ -231,12 +231,17 @@ static void test_clients_share(void **state)
     assert_int_equal(find(w, "f", COUNT), 20);
     keep_for(w, 10, "g"); /* one each: there is none for a fourth */
     assert_int_equal(find(w, "g", COUNT), 0);
+    w->client = 8;
+    keep(w, "e", COUNT, true); /* its chat goes on, and there is no room for the longer state */
+    assert_int_equal(find(w, "e", COUNT), 20);
     struct share_stats stats;
     rt_prefixes_stats(small, &stats);
     assert_int_equal(stats.used, 3 * one);
     assert_int_equal(stats.most_held, one);
     assert_int_equal(stats.client_count, 3);
-    assert_int_equal(stats.refused_count, 1);
+    assert_int_equal(stats.refused_count, 2);
+    keep_for(w, SHARE_NOBODY, "flood 9"); /* none has more than nobody in particular */
+    assert_int_equal(kept(w), 3);
     rt_prefixes_free(small);
     w->prefixes = all;
 }

@@ -2,6 +2,7 @@
 /* What trials have proven, in files: it comes back as it was kept, or not at all. */
 #include "config.h"
 
+#include "runtime/program/adapt.h"
 #include "runtime/program/proven.h"
 
 #include <dirent.h>
@@ -41,7 +42,7 @@ static const struct rt_proven some = {
     .measure_count = 2,
     .tokens = 3,
     .are_rows_final = true,
-    .why_rows = {ST_UNSUPPORTED, "row 4 of 24 together has other bits than alone"},
+    .why_rows = {.code = ST_UNSUPPORTED, .text = "row 4 of 24 together has other bits than alone"},
     .tokens_ns = {0, 100, 110, 120},
 };
 
@@ -132,6 +133,37 @@ static void has_its_own_name(void **state)
     assert_int_equal(rt_proven_find(rt_program_default_method(unkept), settings, 2, &other, &err),
                      ST_NOT_FOUND);
     rt_program_unref(unkept);
+}
+
+static enum status adapt(void *arg, struct rt_method *of, bool is_default, struct error *err)
+{
+    struct rt_pixels pixels;
+    (void)is_default;
+    enum status status = rt_adapt_find_pixels(of, 0, &pixels, err);
+    pixels.scale = *(const double *)arg;
+    return status == ST_OK ? rt_adapt_pixels(of, 0, &pixels, err) : status;
+}
+
+static uint64_t key_with_scale(double scale)
+{
+    struct error err;
+    const uint64_t settings[] = {1, 2};
+    uint64_t out;
+    const struct rt_load_options options = {
+        .device = device, .packed_folder = folder, .adapt = adapt, .adapt_arg = &scale};
+    struct rt_program *adapted = load_model("digits", &options);
+    assert_ok(err, rt_proven_find(rt_program_default_method(adapted), settings, 2, &out, &err));
+    rt_program_unref(adapted);
+    return out;
+}
+
+/* What a card says changes the results, so its proofs are others. */
+static void cards_have_their_own(void **state)
+{
+    (void)state;
+    assert_int_equal(key_with_scale(0.5), key_with_scale(0.5));
+    assert_int_not_equal(key_with_scale(0.5), key_with_scale(0.25));
+    assert_int_not_equal(key_with_scale(0.5), key);
 }
 
 static size_t read_file(uint8_t bytes[BYTES_MAX])
@@ -260,10 +292,10 @@ static void files_that_are_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back),          cmocka_unit_test(has_its_own_name),
-        cmocka_unit_test(damaged_files),       cmocka_unit_test(foreign_files),
-        cmocka_unit_test(files_of_others),     cmocka_unit_test(values_out_of_bounds),
-        cmocka_unit_test(files_that_are_left),
+        cmocka_unit_test(comes_back),           cmocka_unit_test(has_its_own_name),
+        cmocka_unit_test(cards_have_their_own), cmocka_unit_test(damaged_files),
+        cmocka_unit_test(foreign_files),        cmocka_unit_test(files_of_others),
+        cmocka_unit_test(values_out_of_bounds), cmocka_unit_test(files_that_are_left),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
