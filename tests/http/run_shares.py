@@ -286,6 +286,8 @@ def unread_states_give_way():
     with Daemon([*PATIENT, "--sequence-count-max=3"]) as daemon:
         slow = [Slow(daemon.port, OTHER) for _ in range(3)]
         bytes_each = int(metric(Client(daemon.port), "pted_sequence_bytes")) // 3
+        # Before that a stream may lose its state between two of its answers.
+        wait_until("they are not read", lambda: stands_still(daemon))
         wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
         expect("one is enough", count_displaced(daemon), (1.0, 2.0))
         leave(slow)
@@ -293,6 +295,7 @@ def unread_states_give_way():
         slow = [Slow(daemon.port, OTHER) for _ in range(3)]
         expect("kept for others", chat(daemon.port, THIRD)[0], 200)
         slow.append(Slow(daemon.port, FOURTH))
+        wait_until("they are not read", lambda: stands_still(daemon))
         wait_until("an answer", lambda: chat(daemon.port, THIRD)[0] == 200)
         expect("one is enough", count_displaced(daemon), (1.0, 3.0))
         leave(slow)
