@@ -99,9 +99,10 @@ def same_answers():
 
 
 def prediction():
-    """What the client says that the answer may be like."""
+    """What the client says that the answer may be like. Short answers are guessed or not, as the
+    costs of a check say, which differ from machine to machine."""
     with Guessing() as daemon:
-        client = Client(daemon.port)
+        client, accepted = Client(daemon.port), []
         for row in ANSWERS:
             text, plain = row["answer"], chat(client, row["messages"])
             expect("no details", "completion_tokens_details" in plain["usage"], False)
@@ -113,11 +114,12 @@ def prediction():
                               prediction={"type": "content", "content": content})
                 expect("answer", answer["choices"], plain["choices"])
                 details = answer["usage"]["completion_tokens_details"]
-                if content in (text, parts) and details["accepted_prediction_tokens"] == 0:
-                    raise Failure(f"no token of {content!r} was right")
+                if content in (text, parts):
+                    accepted.append((details["accepted_prediction_tokens"], text))
                 if content in ("",):
                     expect("nothing", details, {"accepted_prediction_tokens": 0,
                                                 "rejected_prediction_tokens": 0})
+        expect(f"tokens that were right: {accepted}", max(accepted)[0] > 0, True)
         wait_idle(client)
         events = stream(daemon.port, "/v1/chat/completions",
                         {"model": "chat", "messages": ANSWERS[0]["messages"], "temperature": 0,
