@@ -90,6 +90,8 @@ static enum status print_page(struct request *request, struct error *err)
         .index = request->listing,
     };
     OBJ_CHECK(page.index, REPOSITORY_INDEX_MAGIC);
+    page.open_files = api_metrics_open_files();
+    api_metrics_look_at_shares(&page);
     enum prom_format format = prom_accept(head_value(&request->head, HTTP_ACCEPT));
     prom_init(&page.prom, format, &request->out);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/resource.h"
+#include "base/share.h"
 #include "hal/pool.h"
 #include "protocol/prom.h"
 #include "server/observe/metrics.h"
@@ -28,6 +30,10 @@ struct api_metrics_page {
     const struct serving *serving;        /* held by the request */
     const struct metrics_look *look;      /* what only the loop may read */
     const struct repository_index *index; /* held by the request */
+    /* Looked at once for the whole page: */
+    uint64_t open_files;                       /* file descriptors of the process */
+    struct share_stats shares[RESOURCE_COUNT]; /* of what clients share, if |has_share| */
+    bool has_share[RESOURCE_COUNT];
 };
 
 typedef void api_metrics_put_f(struct api_metrics_page *page);
@@ -55,5 +61,8 @@ struct hal_pool_stats api_metrics_pool(struct hal_pool *pool);
 
 /* File descriptors that the process has open. */
 uint64_t api_metrics_open_files(void);
+
+/* Fills |shares|; the rest of |page| is complete. */
+void api_metrics_look_at_shares(struct api_metrics_page *page);
 
 #endif

@@ -97,7 +97,7 @@ uint64_t api_metrics_open_files(void)
 
 void api_metrics_put_open_files(struct api_metrics_page *page)
 {
-    api_metrics_add(page, api_metrics_open_files());
+    api_metrics_add(page, page->open_files);
 }
 
 void api_metrics_put_max_files(struct api_metrics_page *page)

@@ -233,9 +233,8 @@ static bool look_at_threads(const struct api_metrics_page *page, struct share_st
 static bool look_at_files(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
     struct rlimit limit = {0};
-    (void)page;
-    *out_stats = sum_of(getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0,
-                        api_metrics_open_files());
+    *out_stats =
+        sum_of(getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0, page->open_files);
     return true;
 }
 
@@ -253,6 +252,13 @@ static bool look_at_turns(const struct api_metrics_page *page, struct share_stat
     return false;
 }
 
+void api_metrics_look_at_shares(struct api_metrics_page *page)
+{
+    for (enum resource resource = 0; resource < RESOURCE_COUNT; resource++) {
+        page->has_share[resource] = looks[resource](page, &page->shares[resource]);
+    }
+}
+
 /* ---- series ---------------------------------------------------------------------------------- */
 
 /* The member of struct share_stats at |offset|, of each resource that has it. */
@@ -261,10 +267,10 @@ static void put_member(struct api_metrics_page *page, size_t offset)
     bool is_of_party = offset == offsetof(struct share_stats, most_held) ||
                        offset == offsetof(struct share_stats, client_count);
     for (enum resource resource = 0; resource < RESOURCE_COUNT; resource++) {
-        struct share_stats stats;
+        const struct share_stats *stats = &page->shares[resource];
         bool has_member = !is_of_party || resource_party(resource) != RESOURCE_PARTY_ALL;
-        if (has_member && looks[resource](page, &stats)) {
-            uint64_t value = *(const uint64_t *)(const void *)((const char *)&stats + offset);
+        if (has_member && page->has_share[resource]) {
+            uint64_t value = *(const uint64_t *)(const void *)((const char *)stats + offset);
             if (value != NONE) {
                 api_metrics_add_labelled(page, "resource", resource_name(resource), value);
             }
