@@ -139,7 +139,7 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     uint64_t now = uv_now(&server->loop), since_ms = now - server->swept_ms;
-    (void)turn_watch_enter(server, TURN_SWEEP);
+    turn_watch_enter(server, TURN_SWEEP);
     server->swept_ms = now;
     if (since_ms > 2 * uv_timer_get_repeat(timer)) {
         postpone(server, since_ms, now);
@@ -184,7 +184,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     uint64_t count;
     (void)uv_status;
     (void)events;
-    (void)turn_watch_enter(server, TURN_DEADLINES);
+    turn_watch_enter(server, TURN_DEADLINES);
     if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
         return; /* the timer has been set again in the meantime */
     }
@@ -265,7 +265,7 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
     uint64_t count;
     (void)uv_status;
     (void)events;
-    (void)turn_watch_enter(server, TURN_COLLECT);
+    turn_watch_enter(server, TURN_COLLECT);
     if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
         return;
     }
@@ -355,6 +355,13 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
     return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
 }
 
+/* Connections beside |size| places that wait until a proxy says whose they are. */
+static uint32_t unnamed_max(const struct server *server, uint32_t size)
+{
+    bool has_headers = server->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
+    return has_headers ? places_unnamed_max(size) : 0;
+}
+
 /*
  * An eventfd with a number above the descriptors of all connections. libuv keeps a table by
  * descriptor and aborts if it cannot enlarge the table. Watching this descriptor first makes the
@@ -363,11 +370,8 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
 static int open_eventfd(const struct server *server)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    uint32_t size = server->places.size, unnamed = 0;
-    if (server->options->proxy_says == OPTIONS_PROXY_PROTOCOL) {
-        unnamed = places_unnamed_max(size);
-    }
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)(size + unnamed) + FILES_RESERVED - 1);
+    uint32_t most = server->places.size + unnamed_max(server, server->places.size);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)most + FILES_RESERVED - 1);
     if (high < 0) {
         return fd; /* the process may not have that many descriptors */
     }
@@ -434,11 +438,8 @@ static void limit_connections(struct server *server)
     }
     uint64_t allowed =
         limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
-    if (server->options->proxy_says == OPTIONS_PROXY_PROTOCOL) {
-        uint64_t part = allowed / 5 * 4, half = allowed / 2, min = PLACES_UNNAMED_MIN;
-        uint64_t rest = half > min ? allowed - min : half;
-        allowed = part < rest ? part : rest; /* places_unnamed_max() are beside them */
-    }
+    uint64_t unnamed = unnamed_max(server, allowed < wanted ? (uint32_t)allowed : wanted);
+    allowed -= unnamed < allowed / 2 ? unnamed : allowed / 2;
     if (allowed < wanted) {
         places_resize(&server->places, (uint32_t)allowed);
     }

@@ -11,6 +11,7 @@
 #define AWAY_MAX 16
 /* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
 #define SEARCH_MAX 1024
+#define UNNAMED_MIN 64
 #define KEPT_MIN 4
 
 static const enum resource resources[LISTENER_ROLE_COUNT] = {
@@ -134,7 +135,7 @@ static void forget_unnamed(struct places *places, struct conn *conn)
 
 uint32_t places_unnamed_max(uint32_t size)
 {
-    return size / 4 > PLACES_UNNAMED_MIN ? size / 4 : PLACES_UNNAMED_MIN;
+    return size / 4 > UNNAMED_MIN ? size / 4 : UNNAMED_MIN;
 }
 
 void places_await_name(struct places *places, struct conn *conn)

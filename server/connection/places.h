@@ -55,8 +55,7 @@ void places_fini(struct places *places);
 void places_resize(struct places *places, uint32_t size);
 void places_add_role(struct places *places, enum listener_role role);
 
-/* How many connections may wait for a name, beside |size| places. */
-#define PLACES_UNNAMED_MIN 64
+/* How many connections may wait for a name, beside |size| places: a quarter of them, or a few. */
 uint32_t places_unnamed_max(uint32_t size);
 
 /* |conn| is new; places_take() follows when it is known who it is. Another one may be closed. */

@@ -14,7 +14,8 @@
 
 #include "runtime/program/proven.h"
 
-/* Between two tries: after one that has proven something, and at most. */
+/* Between two tries: after one that has proven something or before one that insists, and at most.
+ */
 #define MODEL_TRIAL_PAUSE_MS_MIN 250
 #define MODEL_TRIAL_PAUSE_MS_MAX 32000
 /* Tries in a row that have proven nothing, until one insists: 32 s. */

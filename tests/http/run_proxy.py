@@ -7,6 +7,7 @@ has the forms of the fields.
 usage: run_proxy.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import resource
 import shutil
 import socket
 import struct
@@ -267,10 +268,21 @@ def headers_come_before_tls():
             expect("no handshake began", "TLS: no handshake" in daemon.read_log(), False)
 
 
+def few_files():
+    """Connections that have yet to say whose they are need descriptors beside those with places."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    with Daemon([ADD, f"--proxy={PROXY}", "--proxy-says=proxy-protocol"],
+                preexec_fn=limit) as daemon:
+        daemon.wait_for("at most 16 connections: the process may have 64 files open")
+        expect("one", infer(introduce(daemon.port, header_of(HERE))), 200)
+
+
 CHECKS = (clients_are_told_apart, only_named_proxies_are_believed,
           connections_of_a_proxy_are_of_many, a_silent_one_of_a_proxy_gives_way, logs_have_both,
           headers_name_clients, headers_come_in_pieces, malformed_headers_end_connections,
-          connections_are_charged_to_clients)
+          connections_are_charged_to_clients, few_files)
 CHECKS += (headers_come_before_tls,) if shutil.which("openssl") else ()
 
 
