@@ -13,11 +13,9 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
-import tempfile
 
-import tokenizers
+from text_rules import main, test_rules
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 MARK = "\ue123"  # in no text
@@ -315,11 +313,7 @@ def random_line(rng):
 def fuzz(build, count):
     rng = random.Random(count)
     lines = [one for one in (random_line(rng) for _ in range(count)) if one]
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-        file.flush()
-        done = subprocess.run([os.path.join(build, "tests/text/test_rules"), file.name],
-                              check=False, capture_output=True, text=True)
+    done = test_rules(build, lines, capture_output=True, text=True)
     refused = wrong = 0
     for row in done.stdout.splitlines():
         if "): refused: " in row:
@@ -333,18 +327,5 @@ def fuzz(build, count):
     return wrong > 0 or done.returncode < 0
 
 
-def main(argv):
-    if tokenizers.__version__ != "0.23.1":
-        raise SystemExit("needs tokenizers 0.23.1, got " + tokenizers.__version__)
-    if argv == ["folds"]:
-        return print_folds()
-    if argv[:1] == ["store"] and len(argv) == 2:
-        return store(argv[1])
-    if argv[:1] == ["fuzz"] and len(argv) >= 2:
-        return fuzz(argv[1], int(argv[2]) if len(argv) > 2 else 1000)
-    print(__doc__, file=sys.stderr)
-    return 64
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], __doc__, store, fuzz, [("folds", print_folds)]))

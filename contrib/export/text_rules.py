@@ -201,27 +201,35 @@ def store(folder):
     return 0
 
 
-def fuzz(build, count):
-    rng = random.Random(count)
-    lines = [line for line in (answer(*random_rule(rng)) for _ in range(count)) if line]
-    print("%d of %d tokenizers" % (len(lines), count))
+def test_rules(build, lines, **options):
+    """Runs tests/text/test_rules on these lines."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
         return subprocess.run([os.path.join(build, "tests/text/test_rules"), file.name],
-                              check=False).returncode
+                              check=False, **options)
 
 
-def main(argv):
+def fuzz(build, count):
+    rng = random.Random(count)
+    lines = [line for line in (answer(*random_rule(rng)) for _ in range(count)) if line]
+    print("%d of %d tokenizers" % (len(lines), count))
+    return test_rules(build, lines).returncode
+
+
+def main(argv, doc, store_in, fuzz_with, others=()):
     if tokenizers.__version__ != "0.23.1":
         raise SystemExit("needs tokenizers 0.23.1, got " + tokenizers.__version__)
     if argv[:1] == ["store"] and len(argv) == 2:
-        return store(argv[1])
+        return store_in(argv[1])
     if argv[:1] == ["fuzz"] and len(argv) >= 2:
-        return fuzz(argv[1], int(argv[2]) if len(argv) > 2 else 1000)
-    print(__doc__, file=sys.stderr)
+        return fuzz_with(argv[1], int(argv[2]) if len(argv) > 2 else 1000)
+    for name, run in others:
+        if argv == [name]:
+            return run()
+    print(doc, file=sys.stderr)
     return 64
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], __doc__, store, fuzz))
