@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "protocol/call_priv.h"
+#include "protocol/json_priv.h"
 
 enum status call_add_item(struct arena *arena, struct call_leaf *leaf, const struct call_item *item,
                           struct error *err)
@@ -120,10 +121,7 @@ static enum status read_list(struct call_parser *p, uint32_t node, const struct 
 /* The first byte of the first element of the array that comes next; 0: the text ends. */
 uint8_t call_first_of_array(const struct json *in)
 {
-    const uint8_t *at = in->at + 1;
-    while (at < in->end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
-        at++;
-    }
+    const uint8_t *at = json_pass_space(in->at + 1, in->end);
     return at < in->end ? *at : 0;
 }
 

@@ -10,35 +10,17 @@
 
 #include "base/check.h"
 #include "protocol/call_priv.h"
+#include "protocol/json_priv.h"
 
 static const char from_key[] = "$from";
-
-static const uint8_t *pass_blanks(const uint8_t *at, const uint8_t *end)
-{
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
-        at++;
-    }
-    return at;
-}
-
-/* Is the first member of the object that comes next |key|, spelled without escapes? */
-static bool begins_with(struct json *in, const char *key)
-{
-    size_t len = strlen(key);
-    if (json_peek(in) != JSON_OBJECT) {
-        return false;
-    }
-    const uint8_t *at = pass_blanks(in->at + 1, in->end);
-    return in_range((uint64_t)(at - in->start), len + 2, (uint64_t)(in->end - in->start)) &&
-           at[0] == '"' && memcmp(at + 1, key, len) == 0 && at[len + 1] == '"';
-}
 
 bool call_is_promise(struct call_parser *p, uint32_t node)
 {
     const struct sip_tree *tree = &p->method->structure->inputs;
     bool is_member = tree->nodes[node].kind == SIP_DICT &&
                      sip_find_name(tree, node, span_str(from_key)) != SIP_NO_NODE;
-    return !is_member && begins_with(&p->in, from_key);
+    return !is_member && json_peek(&p->in) == JSON_OBJECT &&
+           json_begins_with(p->in.at, p->in.end, from_key);
 }
 
 /* The keys that lead from |node| to |leaf| behind those of |from|. */

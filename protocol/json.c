@@ -91,13 +91,25 @@ fail_here(const struct json *in, struct error *err, const char *fmt, ...)
     return ST_INVALID;
 }
 
+const uint8_t *json_pass_space(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
+        at++;
+    }
+    return at;
+}
+
+bool json_begins_with(const uint8_t *at, const uint8_t *end, const char *key)
+{
+    size_t len = strlen(key);
+    at = json_pass_space(at + 1, end);
+    return len + 2 <= (size_t)(end - at) && at[0] == '"' && memcmp(at + 1, key, len) == 0 &&
+           at[len + 1] == '"';
+}
+
 static void skip_space(struct json *in)
 {
-    const uint8_t *p = in->at;
-    while (p < in->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
-        p++;
-    }
-    in->at = p;
+    in->at = json_pass_space(in->at, in->end);
 }
 
 enum json_type json_peek(struct json *in)

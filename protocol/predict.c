@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "protocol/call_priv.h"
-#include "protocol/json.h"
+#include "protocol/json_priv.h"
 #include "protocol/tensor_text.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -101,18 +101,6 @@ static enum status read_rows(struct predict_parser *r)
     return ST_OK;
 }
 
-/* Does the object at |at| begin with |word| as its key? */
-static bool has_key(struct span at, const char *word)
-{
-    size_t i = 1, len = strlen(word);
-    while (i < at.len &&
-           (at.ptr[i] == ' ' || at.ptr[i] == '\t' || at.ptr[i] == '\n' || at.ptr[i] == '\r')) {
-        i++;
-    }
-    return in_range(i, len + 2, at.len) && at.ptr[i] == '"' &&
-           memcmp(at.ptr + i + 1, word, len) == 0 && at.ptr[i + 1 + len] == '"';
-}
-
 /* Are the elements of the array that comes next objects by name? A file is an object, too. */
 static bool has_named_rows(struct predict_parser *r)
 {
@@ -125,8 +113,8 @@ static bool has_named_rows(struct predict_parser *r)
         return true;
     }
     const uint8_t *at = memchr(in->at, '{', (size_t)(in->end - in->at));
-    struct span rest = span_of(at, (size_t)(in->end - at));
-    return !has_key(rest, "b64") && !has_key(rest, "base64") && !has_key(rest, "binary_data_size");
+    return !json_begins_with(at, in->end, "b64") && !json_begins_with(at, in->end, "base64") &&
+           !json_begins_with(at, in->end, "binary_data_size");
 }
 
 static enum status read_named_inputs(struct predict_parser *r)
