@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 /* Borrowed bytes: another object owns them. They are not terminated and may have any value. */
 struct span {
@@ -43,6 +44,12 @@ static inline int span_compare(struct span a, struct span b)
 static inline bool span_is(struct span a, const char *text)
 {
     return span_equal(a, span_str(text));
+}
+
+/* Is |a| this word, whose letters may be capitals or not? */
+static inline bool span_is_word(struct span a, const char *word)
+{
+    return a.len == strlen(word) && strncasecmp((const char *)a.ptr, word, a.len) == 0;
 }
 
 /* |text| without the characters of |blanks| at its beginning and end. */

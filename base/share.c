@@ -143,8 +143,7 @@ static void subtract(struct share *share, uint64_t client, uint64_t amount)
 /* ---- the rule -------------------------------------------------------------------------------- */
 
 /* |held|: by the client before it takes |amount|. */
-static enum share_taken decide(const struct share *share, uint64_t client, uint64_t held,
-                               uint64_t amount)
+static enum share_taken decide(const struct share *share, uint64_t client, uint64_t amount)
 {
     uint64_t left = share->size > share->used ? share->size - share->used : 0;
     if (amount > left) {
@@ -152,7 +151,8 @@ static enum share_taken decide(const struct share *share, uint64_t client, uint6
     }
     left -= amount;
     bool is_bound = client != SHARE_NOBODY && left < share->kept && amount > 0;
-    return is_bound && held + amount - 1 > left ? SHARE_CLIENT_IS_UP : SHARE_TAKEN;
+    return is_bound && held_by(share, client) + amount - 1 > left ? SHARE_CLIENT_IS_UP
+                                                                  : SHARE_TAKEN;
 }
 
 void share_init(struct share *share, uint64_t size, uint64_t kept)
@@ -196,18 +196,10 @@ void share_clear(struct share *share)
     unlock(share);
 }
 
-/* What the client holds matters only when the last units are taken. */
-static enum share_taken decide_for(const struct share *share, uint64_t client, uint64_t amount)
-{
-    bool is_plenty = share->used < share->size && share->size - share->used > amount &&
-                     share->size - share->used - amount >= share->kept;
-    return is_plenty ? SHARE_TAKEN : decide(share, client, held_by(share, client), amount);
-}
-
 enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount)
 {
     lock(share);
-    enum share_taken taken = decide_for(share, client, amount);
+    enum share_taken taken = decide(share, client, amount);
     unlock(share);
     return taken;
 }
@@ -215,7 +207,7 @@ enum share_taken share_look(const struct share *share, uint64_t client, uint64_t
 enum share_taken share_take(struct share *share, uint64_t client, uint64_t amount)
 {
     lock(share);
-    enum share_taken taken = decide_for(share, client, amount);
+    enum share_taken taken = decide(share, client, amount);
     if (taken == SHARE_TAKEN && amount > 0 && !add(share, client, amount)) {
         taken = SHARE_ALL_IN_USE;
     }

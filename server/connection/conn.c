@@ -309,7 +309,7 @@ static void on_opened(struct conn *conn)
 static void on_received(void *user, enum transport_event event, struct span bytes)
 {
     struct conn *conn = conn_of(user);
-    (void)turn_watch_enter(conn->server, TURN_RECEIVE);
+    turn_watch_enter(conn->server, TURN_RECEIVE);
     switch (event) {
     case TRANSPORT_BYTES:
         on_bytes(conn, bytes);

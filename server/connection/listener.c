@@ -509,7 +509,7 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
     struct listener *listener;
     OBJ_CAST(listener, poll->data, LISTENER_MAGIC);
     (void)events;
-    (void)turn_watch_enter(listener->server, TURN_ACCEPT);
+    turn_watch_enter(listener->server, TURN_ACCEPT);
     if (uv_status < 0) {
         pause_accepting(listener);
         return;

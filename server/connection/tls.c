@@ -34,7 +34,7 @@ enum status tls_verify(const struct options *options, struct error *err)
 
 static bool has_time(void *user)
 {
-    (void)turn_watch_enter(server_of(user), TURN_TLS);
+    turn_watch_enter(server_of(user), TURN_TLS);
     return turns_has_time(server_of(user));
 }
 

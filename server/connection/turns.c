@@ -23,8 +23,10 @@ bool turns_has_time(struct server *server)
 {
     struct turns *turns = &server->turns;
     OBJ_CHECK(turns, TURNS_MAGIC);
-    uint64_t now_ns = turns->watch.begin_ns ? uv_hrtime() : turn_watch_enter(server, TURN_OTHER);
-    return now_ns - turns->watch.begin_ns < TURNS_NS;
+    if (turns->watch.begin_ns == 0) {
+        turn_watch_enter(server, TURN_OTHER);
+    }
+    return uv_hrtime() - turns->watch.begin_ns < TURNS_NS;
 }
 
 static void run_requests(struct server *server)
@@ -62,7 +64,7 @@ static void on_idle(uv_idle_t *idle)
 {
     struct server *server = server_of(idle->data);
     struct turns *turns = &server->turns;
-    (void)turn_watch_enter(server, TURN_COLLECT);
+    turn_watch_enter(server, TURN_COLLECT);
     run_requests(server);
     run_conns(server);
     turns->first = NULL;

@@ -6,7 +6,6 @@
 #include "server/http/coding.h"
 
 #include <limits.h>
-#include <strings.h>
 
 #include <zlib.h>
 
@@ -28,23 +27,18 @@ const char *coding_name(enum coding coding)
     return names[coding];
 }
 
-static bool name_is(struct span name, const char *text)
-{
-    return name.len == strlen(text) && strncasecmp((const char *)name.ptr, text, name.len) == 0;
-}
-
 bool coding_find(struct span name, enum coding *out_coding)
 {
     if (name.len == 0) {
         *out_coding = CODING_IDENTITY;
         return true;
     }
-    if (name_is(name, "x-gzip")) { /* the same, RFC 9110 8.4.1.3 */
+    if (span_is_word(name, "x-gzip")) { /* the same, RFC 9110 8.4.1.3 */
         *out_coding = CODING_GZIP;
         return true;
     }
     for (int i = CODING_IDENTITY; i <= CODING_DEFLATE; i++) {
-        if (name_is(name, names[i])) {
+        if (span_is_word(name, names[i])) {
             *out_coding = (enum coding)i;
             return true;
         }

@@ -6,7 +6,6 @@
 #include "server/http/forwarded.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -92,11 +91,6 @@ static bool read_ip(struct span text, struct address *out)
     return address_read_ip(is_one ? span_of(text.ptr, len) : text, out);
 }
 
-static bool is_word(struct span text, const char *word)
-{
-    return text.len == strlen(word) && strncasecmp((const char *)text.ptr, word, text.len) == 0;
-}
-
 static enum node read_node(struct span text, struct address *out)
 {
     if (read_ip(text, out)) {
@@ -108,7 +102,8 @@ static enum node read_node(struct span text, struct address *out)
     if (colon && !is_port(span_of(colon + 1, text.len - len - 1))) {
         return NODE_MALFORMED;
     }
-    return is_named || is_word(span_of(text.ptr, len), "unknown") ? NODE_UNKNOWN : NODE_MALFORMED;
+    return is_named || span_is_word(span_of(text.ptr, len), "unknown") ? NODE_UNKNOWN
+                                                                       : NODE_MALFORMED;
 }
 
 /* ---- an element of Forwarded ----------------------------------------------------------------- */
@@ -162,7 +157,7 @@ static enum node read_element(struct span element, struct address *out)
             !unquote(span_of(equals + 1, pair.len - name.len - 1), text, &value)) {
             return NODE_MALFORMED;
         }
-        if (is_word(name, "for")) {
+        if (span_is_word(name, "for")) {
             node = has_for ? NODE_MALFORMED : read_node(value, out);
             has_for = true;
         }

@@ -6,7 +6,6 @@
 #include "server/http/head.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/check.h"
 
@@ -118,21 +117,9 @@ void head_end_field(struct head *head)
     head->field = HTTP_FIELD_COUNT;
 }
 
-/* Without white space around it. */
-static struct span trim(struct span value)
-{
-    while (value.len && (value.ptr[0] == ' ' || value.ptr[0] == '\t')) {
-        value = span_of(value.ptr + 1, value.len - 1);
-    }
-    while (value.len && (value.ptr[value.len - 1] == ' ' || value.ptr[value.len - 1] == '\t')) {
-        value.len--;
-    }
-    return value;
-}
-
 struct span head_value(const struct head *head, enum http_field field)
 {
-    return trim(head_span(head, head->values[field]));
+    return span_trim(head_span(head, head->values[field]), " \t");
 }
 
 uint32_t head_line_count(const struct head *head, enum http_field field)
@@ -145,13 +132,7 @@ struct span head_line(const struct head *head, enum http_field field, uint32_t l
 {
     must(line < head_line_count(head, field));
     return line == 0 ? head_value(head, field)
-                     : trim(head_span(head, head->lines[list_of(field)][line - 1]));
-}
-
-static bool is_token(struct span value, const char *token)
-{
-    return value.len == strlen(token) &&
-           strncasecmp((const char *)value.ptr, token, value.len) == 0;
+                     : span_trim(head_span(head, head->lines[list_of(field)][line - 1]), " \t");
 }
 
 static bool host_is_valid(struct span host)
@@ -165,7 +146,7 @@ static bool host_is_valid(struct span host)
     return true;
 }
 
-struct span http_path_of(struct span target)
+struct span head_path_of(struct span target)
 {
     const uint8_t *end = target.ptr + target.len, *at = target.ptr;
     const uint8_t *query = target.len ? memchr(target.ptr, '?', target.len) : NULL;
@@ -195,7 +176,7 @@ int head_verify(const struct head *head, bool is_http_1_0, struct error *err)
             return 400;
         }
         struct span coding = head_value(head, HTTP_TRANSFER_ENCODING);
-        if (head->counts[HTTP_TRANSFER_ENCODING] > 1 || !is_token(coding, "chunked")) {
+        if (head->counts[HTTP_TRANSFER_ENCODING] > 1 || !span_is_word(coding, "chunked")) {
             error_set(err, ST_UNSUPPORTED, "Transfer-Encoding: expected chunked, got '%.*s'",
                       SPAN_FMT(coding));
             return 501;
@@ -209,7 +190,8 @@ int head_verify(const struct head *head, bool is_http_1_0, struct error *err)
         error_set(err, ST_INVALID, "Host: not a host name");
         return 400;
     }
-    if (head_has(head, HTTP_EXPECT) && !is_token(head_value(head, HTTP_EXPECT), "100-continue")) {
+    if (head_has(head, HTTP_EXPECT) &&
+        !span_is_word(head_value(head, HTTP_EXPECT), "100-continue")) {
         error_set(err, ST_UNSUPPORTED, "Expect: expected 100-continue, got '%.*s'",
                   SPAN_FMT(head_value(head, HTTP_EXPECT)));
         return 417;

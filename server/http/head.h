@@ -70,11 +70,11 @@ static inline struct span head_target(const struct head *head)
  * user and a password, and without its query, in which clients send tokens. Logs and traces have
  * this, never the target.
  */
-struct span http_path_of(struct span target);
+struct span head_path_of(struct span target);
 
 static inline struct span head_path(const struct head *head)
 {
-    return http_path_of(head_target(head));
+    return head_path_of(head_target(head));
 }
 
 static inline bool head_has(const struct head *head, enum http_field field)

@@ -4,18 +4,12 @@
 #include "server/http/multipart.h"
 
 #include <string.h>
-#include <strings.h>
 
 #define TYPE "multipart/form-data"
 
 static bool is_blank(uint8_t c)
 {
     return c == ' ' || c == '\t';
-}
-
-static bool is_word(struct span text, const char *word)
-{
-    return text.len == strlen(word) && strncasecmp((const char *)text.ptr, word, text.len) == 0;
 }
 
 /* ---- values with parameters ------------------------------------------------------------------ */
@@ -41,7 +35,7 @@ static bool find_parameter(struct span rest, const char *name, struct span *out)
     while (rest.len > 0) {
         struct span value = take_until(&rest, ';');
         struct span key = take_until(&value, '=');
-        if (is_word(key, name)) {
+        if (span_is_word(key, name)) {
             value = span_trim(value, " \t");
             bool is_quoted =
                 value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"';
@@ -101,7 +95,7 @@ enum status multipart_init(struct multipart *m, struct span content_type, struct
 {
     struct span rest = content_type, type = take_until(&rest, ';'), boundary = {0};
     *m = (struct multipart){.body = body};
-    if (!is_word(type, TYPE)) {
+    if (!span_is_word(type, TYPE)) {
         return error_set(err, ST_INVALID, "Content-Type: expected " TYPE ", got '%.*s'",
                          SPAN_FMT(span_of(type.ptr, type.len < 80 ? type.len : 80)));
     }
@@ -146,11 +140,11 @@ static bool take_line(struct span *rest, struct span *out)
 static void take_field(struct span line, struct multipart_part *part, bool *has_name)
 {
     struct span value = line, name = take_until(&value, ':');
-    if (is_word(name, "Content-Disposition")) {
+    if (span_is_word(name, "Content-Disposition")) {
         struct span type = take_until(&value, ';');
-        *has_name = is_word(type, "form-data") && find_parameter(value, "name", &part->name);
+        *has_name = span_is_word(type, "form-data") && find_parameter(value, "name", &part->name);
         (void)find_parameter(value, "filename", &part->filename);
-    } else if (is_word(name, "Content-Type")) {
+    } else if (span_is_word(name, "Content-Type")) {
         part->content_type = span_trim(value, " \t");
     }
 }

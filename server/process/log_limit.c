@@ -50,7 +50,7 @@ static void end_window(struct log_limits *limits, unsigned kind)
         log_line(kinds[kind].level, "%" PRIu64 " similar lines suppressed in %d s: %s",
                  limits->windows[kind].suppressed, LOG_LIMIT_S, kinds[kind].name);
     }
-    limits->windows[kind].suppressed = limits->windows[kind].written = 0;
+    limits->windows[kind].suppressed = 0;
     share_clear(&limits->windows[kind].lines);
 }
 
@@ -68,7 +68,7 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind, uint64_t cl
     if (log_has_level(LOG_DEBUG)) {
         return true;
     }
-    if (limits->windows[kind].written == 0 || is_over(limits, kind, now_ns)) {
+    if (share_used(&limits->windows[kind].lines) == 0 || is_over(limits, kind, now_ns)) {
         end_window(limits, kind);
         limits->windows[kind].since_ns = now_ns;
     }
@@ -76,7 +76,6 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind, uint64_t cl
         limits->windows[kind].suppressed++;
         return false;
     }
-    limits->windows[kind].written++;
     return true;
 }
 

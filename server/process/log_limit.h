@@ -34,9 +34,8 @@ struct log_limits {
     uint64_t (*clock)(void); /* ns */
     struct {
         uint64_t since_ns; /* when the window began */
-        uint32_t written;
         uint64_t suppressed;
-        struct share lines; /* the written ones, by client */
+        struct share lines; /* that were written, by client */
     } windows[LOG_KIND_COUNT];
 };
 

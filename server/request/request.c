@@ -142,7 +142,7 @@ static enum step_result run_on_loop(struct request *request)
     struct server *server = request->server;
     enum turn_part part = (enum turn_part)request->step;
     uint64_t known = work_known(request), before = hal_pool_taken(request->infer.pool);
-    (void)turn_watch_enter(server, part);
+    turn_watch_enter(server, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
         uint64_t said = request->work.bytes;
@@ -715,7 +715,7 @@ void request_give_up(struct request *request)
 bool request_retry(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    (void)turn_watch_enter(request->server, TURN_RETRY);
+    turn_watch_enter(request->server, TURN_RETRY);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

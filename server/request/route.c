@@ -145,7 +145,7 @@ static bool is_below_v1(struct span path)
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
-    struct span path = http_path_of(target);
+    struct span path = head_path_of(target);
     bool has_get = false, has_post = false;
     out_match->id = ROUTE_COUNT;
     out_match->is_v1 = false;

@@ -38,7 +38,7 @@ static void end_part(struct turn_watch *watch, uint64_t now_ns)
     }
 }
 
-uint64_t turn_watch_enter(struct server *server, enum turn_part part)
+void turn_watch_enter(struct server *server, enum turn_part part)
 {
     struct turn_watch *watch = &server->turns.watch;
     uint64_t now_ns = uv_hrtime();
@@ -50,7 +50,6 @@ uint64_t turn_watch_enter(struct server *server, enum turn_part part)
     }
     watch->part = part;
     watch->part_begin_ns = now_ns;
-    return now_ns;
 }
 
 void turn_watch_note_bytes(struct server *server, enum turn_part step, uint64_t bytes)

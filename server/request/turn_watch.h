@@ -44,8 +44,8 @@ struct turn_watch {
 
 const char *turn_part_name(enum turn_part part);
 
-/* From now on the loop does |part|. Returns the time, as uv_hrtime(). */
-uint64_t turn_watch_enter(struct server *server, enum turn_part part);
+/* From now on the loop does |part|. */
+void turn_watch_enter(struct server *server, enum turn_part part);
 
 /* A step has handled |bytes|. */
 void turn_watch_note_bytes(struct server *server, enum turn_part step, uint64_t bytes);

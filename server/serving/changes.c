@@ -114,7 +114,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     struct changes *changes = changes_of(server);
-    (void)turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(server, TURN_MODELS);
     if (changes->going) {
         return; /* on_going_freed() looks again */
     }
@@ -344,7 +344,7 @@ static void on_prepared(uv_work_t *work, int uv_status)
     struct change *change = changes->current;
     struct serving *serving = changes->serving;
     must(uv_status == 0 && change);
-    (void)turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(server, TURN_MODELS);
     offload_end(server, OFFLOAD_LONG);
     changes->current = NULL;
     changes->serving = NULL;

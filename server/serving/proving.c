@@ -425,7 +425,7 @@ static void on_proved(uv_work_t *work, int uv_status)
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    (void)turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(server, TURN_MODELS);
     proving_begin(server);
 }
 

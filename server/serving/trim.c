@@ -58,7 +58,7 @@ static void on_timer(uv_timer_t *timer)
     struct server *server = server_of(timer->data);
     struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
-    (void)turn_watch_enter(server, TURN_TRIM);
+    turn_watch_enter(server, TURN_TRIM);
     if (trim_slice(server->serving, uv_now(&server->loop))) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
     } else if (trim->looks < LOOKS || trim->is_working) {

@@ -398,18 +398,19 @@ static void a_long_turn_has_the_name_of_its_step(void **state)
     (void)state;
     (void)turn_watch_end(&server); /* that of the test before this one */
     const struct turn_records before = watch->records;
-    uint64_t lines = server.log_limits.windows[LOG_KIND_SLOW].written;
-    (void)turn_watch_enter(&server, TURN_RECEIVE);
-    (void)turn_watch_enter(&server, TURN_STEP_DECODE);
+    const struct share *written = &server.log_limits.windows[LOG_KIND_SLOW].lines;
+    uint64_t lines = share_used(written);
+    turn_watch_enter(&server, TURN_RECEIVE);
+    turn_watch_enter(&server, TURN_STEP_DECODE);
     watch->begin_ns -= 30000000;
     watch->part_begin_ns -= 25000000;
-    (void)turn_watch_enter(&server, TURN_STEP_RUN);
+    turn_watch_enter(&server, TURN_STEP_RUN);
     assert_true(turn_watch_end(&server) >= 30000000);
     assert_true(watch->records.longest_ns[TURN_STEP_DECODE] >= 30000000);
     assert_true(watch->records.longest_ns[TURN_STEP_RUN] == before.longest_ns[TURN_STEP_RUN]);
-    assert_int_equal(server.log_limits.windows[LOG_KIND_SLOW].written, lines + 1);
+    assert_int_equal(share_used(written), lines + 1);
     assert_int_equal(turn_watch_end(&server), 0); /* nothing has begun since */
-    (void)turn_watch_enter(&server, TURN_STEP_DECODE);
+    turn_watch_enter(&server, TURN_STEP_DECODE);
     assert_true(turn_watch_end(&server) > 0);
     assert_string_equal(turn_part_name(TURN_STEP_DECODE), "DECODE");
     assert_string_equal(turn_part_name(TURN_SWEEP), "sweep");
