@@ -196,6 +196,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
         }
     }
     server_watch_deadline(server, offload_expire(server));
+    server_watch_deadline(server, changes_unload_idle(server, uv_hrtime()));
 }
 
 /* Timers of libuv count in ms. A batch can fill up a hundred times in one ms. */
@@ -331,6 +332,7 @@ void server_replace_serving(struct server *server, struct serving *fresh)
         serving_free(old);
     }
     proving_begin(server);
+    changes_watch_idle(server, uv_hrtime());
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */

@@ -42,9 +42,18 @@ void api_metrics_put_fetches(struct api_metrics_page *page)
     api_metrics_add_labelled(page, "result", "failed", counts.failed);
 }
 
-void api_metrics_put_displaced(struct api_metrics_page *page)
+void api_metrics_put_unloads(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->metrics.displaced));
+    static const char *const reasons[METRICS_UNLOADS] = {
+        [METRICS_IDLE] = "idle",
+        [METRICS_DISPLACED] = "displaced",
+        [METRICS_ORDERED] = "ordered",
+        [METRICS_GONE] = "gone",
+    };
+    for (uint32_t i = 0; i < METRICS_UNLOADS; i++) {
+        api_metrics_add_labelled(page, "reason", reasons[i],
+                                 counter_get(&page->server->metrics.unloads[i]));
+    }
 }
 
 void api_metrics_put_connections(struct api_metrics_page *page)

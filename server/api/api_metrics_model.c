@@ -5,6 +5,7 @@
 
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
+#include "server/infer/stats.h"
 #include "server/language/generator.h"
 #include "server/language/transcriber.h"
 
@@ -22,6 +23,14 @@ void api_metrics_put_model_load(struct api_metrics_page *page, const struct mode
 {
     if (model->origin->load_ns) {
         prom_number(&page->prom, model->origin->load_ns, API_METRICS_NS);
+    }
+}
+
+/* A file that is only listed keeps the time. */
+void api_metrics_put_last_use(struct api_metrics_page *page, const struct model *model)
+{
+    if (model->stats) {
+        prom_number(&page->prom, stats_last_ms(model->stats), API_METRICS_MS);
     }
 }
 

@@ -20,7 +20,8 @@
 
 struct model;
 
-/* Decimals of times that are counted in microseconds, and in nanoseconds. */
+/* Decimals of times that are counted in milli-, micro- and nanoseconds. */
+#define API_METRICS_MS 3
 #define API_METRICS_US 6
 #define API_METRICS_NS 9
 

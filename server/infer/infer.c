@@ -178,13 +178,25 @@ void infer_drop_model(struct infer_call *call)
     call->model = NULL;
 }
 
+/* A model that left the index before its reference was taken is looked for again. */
+static enum status find_present(struct repository *repository, const char *name, uint32_t version,
+                                struct model **out_model, struct error *err)
+{
+    TRY(repository_find(repository, name, version, out_model, err));
+    while (model_state(*out_model) == MODEL_UNLOADING) {
+        model_unref(*out_model);
+        TRY(repository_find(repository, name, version, out_model, err));
+    }
+    return ST_OK;
+}
+
 enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
                              uint32_t version, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct model *model;
     infer_drop_model(call);
-    TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    TRY(find_present(&request->serving->repository, name, version, &model, err));
     if (model_state(model) == MODEL_UNKNOWN) {
         snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
         model_unref(model);

@@ -26,13 +26,13 @@
 #include "server/server.h"
 #include "server/serving/serving.h"
 
-/* The time |ns| of the monotonic clock in ms since 1970; 0 stays 0. */
-static uint64_t wall_ms(uint64_t ns)
+uint64_t stats_last_ms(const struct model_stats *stats)
 {
     struct timespec now;
+    uint64_t ns = model_stats_last_ns(stats), past_ns = uv_hrtime() - ns;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-    return ns ? now_ms - (uv_hrtime() - ns) / 1000000 : 0;
+    return ns ? now_ms - past_ns / 1000000 : 0;
 }
 
 static void add(struct model_stats_phase *phase, uint64_t ns)
@@ -84,7 +84,8 @@ void stats_add(struct model_stats *stats, const struct request *request,
     if (request->arrived_ns == 0) {
         return; /* the client went before it had sent all */
     }
-    stats->last_ns = now_ns;
+    atomic_store_explicit(&stats->last_ns, now_ns, memory_order_relaxed);
+    repository_begin_idle(call->model, now_ns);
     bool is_gone = is_cancelled(request, status);
     status_counts_add(&stats->statuses, is_gone ? HTTP_GONE : status);
     if (status != 200 || is_gone) {
@@ -252,7 +253,7 @@ void stats_print(struct buf *out, const struct model *model)
     buf_printf(out,
                ",\"version\":\"%s\",\"last_inference\":%" PRIu64 ",\"inference_count\":%" PRIu64
                ",\"execution_count\":%" PRIu64 ",\"inference_stats\":{",
-               model->version_text, wall_ms(stats->last_ns), stats->inference_count,
+               model->version_text, stats_last_ms(stats), stats->inference_count,
                stats->execution_count);
     print_phases(out, stats);
     buf_add_str(out, "},\"response_stats\":{},\"batch_stats\":[");

@@ -24,6 +24,9 @@ void stats_add(struct model_stats *stats, const struct request *request,
 /* |job|, a step of a generation, has run. The loop. */
 void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job);
 
+/* When the last request ended, in ms since 1970; 0: there was none. Any thread. */
+uint64_t stats_last_ms(const struct model_stats *stats);
+
 /* "memory": the parts of --ring-bytes that requests hold, by purpose. */
 void stats_print_memory(struct buf *out, const struct server *server);
 

@@ -20,6 +20,8 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/repository.c %D%/repository.h \
 	%D%/repository_draft.c \
 	%D%/repository_evict.c \
+	%D%/repository_idle.c \
+	%D%/repository_list.c \
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
 	%D%/repository_program.c \

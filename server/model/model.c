@@ -67,7 +67,10 @@ const char *model_refusal(const struct model *model)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     enum model_state state = model_state(model);
-    return state == MODEL_FAILED ? model->failure.text : states[state].refusal;
+    bool was_loaded = state == MODEL_UNKNOWN && model->origin->why_listed;
+    return state == MODEL_FAILED ? model->failure.text
+           : was_loaded          ? model->origin->why_listed
+                                 : states[state].refusal;
 }
 
 enum status model_verify_ready(const struct model *model, struct error *err)

@@ -36,8 +36,9 @@ enum model_phase {
 };
 
 struct model_stats {
-    struct refs refs; /* generations of a model share their counts */
-    uint64_t last_ns; /* when the last request ended, on the monotone clock; 0: none yet */
+    struct refs refs;         /* generations of a model share their counts */
+    _Atomic uint64_t last_ns; /* when the last request ended, on the monotone clock; 0: none yet.
+                               * The loop's; any thread may look */
     struct model_stats_phase ok,
         failed; /* from the last byte of the request to its last of the answer */
     struct model_stats_phase cancelled; /* of |failed| those whose client has gone */
@@ -65,5 +66,10 @@ struct model_stats {
     struct histogram next_tokens;  /* ns from one token to the next */
     struct counter transcriptions, sound_us; /* of speech models: that are over, and their sound */
 };
+
+static inline uint64_t model_stats_last_ns(const struct model_stats *stats)
+{
+    return atomic_load_explicit(&stats->last_ns, memory_order_relaxed);
+}
 
 #endif

@@ -48,11 +48,15 @@ struct origin {
     const char *tokenizer_path; /* as it was said; or NULL */
     const struct span *labels;  /* of the classes, in the arena */
     uint32_t label_count;
-    bool outranks_members; /* the labels were said by the command line or the environment */
-    uint64_t bytes;        /* of the file and its data files, as --model-bytes-max counts them */
-    bool is_on_demand;     /* it may be unloaded while nobody calls it */
-    bool is_pinned;        /* a pipeline calls it; set by updates, read between them */
-    bool is_unloaded;      /* taken out of service by its name: its only model has that reason */
+    bool outranks_members;  /* the labels were said by the command line or the environment */
+    uint64_t bytes;         /* of the file and its data files, as --model-bytes-max counts them */
+    bool is_on_demand;      /* it may be unloaded while nobody calls it */
+    bool is_pinned;         /* a pipeline calls it; set by updates, read between them */
+    bool is_unloaded;       /* taken out of service by its name: its only model has that reason */
+    const char *why_listed; /* why it is not loaded any more, a constant; NULL: it never was */
+    /* ---- the loop's, once it is published: see repository_unload_idle() ---- */
+    uint64_t due_ns; /* nobody needs its models from then on, on the monotone clock */
+    bool is_leaving;
     /* ---- of a newer file at |path| that did not load, while the models of this one go on; the
      *      loop's, but an update reads them (server/model/update.h) ---- */
     struct origin_id refused; /* all zero: there is none */

@@ -102,17 +102,40 @@ void repository_forget_generations(struct repository *repository, struct rt_sequ
 struct repository_index *repository_ref_index(struct repository *repository);
 void repository_unref_index(struct repository_index *index);
 
+/* Models that have left the index: references that the caller has. */
+struct repository_removed {
+    struct model **models; /* owned */
+    uint32_t count;
+};
+
 /*
  * Unloads files and only lists them, the file that was called longest ago first, until |bytes| of
- * --model-bytes-max are free. It chooses only files that may be listed and that nobody uses. The
- * removed models go to |out_models|, an array of |*out_count| references that the caller frees.
+ * --model-bytes-max are free. It chooses only files that may be listed and that nobody uses.
  * ST_EXHAUSTED with no change: so many bytes are not unused. The loop, while no update is under
  * way.
  */
 MUST_CHECK enum status repository_evict(struct repository *repository,
                                         struct rt_sequences *sequences, uint64_t bytes,
-                                        struct model ***out_models, uint32_t *out_count,
-                                        struct error *err);
+                                        struct repository_removed *out_removed, struct error *err);
+
+/*
+ * Unloads files that nobody has needed since before |now_ns| and only lists them; they stay while
+ * a call, an open sequence or a pipeline uses one of their models. |*out_next_ns|: when to look
+ * again; RT_SCHED_NEVER: when models have come. ST_EXHAUSTED with no change. Likewise.
+ */
+MUST_CHECK enum status repository_unload_idle(struct repository *repository,
+                                              struct rt_sequences *sequences, uint64_t now_ns,
+                                              struct repository_removed *out_removed,
+                                              uint64_t *out_next_ns, struct error *err);
+
+/* How long nobody has to need |model| before it is unloaded; RT_SCHED_NEVER: it stays. */
+uint64_t repository_idle_ns(const struct model *model);
+
+/* The file of |model|, which is new, is needed from |now_ns| on. The thread that publishes it. */
+void repository_begin_idle(struct model *model, uint64_t now_ns);
+
+/* Drops the references. */
+void repository_drop_removed(struct repository_removed *removed);
 
 /* Calls model_fail() for each model, or for each model whose files changed on disk
  * (rt_program_verify_files()). The loop. */

@@ -3,10 +3,8 @@
 #include "config.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
-#include "runtime/sched/sequence.h"
 #include "server/model/repository_priv.h"
 
 /* A file whose models are loaded and could go. */
@@ -21,15 +19,7 @@ struct evictor {
     struct repository_index *index; /* ref held */
     struct candidate *candidates;   /* owned; by |used_ns| */
     uint32_t count;
-    struct model **models; /* owned; refs held: models that have given way */
-    uint32_t model_count;
 };
-
-static bool is_unused(struct rt_sequences *sequences, struct model *model)
-{
-    return refs_is_only(&model->refs) && !model->older &&
-           rt_sequences_count(sequences, model->program) == 0;
-}
 
 static struct candidate *candidate_of(struct evictor *e, struct origin *origin)
 {
@@ -56,8 +46,8 @@ static void list_candidates(struct evictor *e, struct rt_sequences *sequences)
             continue;
         }
         struct candidate *candidate = candidate_of(e, model->origin);
-        uint64_t used_ns = model->stats ? model->stats->last_ns : 0;
-        used_ns = is_unused(sequences, model) ? used_ns : UINT64_MAX;
+        uint64_t used_ns = model->stats ? model_stats_last_ns(model->stats) : 0;
+        used_ns = repository_is_unused(model, sequences) ? used_ns : UINT64_MAX;
         candidate->used_ns = used_ns > candidate->used_ns ? used_ns : candidate->used_ns;
     }
     if (e->count) {
@@ -79,91 +69,31 @@ static bool choose(struct evictor *e, uint64_t bytes)
     return false;
 }
 
-static bool is_chosen(const struct evictor *e, const struct model *model)
-{
-    for (uint32_t i = 0; i < e->count; i++) {
-        if (e->candidates[i].origin == model->origin) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The file is listed as it was when it was loaded; a scan sees whether it has changed. Its default
- * model goes on with the counts. */
-static enum status list_again(const struct evictor *e, struct repository_draft *draft,
-                              const struct origin *old, struct error *err)
-{
-    struct origin *origin;
-    TRY(origin_new(span_str(old->name), old->version, old->path, &origin, err));
-    origin->id = old->id;
-    origin->bytes = old->bytes;
-    origin->is_on_demand = true;
-    enum status status = repository_draft_list(draft, origin, err);
-    origin_unref(origin);
-    if (status == ST_OK) {
-        struct model *listed = draft->models[draft->count - 1];
-        const struct model *twin = repository_index_twin(e->index, listed);
-        if (twin) {
-            model_keep_stats(listed, twin);
-        }
-    }
-    return status;
-}
-
-/* Makes the index in which the chosen files are listed. */
-static enum status replace(struct evictor *e, struct repository_draft *draft, struct error *err)
-{
-    for (uint32_t i = 0; i < e->index->count; i++) {
-        struct model *model = e->index->models[i];
-        if (is_chosen(e, model)) {
-            e->models[e->model_count++] = model_ref(model);
-            repository_draft_remove(draft, model);
-        }
-    }
-    for (uint32_t i = 0; i < e->count; i++) {
-        TRY(list_again(e, draft, e->candidates[i].origin, err));
-    }
-    return repository_draft_publish(draft, err);
-}
-
 static enum status evict(struct evictor *e, struct rt_sequences *sequences, uint64_t bytes,
-                         struct error *err)
+                         struct repository_removed *out_removed, struct error *err)
 {
     e->candidates = calloc((size_t)e->index->count + 1, sizeof(*e->candidates));
-    e->models = calloc((size_t)e->index->count + 1, sizeof(struct model *));
-    if (!e->candidates || !e->models) {
+    if (!e->candidates) {
         return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     list_candidates(e, sequences);
     if (!choose(e, bytes)) {
         return error_set(err, ST_EXHAUSTED, "too many models are in use");
     }
-    struct repository_draft draft;
-    enum status status = repository_draft_init(&draft, e->repository, NULL, err);
-    if (status == ST_OK) {
-        status = replace(e, &draft, err);
+    for (uint32_t i = 0; i < e->count; i++) {
+        e->candidates[i].origin->is_leaving = true;
     }
-    repository_draft_fini(&draft);
-    return status;
+    return repository_list_again(e->repository, sequences, REPOSITORY_LISTED_DISPLACED, out_removed,
+                                 err);
 }
 
 enum status repository_evict(struct repository *repository, struct rt_sequences *sequences,
-                             uint64_t bytes, struct model ***out_models, uint32_t *out_count,
+                             uint64_t bytes, struct repository_removed *out_removed,
                              struct error *err)
 {
     struct evictor e = {.repository = repository, .index = repository_ref_index(repository)};
-    enum status status = evict(&e, sequences, bytes, err);
+    enum status status = evict(&e, sequences, bytes, out_removed, err);
     repository_unref_index(e.index);
     free(e.candidates);
-    if (status == ST_OK) {
-        *out_models = e.models;
-        *out_count = e.model_count;
-        return ST_OK;
-    }
-    while (e.model_count > 0) {
-        model_unref(e.models[--e.model_count]);
-    }
-    free(e.models);
     return status;
 }

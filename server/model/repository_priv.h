@@ -110,6 +110,27 @@ MUST_CHECK enum status repository_add_unloaded(struct repository_draft *draft, c
 MUST_CHECK enum status repository_check_names(const struct repository_draft *draft,
                                               struct error *err);
 
+/* ---- repository_list.c ----------------------------------------------------------------------- */
+
+/* Reasons why a file is listed. */
+#define REPOSITORY_LISTED_DISPLACED "it gave way to others, its next call loads it"
+#define REPOSITORY_LISTED_IDLE "it was idle, its next call loads it"
+
+/* Does no call hold the model, and is no sequence open in it? The loop. */
+bool repository_is_unused(struct model *model, struct rt_sequences *sequences);
+
+/* States that |model| has computed are of no use to the next generation. */
+void repository_close_prefixes(const struct model *model, struct rt_sequences *sequences);
+
+/*
+ * Unloads the files whose origins are marked as leaving, takes the marks away, and lists the files
+ * for the reason |why|, a constant. ST_EXHAUSTED with no change.
+ */
+MUST_CHECK enum status repository_list_again(struct repository *repository,
+                                             struct rt_sequences *sequences, const char *why,
+                                             struct repository_removed *out_removed,
+                                             struct error *err);
+
 /* ---- repository.c ---------------------------------------------------------------------------- */
 
 /* By name, then by version, highest first. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uv.h>
+
 #include "base/check.h"
 #include "runtime/program/state.h"
 #include "runtime/program/summary.h"
@@ -285,6 +287,19 @@ static enum status keep_or_list(struct updater *u, const struct catalog_file *fi
                                  : repository_add_listed(&u->update->draft, file, err);
 }
 
+/* May the same file load at another time? Then it stays listed, for its next call. */
+static bool is_passing(enum status status)
+{
+    return status == ST_NOT_FOUND || status == ST_UNAVAILABLE || status == ST_EXHAUSTED ||
+           status == ST_SYSTEM;
+}
+
+/* A call of the file |name| fails for the reason |why|, and nothing else changes. */
+static enum status refuse_call(const char *name, const char *why, struct error *err)
+{
+    return error_set(err, ST_UNAVAILABLE, "model '%s' cannot be loaded: %s", name, why);
+}
+
 /* |err| says why the file did not load. Only some updates go on without it. */
 static enum status settle_failed(struct updater *u, const struct catalog_file *file,
                                  const struct source *old, struct error *err)
@@ -303,6 +318,10 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
     if (update->short_bytes || err->code == ST_TOO_LARGE) {
         bool is_asked_for = update->kind == UPDATE_NEED || file->is_named;
         return is_asked_for ? err->code : keep_or_list(u, file, old, err);
+    }
+    if (update->kind == UPDATE_NEED && is_passing(err->code)) {
+        struct error passing = *err;
+        return refuse_call(file->name, passing.text, err);
     }
     struct error why = *err;
     if (old && has_ready(old)) {
@@ -357,8 +376,8 @@ static enum status forget_refusal(struct updater *u, const struct source *old,
 {
     const struct origin_id none = {0};
     const struct error no_error = {.code = ST_OK};
-    bool is_over = !file->error_number && old->origin->refusal.code != ST_OK &&
-                   comes_from(old, &file->id);
+    bool is_over =
+        !file->error_number && old->origin->refusal.code != ST_OK && comes_from(old, &file->id);
     return is_over ? note_refusal(u, old, &none, &no_error, err) : ST_OK;
 }
 
@@ -406,7 +425,11 @@ static enum status settle_rest(struct updater *u, struct error *err)
             u->update->gone_count++;
             continue;
         }
-        u->is_found |= is_meant(u, source->origin->name);
+        bool is_named = is_meant(u, source->origin->name);
+        if (is_named && u->update->kind == UPDATE_NEED && is_listed(source)) {
+            return refuse_call(source->origin->name, "its file is not there", err);
+        }
+        u->is_found |= is_named;
         TRY(keep(u, source, err));
     }
     return ST_OK;
@@ -619,10 +642,7 @@ static void end_sequences(const struct update *update, struct rt_sequences *sequ
     for (uint32_t i = 0; i < update->retired_count; i++) {
         const struct model *model = update->retired[i];
         const struct model *twin = repository_draft_twin(&update->draft, model);
-        if (model->program && model->generator) {
-            rt_prefixes_close(rt_sequences_prefixes(sequences), model->method,
-                              &model->generator->is_retired);
-        }
+        repository_close_prefixes(model, sequences);
         if (model->program && (!twin || !twin->program)) {
             rt_sequences_end_all(sequences, model->program);
         }
@@ -638,9 +658,22 @@ static void apply_refusals(const struct update *update)
     }
 }
 
+/* Models that are new are needed for now. */
+static void begin_idle(const struct update *update)
+{
+    uint64_t now_ns = uv_hrtime();
+    for (uint32_t i = 0; i < update->draft.count; i++) {
+        struct model *model = update->draft.models[i];
+        if (repository_index_twin(update->old, model) != model) {
+            repository_begin_idle(model, now_ns);
+        }
+    }
+}
+
 enum status update_publish(struct update *update, struct rt_sequences *sequences, struct error *err)
 {
     OBJ_CHECK(update, UPDATE_MAGIC);
+    begin_idle(update);
     if (update->kind == UPDATE_START) {
         return repository_draft_publish(&update->draft, err);
     }

@@ -161,7 +161,7 @@ static void print_type(enum option_type type, const char *words, uint64_t min, u
         buf_add_str(out, ", \"pattern\": \"^[0-9]+[KMG]?$\"");
         break;
     case OPTION_MS:
-        buf_add_str(out, "\"type\": \"string\", \"pattern\": \"^[0-9]+(ms|s|m)$\"");
+        buf_add_str(out, "\"type\": \"string\", \"pattern\": \"^(0|[0-9]+(ms|s|m|h))$\"");
         break;
     case OPTION_COUNT:
         print_range("\"integer\"", min, max, out);

@@ -25,7 +25,8 @@ struct suffix {
 static const struct suffix byte_suffixes[] = {
     {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
 
-static const struct suffix ms_suffixes[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {NULL, 0}};
+static const struct suffix ms_suffixes[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {NULL, 0}};
 
 static const struct suffix count_suffixes[] = {{"", 1}, {NULL, 0}};
 
@@ -52,7 +53,9 @@ enum status options_parse_number(const char *text, enum option_type type, uint64
         fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
                !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     }
-    const struct suffix *suffix = suffixes_of(type);
+    static const struct suffix none = {"", 1};
+    bool needs_no_unit = value == 0 && fits && p != text && *p == '\0';
+    const struct suffix *suffix = needs_no_unit ? &none : suffixes_of(type);
     while (suffix->text && strcmp(suffix->text, p) != 0) {
         suffix++;
     }

@@ -180,6 +180,87 @@ static void retire(struct server *server, struct model **models, uint32_t count,
     watch_retired(server);
 }
 
+/* Models were unloaded for the reason |why|. */
+static void unload(struct server *server, struct repository_removed *removed,
+                   enum metrics_unload why)
+{
+    counter_add(&server->metrics.unloads[why], removed->count);
+    retire(server, removed->models, removed->count, server->serving);
+    free(removed->models);
+}
+
+/* Counts the models that |update| has taken out of service. */
+static void count_unloads(struct server *server, const struct update *update)
+{
+    struct repository_index *index = repository_ref_index(&server->serving->repository);
+    enum metrics_unload why = update->kind == UPDATE_UNLOAD ? METRICS_ORDERED : METRICS_GONE;
+    for (uint32_t i = 0; i < update->retired_count; i++) {
+        const struct model *model = update->retired[i];
+        const struct model *twin = repository_index_twin(index, model);
+        counter_add(&server->metrics.unloads[why],
+                    model->program && (!twin || !model_is_ready(twin)));
+    }
+    repository_unref_index(index);
+}
+
+/* ---- models that nobody needs ---------------------------------------------------------------- */
+
+/* The models change or will do so soon: a later look finds them as they are then. */
+#define IDLE_PAUSE_NS 100000000u
+
+static void log_idle(const struct repository_removed *removed)
+{
+    for (uint32_t i = 0; i < removed->count; i++) {
+        const struct model *model = removed->models[i];
+        log_line(LOG_INFO, "model %s version %u: unloaded, it was idle", model->name,
+                 model->version);
+    }
+}
+
+static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
+{
+    struct changes *changes = changes_of(server);
+    struct serving *serving = server->serving;
+    struct repository_removed removed;
+    struct error err;
+    uint64_t next_ns;
+    if (changes->current || changes->awaits_room || server->recovery.is_active ||
+        server->is_starting) {
+        return now_ns + IDLE_PAUSE_NS;
+    }
+    if (!serving->sequences || server->drain.is_active) {
+        return RT_SCHED_NEVER;
+    }
+    if (repository_unload_idle(&serving->repository, serving->sequences, now_ns, &removed, &next_ns,
+                               &err) != ST_OK) {
+        log_line(LOG_ERROR, "idle models: %s", err.text);
+        return now_ns + IDLE_PAUSE_NS;
+    }
+    if (removed.count > 0) {
+        log_idle(&removed);
+        unload(server, &removed, METRICS_IDLE);
+    }
+    return next_ns;
+}
+
+uint64_t changes_unload_idle(struct server *server, uint64_t now_ns)
+{
+    struct changes *changes = changes_of(server);
+    if (now_ns >= changes->idle_due_ns) {
+        changes->idle_due_ns = look_for_idle(server, now_ns);
+    }
+    return changes->idle_due_ns;
+}
+
+void changes_watch_idle(struct server *server, uint64_t due_ns)
+{
+    struct changes *changes = changes_of(server);
+    if (due_ns < changes->idle_due_ns) {
+        changes->idle_due_ns = due_ns;
+        server_watch_deadline(server, due_ns);
+    }
+}
+
 /* ---- one change after the other -------------------------------------------------------------- */
 
 static struct change *new_change(void)
@@ -249,9 +330,11 @@ static void publish(struct server *server, struct change *change)
         change->status = update_publish(update, serving->sequences, &change->err);
     }
     if (change->status == ST_OK) {
+        count_unloads(server, update);
         retire(server, update->retired, update->retired_count, serving);
         update->retired_count = 0;
         proving_begin(server);
+        changes_watch_idle(server, uv_hrtime());
     }
     if (update->kind == UPDATE_START) {
         server_end_start(server, change->status, &change->err);
@@ -314,17 +397,14 @@ static bool make_room(struct server *server, struct change *change)
 {
     struct changes *changes = changes_of(server);
     struct serving *serving = server->serving;
-    struct model **models;
+    struct repository_removed removed;
     struct error err;
-    uint32_t count;
     uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
     change->wait_ms = change->wait_ms ? change->wait_ms : now;
     update_fini(&change->update); /* its draft holds all models */
-    if (repository_evict(&serving->repository, serving->sequences, bytes, &models, &count, &err) ==
+    if (repository_evict(&serving->repository, serving->sequences, bytes, &removed, &err) ==
         ST_OK) {
-        counter_add(&server->metrics.displaced, count);
-        retire(server, models, count, serving);
-        free(models);
+        unload(server, &removed, METRICS_DISPLACED);
         changes->awaits_room = true;
         uv_timer_start(&changes->timer, on_timer, 0, 0);
         return true;
@@ -537,7 +617,7 @@ void changes_forget(struct request *request)
 
 void changes_init(struct server *server)
 {
-    server->changes = (struct changes){.magic = CHANGES_MAGIC};
+    server->changes = (struct changes){.magic = CHANGES_MAGIC, .idle_due_ns = RT_SCHED_NEVER};
     list_init(&server->changes.waiting);
     uv_timer_init(&server->loop, &server->changes.timer);
 }

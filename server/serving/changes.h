@@ -7,6 +7,9 @@
  * Models that a change has replaced are retired: when no call holds them and no sequence is open in
  * them, a thread frees them, so that the loop never waits for the memory of a large model.
  *
+ * Models that nobody needs are unloaded between two changes, without one: their files are listed,
+ * and the next call loads them.
+ *
  * Loop thread.
  */
 #ifndef PTED_SERVER_SERVING_CHANGES_H
@@ -62,6 +65,7 @@ struct changes {
     struct changes_retired *going; /* owned; a thread frees them. NULL: none */
     uint32_t going_count;
     uv_work_t going_work;
+    uint64_t idle_due_ns; /* when to look for idle models, on the monotone clock */
 };
 
 void changes_init(struct server *server);
@@ -101,6 +105,13 @@ MUST_CHECK enum status changes_begin(struct request *request, const struct chang
 
 /* The request's client has gone; the change goes on. */
 void changes_forget(struct request *request);
+
+/* Unloads models that nobody has needed for long enough (--idle-unload), if it is time to look for
+ * them. Returns when to call again; RT_SCHED_NEVER: when changes_watch_idle() says so. */
+uint64_t changes_unload_idle(struct server *server, uint64_t now_ns);
+
+/* There may be such models at |due_ns|. */
+void changes_watch_idle(struct server *server, uint64_t due_ns);
 
 /* A recovery is over: changes that have waited for it begin. */
 void changes_go_on(struct server *server);

@@ -25,6 +25,7 @@ HTTP_TESTS = \
 	%D%/run_generate.py \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
+	%D%/run_idle.py \
 	%D%/run_layouts.py \
 	%D%/run_lifecycle.py \
 	%D%/run_media.py \

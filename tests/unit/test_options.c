@@ -97,6 +97,12 @@ static void numbers(void **state)
     assert_int_equal(value, 1 << 30);
     assert_ok(err, options_parse_number("10s", OPTION_MS, 0, UINT64_MAX, &value, &err));
     assert_int_equal(value, 10000);
+    assert_ok(err, options_parse_number("36h", OPTION_MS, 0, UINT64_MAX, &value, &err));
+    assert_int_equal(value, 36 * 3600000);
+    assert_ok(err, options_parse_number("0", OPTION_MS, 0, 100, &value, &err));
+    assert_int_equal(value, 0);
+    assert_fails(err, options_parse_number("0", OPTION_MS, 1, 100, &value, &err), ST_INVALID,
+                 "expected 1 to 100 ms");
     static const char *const bad[] = {"", "x", "-1", "1.5", "1 M", "1T", "0x10", "M"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_fails(err, options_parse_number(bad[i], OPTION_BYTES, 0, UINT64_MAX, &value, &err),

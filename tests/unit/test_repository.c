@@ -609,6 +609,120 @@ static void the_highest_versions_are_listed(void **state)
     assert_int_equal(find_version(w, "net"), 11);
 }
 
+/* ---- idle models ----------------------------------------------------------------------------- */
+
+#define IDLE_MS 5u
+#define IDLE_NS (IDLE_MS * 1000000u)
+#define BUSY_NS 1000000000u
+#define BEGIN_NS 1000u
+
+/* All models are needed at BEGIN_NS, and may idle for IDLE_MS from then on. */
+static void begin_idle(struct world *w)
+{
+    struct repository_index *index = repository_ref_index(&w->repository);
+    for (uint32_t i = 0; i < index->count; i++) {
+        index->models[i]->origin->due_ns = 0;
+        index->models[i]->params.idle_unload = IDLE_MS;
+    }
+    for (uint32_t i = 0; i < index->count; i++) {
+        repository_begin_idle(index->models[i], BEGIN_NS);
+    }
+    repository_unref_index(index);
+}
+
+/* Looks at |now_ns|: so many models go, and the next look is at |next_ns|. */
+static void expect_idle(struct world *w, uint64_t now_ns, uint32_t count, uint64_t next_ns)
+{
+    struct repository_removed removed;
+    uint64_t next;
+    assert_ok(w->err, repository_unload_idle(&w->repository, w->sequences, now_ns, &removed, &next,
+                                             &w->err));
+    assert_int_equal(removed.count, count);
+    assert_true(next == next_ns);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(model_state(removed.models[i]), MODEL_UNLOADING);
+    }
+    repository_drop_removed(&removed);
+}
+
+static enum model_state state_of(struct world *w, const char *name)
+{
+    struct model *model = find(w, name, 0);
+    enum model_state state = model_state(model);
+    model_unref(model);
+    return state;
+}
+
+static void idle_files_are_listed(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "a.pte", "add");
+    put_model(w, "b.pte", "methods");
+    put_damaged(w, "c.pte");
+    load(w, NULL);
+    expect_idle(w, UINT64_MAX - 1, 0, RT_SCHED_NEVER); /* nobody wants it */
+    begin_idle(w);
+    uint32_t count = repository_count(&w->repository);
+    expect_idle(w, BEGIN_NS + IDLE_NS - 1, 0, BEGIN_NS + IDLE_NS);
+    struct model *a = find(w, "a", 0), *b = find(w, "b.decode", 0);
+    struct model_stats *stats = a->stats;
+    repository_begin_idle(b, BEGIN_NS + 7); /* one method keeps the others */
+    model_unref(b);
+    expect_idle(w, BEGIN_NS + IDLE_NS, 0, BEGIN_NS + IDLE_NS + 7); /* a call holds |a| */
+    expect_idle(w, BEGIN_NS + IDLE_NS + 7, count - 2, BEGIN_NS + IDLE_NS + 7 + BUSY_NS);
+    assert_int_equal(repository_count(&w->repository), 3);
+    model_unref(a);
+    expect_idle(w, BEGIN_NS + IDLE_NS + 7 + BUSY_NS, 1, RT_SCHED_NEVER);
+    assert_int_equal(state_of(w, "a"), MODEL_UNKNOWN);
+    assert_int_equal(state_of(w, "b.decode"), MODEL_UNKNOWN);
+    assert_int_equal(state_of(w, "c"), MODEL_FAILED);
+    a = find(w, "a", 0);
+    assert_string_equal(model_refusal(a), "it was idle, its next call loads it");
+    assert_ptr_equal(a->stats, stats);
+    model_unref(a);
+    expect_change(w, UPDATE_NEED, "a", 1, 0, 2);
+    assert_int_equal(state_of(w, "a"), MODEL_READY);
+    a = find(w, "a", 0);
+    assert_ptr_equal(a->stats, stats);
+    model_unref(a);
+}
+
+static void a_sequence_and_a_pipeline_keep_a_model(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "add.pte", "add");
+    put_model(w, "running.pte", "running");
+    load(w, "{\"p\": {\"steps\": [{\"model\": \"add\", "
+            "\"inputs\": [{\"input\": 0}, {\"input\": 1}]}]}}");
+    begin_idle(w);
+    struct model *model = find(w, "running", 0);
+    struct rt_sequence_key key = {.program = model->program, .number = 7};
+    struct rt_sequence *sequence;
+    assert_ok(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err));
+    rt_sequence_close(sequence);
+    model_unref(model);
+    expect_idle(w, BEGIN_NS + IDLE_NS, 0, BEGIN_NS + IDLE_NS + BUSY_NS);
+    rt_sequences_end_all(w->sequences, key.program);
+    expect_idle(w, BEGIN_NS + IDLE_NS, 1, RT_SCHED_NEVER);
+    assert_int_equal(state_of(w, "running"), MODEL_UNKNOWN);
+    assert_int_equal(state_of(w, "add"), MODEL_READY);
+}
+
+static void many_idle_files_go_in_parts(void **state)
+{
+    struct world *w = *state;
+    for (unsigned i = 0; i < 40; i++) {
+        char path[16];
+        snprintf(path, sizeof(path), "m%u.pte", i);
+        put_model(w, path, "add");
+    }
+    load(w, NULL);
+    begin_idle(w);
+    expect_idle(w, BEGIN_NS + IDLE_NS, 32, BEGIN_NS + IDLE_NS);
+    expect_idle(w, BEGIN_NS + IDLE_NS, 8, RT_SCHED_NEVER);
+    assert_int_equal(repository_count(&w->repository), 40);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 #define ROUNDS 300
@@ -688,6 +802,9 @@ int main(void)
         IN_WORLD(a_pipeline_does_not_lose_a_step_unnoticed),
         IN_WORLD(a_sequence_stays_with_its_generation),
         IN_WORLD(the_highest_versions_are_listed),
+        IN_WORLD(idle_files_are_listed),
+        IN_WORLD(a_sequence_and_a_pipeline_keep_a_model),
+        IN_WORLD(many_idle_files_go_in_parts),
         IN_WORLD(the_index_changes_while_threads_read_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
