@@ -75,6 +75,14 @@ static enum status make_flow(struct rt_block *block, struct error *err)
     return ST_OK;
 }
 
+enum status rt_block_prepare(struct rt_block *block, struct error *err)
+{
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
+    TRY(rt_pass_resolve(&block->graph, err));
+    TRY(rt_pass_elide(&block->graph, err));
+    return rt_pass_merge(&block->graph, err);
+}
+
 enum status rt_block_compile(struct rt_block *block, enum precision precision, bool fuses,
                              struct error *err)
 {
@@ -82,8 +90,6 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     struct rt_graph *graph = &block->graph;
     struct hal_device *device = block->device;
     graph->precision = precision;
-    TRY(rt_pass_resolve(graph, err));
-    TRY(rt_pass_elide(graph, err));
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
     TRY(rt_fold_constants(graph, device, err));
     TRY(rt_pass_permute(graph, err));

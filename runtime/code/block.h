@@ -66,7 +66,10 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
                    struct rt_files *files);
 void rt_block_fini(struct rt_block *block);
 
-/* From the imported graph to one that can be planned. |fuses|: see struct rt_load_options. */
+/* The passes that come before everything else, on the imported graph. */
+MUST_CHECK enum status rt_block_prepare(struct rt_block *block, struct error *err);
+
+/* From the prepared graph to one that can be planned. |fuses|: see struct rt_load_options. */
 MUST_CHECK enum status rt_block_compile(struct rt_block *block, enum precision precision,
                                         bool fuses, struct error *err);
 

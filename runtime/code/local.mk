@@ -9,4 +9,5 @@ noinst_LIBRARIES += %D%/libcode.a
 	%D%/fold.c %D%/fold.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
 	%D%/step.c %D%/step.h \
+	%D%/unify.c %D%/unify.h \
 	%D%/weights.c %D%/weights.h

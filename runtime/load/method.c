@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/call/inside.h"
+#include "runtime/code/unify.h"
 #include "runtime/import/kernels.h"
 #include "runtime/program/names.h"
 #include "runtime/program/state_cells.h"
@@ -197,6 +198,20 @@ static enum status import(struct rt_method *method, struct error *err)
     return find_states(method, &states, err);
 }
 
+/* Equal nodes and equal registers become one. */
+static enum status unify(struct rt_method *method, struct error *err)
+{
+    struct rt_code *code = &method->code;
+    bool *is_state = arena_array(&code->arena, code->register_count, sizeof(*is_state));
+    if (!is_state) {
+        return arena_fail(&code->arena, "the method", err);
+    }
+    for (uint32_t i = 0; code->stmt_count > 0 && i < method->state_count; i++) {
+        is_state[method->states[i].reg] = true;
+    }
+    return rt_code_unify(code, is_state, err);
+}
+
 static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
                            struct error *err)
 {
@@ -204,6 +219,7 @@ static enum status compile(struct rt_method *method, enum precision precision, b
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     code->blocks[0]->given_count = method->input_count;
     code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
+    TRY(unify(method, err));
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], precision, fuses, err));
     }

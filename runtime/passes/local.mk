@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/lower_llm.c \
 	%D%/lower_quant.c \
 	%D%/lower_volume.c \
+	%D%/merge.c \
 	%D%/moves.c \
 	%D%/narrow.c \
 	%D%/normalize.c \

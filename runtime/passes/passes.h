@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The passes between import and planning, in this order (rt_block_compile() calls them; fold runs
- * again after permute, lower and layout, because these create new constants):
+ * The passes between import and planning, in this order (rt_block_prepare() calls the first three,
+ * rt_block_compile() the others; fold runs again after permute, lower and layout, because these
+ * create new constants):
  *
  *     resolve    replaces solved symbols in all sizes
  *     elide      removes copies that change nothing, and joins trees of concatenations
+ *     merge      makes equal nodes one
  *     quantize   computes on integers what is computed between quantized values
  *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs
@@ -45,6 +47,9 @@ MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err
 /* Readers of a copy read its source instead. A concatenation of concatenations joins their tensors
  * itself. Parts of a constant become tensors that can be folded. */
 MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
+
+/* Readers of a node read the first one that computes the same. */
+MUST_CHECK enum status rt_pass_merge(struct rt_graph *graph, struct error *err);
 
 /*
  * Finds nodes between dequantize and quantize, and replaces them by integer operators: products,

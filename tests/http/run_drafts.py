@@ -19,7 +19,7 @@ from pathlib import Path
 from load import in_threads, wait_until
 from run_continuous import stats, wait_proven
 from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
-                          post, stream, wait_idle)
+                          post, program_as_chat, stream, wait_idle)
 from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 # Without kept states: a step of many tokens and one of one token round differently.
@@ -96,6 +96,19 @@ def same_answers():
         times = metric(client, "pted_model_next_token_seconds_count")
         expect("times between tokens", times,
                2 * metric(other, "pted_model_next_token_seconds_count"))
+
+
+def exporters():
+    """A program as ExecuTorch's export_llm writes it since 1.5: see run_prefix.py."""
+    with program_as_chat("llm") as model:
+        options = [*model, "--prefix-bytes-max=0"]
+        with Guessing(base=options) as daemon, Daemon([*options, "--draft-tokens-max=0"]) as plain:
+            client, other = Client(daemon.port), Client(plain.port)
+            for members in SAMPLINGS[:6]:
+                answers = [complete(one, [5, 9, 200, 31] * 6, max_tokens=60, ignore_eos=True,
+                                    **members)["choices"] for one in (client, other)]
+                expect(f"{members}", answers[0], answers[1])
+            expect("guesses", checked(client) > 0, True)
 
 
 def prediction():
@@ -303,8 +316,8 @@ def settings():
         expect("--max-batch=1", checked(client), 0.0)
 
 
-CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, other_caches,
-          turns, several, leaving, settings)
+CHECKS = (exporters, same_answers, prediction, bad_predictions, whole_context, wrong_context,
+          other_caches, turns, several, leaving, settings)
 
 
 def main():

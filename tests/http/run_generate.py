@@ -7,6 +7,7 @@ same model with OpenAI's own client.
 
 usage: run_generate.py, with top_srcdir and top_builddir in the environment.
 """
+import contextlib
 import json
 import re
 import shutil
@@ -29,6 +30,17 @@ VOCAB, CONTEXT = 448, 256
 LONG = {"temperature": 0, "max_tokens": 200, "ignore_eos": True}
 HELLO = [{"role": "user", "content": "Hello!"}]
 STREAMS = 20
+
+
+@contextlib.contextmanager
+def program_as_chat(name):
+    """Options of a daemon whose model "chat" is tests/models/|name|/model.pte, with the tokens of
+    the chat model."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(MODELS / name / "model.pte", folder)
+        for file in FOLDER.glob("tokenizer*"):
+            shutil.copy(file, folder)
+        yield [f"--model=chat={folder}/model.pte"]
 
 
 def post(client, path, body, fields=()):

@@ -15,7 +15,7 @@ from pathlib import Path
 from load import in_threads, wait_until
 from run_access import line
 from run_generate import (ANSWERS, CHAT, FOLDER, HELLO, Stream, chat, complete, delta_text, metric,
-                          post, stream, wait_idle)
+                          post, program_as_chat, stream, wait_idle)
 from run_http import Client, Daemon, Failure, Report, expect
 
 COUNT_TO = [{"role": "user", "content": "Count from 2 to 7."}]
@@ -184,7 +184,21 @@ def reload():
             expect("again", cached(chat(client, COUNT_TO)) > 0, True)
 
 
-CHECKS = (turns, choices, crowd, leaving, limits, owners, reload)
+def exporters():
+    """A program as ExecuTorch's export_llm writes it since 1.5: each use of the position reads it
+    again. Two prompts with one beginning share its states, and answers stay as they are."""
+    with program_as_chat("llm") as model, Daemon(model) as daemon, \
+            Daemon([*model, "--prefix-bytes-max=0"]) as without:
+        client, other = Client(daemon.port), Client(without.port)
+        begin = [(7 * i) % 400 + 2 for i in range(40)]
+        for end in ([3], [4, 5], [6] * 20):
+            answer, plain = (complete(one, begin + end, max_tokens=20, ignore_eos=True)
+                             for one in (client, other))
+            expect("answer", answer["choices"], plain["choices"])
+            expect(f"cached before {end}", cached(answer), 0 if end == [3] else len(begin))
+
+
+CHECKS = (exporters, turns, choices, crowd, leaving, limits, owners, reload)
 
 
 def main():

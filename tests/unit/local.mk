@@ -260,11 +260,11 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_conv_group \
 	%D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
-	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_moves %D%/test_names \
+	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
-	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_volume \
+	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
 	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
@@ -332,6 +332,12 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_volume_SOURCES = %D%/test_volume.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_volume_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_volume_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_merge_SOURCES = %D%/test_merge.c $(PASS_SUPPORT)
+%C%_test_merge_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_merge_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_unify_SOURCES = %D%/test_unify.c
+%C%_test_unify_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_unify_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_expand_dw_SOURCES = %D%/test_expand_dw.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_expand_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_expand_dw_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -588,6 +588,9 @@ static void test_positions_need_no_later_rows(void **unused)
     }
     rt_state_unref(longer);
     close_world(&w);
+    open_world(&w, "llm/model"); /* it reads its position several times */
+    assert_true(rt_method_is_positional(rt_program_method(w.program, 0)));
+    close_world(&w);
     open_world(&w, "running"); /* a count and a mean */
     assert_false(rt_method_is_positional(rt_program_method(w.program, 0)));
     close_world(&w);
