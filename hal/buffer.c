@@ -3,6 +3,9 @@
 
 #include "hal/buffer.h"
 
+#include <string.h>
+
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/device_priv.h"
 
@@ -118,6 +121,18 @@ void hal_buffer_freeze(struct hal_buffer *buffer)
     must(buffer->root == buffer); /* not a range of a pool, which is used again */
     buffer->read_only = true;
     buffer->is_final = true;
+}
+
+void hal_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    must(in_range(offset, size, buffer->size) && !buffer->read_only);
+    if (buffer->root == buffer && buffer->device->ops->buffer_clear) {
+        buffer->device->ops->buffer_clear(buffer, offset, size);
+    } else if (size > 0) {
+        must(buffer->host);
+        memset((char *)buffer->host + offset, 0, size);
+    }
 }
 
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)

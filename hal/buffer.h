@@ -53,6 +53,10 @@ MUST_CHECK enum status hal_buffer_import_final(struct hal_device *device, void *
 /* From now on the bytes of |buffer| never change, as if it came from hal_buffer_import_final(). */
 void hal_buffer_freeze(struct hal_buffer *buffer);
 
+/* Fills |size| bytes of host-visible memory with zeros. Whole pages go back to the system, where
+ * the device can do so, until they are written again. */
+void hal_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
+
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
 void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
 

@@ -45,6 +45,8 @@ struct hal_device_ops {
     /* (optional) |size| bytes of a RAW buffer are no longer needed: their memory may go back to the
      * system, and their contents are undefined until they are written again. */
     void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
+    /* (optional) hal_buffer_clear() of a RAW buffer. Default: the host writes zeros. */
+    void (*buffer_clear)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional) Compiles the records into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
     /* (optional) Frees the result of command_compile. */

@@ -190,3 +190,24 @@ void hal_cpu_buffer_discard(struct hal_buffer *base, size_t offset, size_t size)
         must(madvise((char *)base->host + begin, end - begin, MADV_DONTNEED) == 0);
     }
 }
+
+/* A discarded page of a mapping is zeros when it is next touched. */
+void hal_cpu_buffer_clear(struct hal_buffer *base, size_t offset, size_t size)
+{
+    const struct cpu_buffer *buffer = cpu_buffer_of(base);
+    size_t page = page_size(), all = offset + size;
+    size_t begin = align_up(offset, page), end = all & ~(page - 1);
+    char *host = base->host;
+    if (buffer->origin != MAPPED || begin >= end) {
+        begin = end = all;
+    }
+    if (offset < begin) {
+        memset(host + offset, 0, begin - offset);
+    }
+    if (begin < end) {
+        must(madvise(host + begin, end - begin, MADV_DONTNEED) == 0);
+    }
+    if (end < all) {
+        memset(host + end, 0, all - end);
+    }
+}

@@ -14,6 +14,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/prepare.c \
 	%D%/profile.c %D%/profile.h \
 	%D%/single.c \
+	%D%/overwrite.c %D%/overwrite.h \
 	%D%/states.c \
 	%D%/steps.c %D%/steps.h \
 	%D%/steps_proof.c \

@@ -2,10 +2,10 @@
 /*
  * Mutable buffers of a call: see runtime/program/state.h. Each buffer is an input of the plan, and
  * an output as well if the method writes it. Reads use the current generation or the program's
- * initial content. Writes go to the state's spare memory, or to memory that is dropped with the
- * call, so a call that fails has changed nothing that the next call reads. Spare memory holds the
- * generation before: if the method writes only some rows, the rows of the last call are copied, its
- * own rows are written, and the others are there already.
+ * initial content. A method that writes only some rows of a buffer writes them where they are, and
+ * what they overwrite is logged (runtime/call/overwrite.h). Other writes go to the state's spare
+ * memory, or to memory that is dropped with the call. So after a call that fails the next call
+ * reads what it would have read without it.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/call/words.h"
 #include "runtime/program/state_cells.h"
 
@@ -43,17 +44,6 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
     return ST_OK;
 }
 
-/* Tells the run which rows of written state |use| are stale: input |input| and result |result| of
- * the plan. */
-static void tell_stale(struct rt_invocation *inv, const struct rt_method_state *use, uint32_t input,
-                       uint32_t result)
-{
-    struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
-    if (inv->plan->results[result].base == input) {
-        rt_words_put_stale(inv->plan, result, &stale, hal_buffer_map(inv->workspace));
-    }
-}
-
 static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t input, uint32_t result)
 {
     if (inv->plan->results[result].base != input) {
@@ -62,31 +52,84 @@ static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t inp
     return rt_words_written(inv->plan, result, hal_buffer_map(inv->workspace));
 }
 
+static uint8_t *map_workspace(const struct rt_invocation *inv)
+{
+    return inv->workspace ? hal_buffer_map(inv->workspace) : NULL;
+}
+
+/* Does result |result| of the plan have all rows of |input| that it does not write? */
+static bool has_base(const struct rt_invocation *inv, uint32_t input, uint32_t result)
+{
+    return inv->plan->results[result].base == input;
+}
+
+/* The memory that each written buffer of the state gets. Not earlier: other calls of the state may
+ * run until this one begins. */
+static enum status open_states(struct rt_invocation *inv, size_t *out_log_bytes)
+{
+    const struct rt_method *method = inv->method;
+    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    *out_log_bytes = 0;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        uint32_t cell = method->states[i].cell;
+        struct hal_buffer *target;
+        if (!method->states[i].is_written) {
+            continue;
+        }
+        bool may_overwrite =
+            has_base(inv, inputs + i, result) && inv->plan->results[result].may_overwrite;
+        TRY(rt_state_open(inv->state, cell, may_overwrite, &target, &inv->error));
+        inv->slots[rt_slot_result(inv->plan->input_count, result)] = hal_binding_whole(target);
+        rt_overwrite_measure(
+            &(struct rt_overwrite){inv->plan, result, cell, inv->state, map_workspace(inv)},
+            out_log_bytes);
+        result++;
+    }
+    return ST_OK;
+}
+
+static void begin_states(struct rt_invocation *inv)
+{
+    const struct rt_method *method = inv->method;
+    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        uint32_t cell = method->states[i].cell;
+        if (!method->states[i].is_written) {
+            continue;
+        }
+        if (has_base(inv, inputs + i, result)) {
+            rt_overwrite_begin(
+                &(struct rt_overwrite){inv->plan, result, cell, inv->state, map_workspace(inv)});
+        } else {
+            (void)rt_state_spoil(inv->state, cell);
+        }
+        result++;
+    }
+}
+
 enum status rt_invocation_fill_states(struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     if (inv->steps) {
-        rt_steps_tell_stale(inv);
+        TRY(rt_steps_begin(inv, &inv->error));
     }
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         inv->slots[RT_SLOT_INPUT + inputs + i] = hal_binding_whole(
             inv->state ? inv->state->current[use->cell] : cells->items[use->cell].initial);
-        if (!use->is_written) {
-            continue;
+        if (use->is_written) {
+            inv->slots[rt_slot_result(inv->plan->input_count, result)] = inv->bound[result];
+            result++;
         }
-        struct hal_binding *target = &inv->slots[rt_slot_result(inv->plan->input_count, result)];
-        *target = inv->bound[result];
-        if (inv->state) {
-            /* Not earlier: other calls of the state may run until this one begins. */
-            TRY(rt_state_reserve(inv->state, use->cell, &inv->error));
-            *target = hal_binding_whole(inv->state->spare[use->cell]);
-            tell_stale(inv, use, inputs + i, result);
-        }
-        result++;
+    }
+    if (inv->state) {
+        size_t log_bytes;
+        TRY(open_states(inv, &log_bytes));
+        TRY(rt_state_reserve_log(inv->state, log_bytes, &inv->error));
+        begin_states(inv);
     }
     return ST_OK;
 }

@@ -10,6 +10,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/call/words.h"
 #include "runtime/program/state_cells.h"
 
@@ -289,21 +290,49 @@ static enum status bind_inputs(const struct rt_steps_run *run, struct rt_invocat
     return ST_OK;
 }
 
-static enum status bind_states(const struct rt_steps_run *run, struct rt_invocation *joined,
-                               uint32_t row, struct error *err)
+static void bind_states(const struct rt_steps_run *run, struct rt_invocation *joined, uint32_t row)
 {
     const struct rt_step *step = &run->steps->step;
-    const struct rt_method *method = run->parts[row]->method;
-    struct rt_state *state = run->parts[row]->state;
+    const struct rt_invocation *part = run->parts[row];
     uint32_t input = row * step->graph.input_count + step->input_count;
-    uint32_t result = row * step->graph.output_count;
     for (uint32_t i = 0; i < step->state_count; i++) {
-        uint32_t cell = method->states[i].cell, output = step->state_outputs[i];
-        bind_input(joined, input + i, hal_binding_whole(state->current[cell]));
-        if (output != RT_NO_OUTPUT) {
-            TRY(rt_state_reserve(state, cell, err));
-            joined->bound[result + output] = share(hal_binding_whole(state->spare[cell]));
+        uint32_t cell = part->method->states[i].cell;
+        bind_input(joined, input + i, hal_binding_whole(part->state->current[cell]));
+    }
+}
+
+/* State |index| of row |row|, as an input and a result of the joined call. False: no step writes
+ * it. */
+static bool find_write(const struct rt_invocation *joined, uint32_t row, uint32_t index,
+                       uint32_t *out_input, struct rt_overwrite *out)
+{
+    const struct rt_steps_run *run = joined->steps;
+    const struct rt_step *step = &run->steps->step;
+    *out_input = row * step->graph.input_count + step->input_count + index;
+    *out = (struct rt_overwrite){
+        .plan = joined->plan,
+        .result = row * step->graph.output_count + step->state_outputs[index],
+        .cell = run->parts[row]->method->states[index].cell,
+        .state = run->parts[row]->state,
+        .workspace = joined->workspace ? hal_buffer_map(joined->workspace) : NULL,
+    };
+    return step->state_outputs[index] != RT_NO_OUTPUT;
+}
+
+static enum status bind_written(const struct rt_steps_run *run, struct rt_invocation *joined,
+                                uint32_t row, struct error *err)
+{
+    for (uint32_t i = 0; i < run->steps->step.state_count; i++) {
+        struct rt_overwrite write;
+        struct hal_buffer *target;
+        uint32_t input;
+        if (!find_write(joined, row, i, &input, &write)) {
+            continue;
         }
+        const struct rt_plan_result *result = &joined->plan->results[write.result];
+        TRY(rt_state_open(write.state, write.cell, result->base == input && result->may_overwrite,
+                          &target, err));
+        joined->bound[write.result] = share(hal_binding_whole(target));
     }
     return ST_OK;
 }
@@ -355,11 +384,12 @@ enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
     enter_states(run);
     for (uint32_t row = 0; row < run->count; row++) {
         TRY(bind_inputs(run, joined, row, err));
-        TRY(bind_states(run, joined, row, err));
+        bind_states(run, joined, row);
     }
     TRY(rt_invocation_plan(joined, RT_PREPARE_ALL, err));
     for (uint32_t row = 0; row < run->count; row++) {
         TRY(bind_results(run, joined, row, err));
+        TRY(bind_written(run, joined, row, err));
     }
     return rt_invocation_prepare(joined, RT_PREPARE_ALL, err);
 }
@@ -374,42 +404,52 @@ void rt_steps_abandon(struct rt_steps_run *run)
 
 /* ---- the joined call ------------------------------------------------------------------------- */
 
-void rt_steps_tell_stale(struct rt_invocation *joined)
+static enum status begin_row(const struct rt_invocation *joined, uint32_t row, struct error *err)
 {
-    const struct rt_steps_run *run = joined->steps;
-    const struct rt_step *step = &run->steps->step;
-    const struct rt_method *method = run->parts[0]->method;
-    for (uint32_t row = 0; row < run->count; row++) {
-        for (uint32_t i = 0; i < step->state_count; i++) {
-            uint32_t result = row * step->graph.output_count + step->state_outputs[i];
-            uint32_t input = row * step->graph.input_count + step->input_count + i;
-            if (step->state_outputs[i] == RT_NO_OUTPUT) {
-                continue;
-            }
-            struct rt_rows stale = rt_state_spoil(run->parts[row]->state, method->states[i].cell);
-            if (joined->plan->results[result].base == input) {
-                rt_words_put_stale(joined->plan, result, &stale, hal_buffer_map(joined->workspace));
-            }
+    struct rt_state *state = joined->steps->parts[row]->state;
+    uint32_t count = joined->steps->steps->step.state_count, input;
+    struct rt_overwrite write;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (find_write(joined, row, i, &input, &write)) {
+            rt_overwrite_measure(&write, &bytes);
         }
     }
+    TRY(rt_state_reserve_log(state, bytes, err));
+    for (uint32_t i = 0; i < count; i++) {
+        if (!find_write(joined, row, i, &input, &write)) {
+            continue;
+        }
+        if (joined->plan->results[write.result].base == input) {
+            rt_overwrite_begin(&write);
+        } else {
+            (void)rt_state_spoil(state, write.cell);
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_steps_begin(struct rt_invocation *joined, struct error *err)
+{
+    for (uint32_t row = 0; row < joined->steps->count; row++) {
+        TRY(begin_row(joined, row, err));
+    }
+    return ST_OK;
 }
 
 static void advance(const struct rt_invocation *joined, uint32_t row)
 {
-    const struct rt_steps_run *run = joined->steps;
-    const struct rt_step *step = &run->steps->step;
-    const struct rt_method *method = run->parts[row]->method;
-    for (uint32_t i = 0; i < step->state_count; i++) {
-        uint32_t result = row * step->graph.output_count + step->state_outputs[i];
-        uint32_t input = row * step->graph.input_count + step->input_count + i;
+    for (uint32_t i = 0; i < joined->steps->steps->step.state_count; i++) {
+        struct rt_overwrite write;
         struct rt_rows written = {0};
-        if (step->state_outputs[i] == RT_NO_OUTPUT) {
+        uint32_t input;
+        if (!find_write(joined, row, i, &input, &write)) {
             continue;
         }
-        if (joined->plan->results[result].base == input) {
-            written = rt_words_written(joined->plan, result, hal_buffer_map(joined->workspace));
+        if (joined->plan->results[write.result].base == input) {
+            written = rt_words_written(joined->plan, write.result, write.workspace);
         }
-        rt_state_advance(run->parts[row]->state, method->states[i].cell, written);
+        rt_state_advance(write.state, write.cell, written);
     }
 }
 

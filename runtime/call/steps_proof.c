@@ -43,16 +43,11 @@ struct proof {
 
 /* ---- sequences ------------------------------------------------------------------------------- */
 
-/* A state with the content of |from|, which no call advances any more. For one step. */
-static enum status copy_state(const struct rt_state *from, struct rt_state **out_state,
-                              struct error *err)
+/* A state with the content of |from|, which no call advances any more. */
+static enum status copy_state(struct rt_state *from, struct rt_state **out_state, struct error *err)
 {
     TRY(rt_state_new(from->program, out_state, err));
-    for (uint32_t i = 0; i < from->cells->count; i++) {
-        hal_buffer_unref((*out_state)->current[i]);
-        (*out_state)->current[i] = hal_buffer_ref(from->current[i]);
-        (*out_state)->touched[i] = from->touched[i];
-    }
+    rt_state_share(*out_state, from);
     return ST_OK;
 }
 

@@ -35,12 +35,22 @@ void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struc
     if (!is_none && (of->rows != stale->rows || of->row_bytes != stale->row_bytes)) {
         return; /* another method divides the buffer into other rows */
     }
-    for (uint32_t i = 0; i < plan->update_count; i++) {
-        if (plan->updates[i].result == result) {
-            put_rows(&plan->updates[i], is_none ? 0 : stale->first, is_none ? 0 : stale->end,
-                     workspace);
-        }
+    for (uint32_t i = of->first_update, n = 0; n < of->update_count; n++) {
+        put_rows(&plan->updates[i], is_none ? 0 : stale->first, is_none ? 0 : stale->end,
+                 workspace);
+        i = plan->updates[i].next;
     }
+}
+
+void rt_words_put_log(const struct rt_plan_update *update, const struct rt_log *log,
+                      const struct rt_rows *kept, uint8_t *workspace)
+{
+    int64_t words[RT_UPDATE_WORDS] = {
+        [RT_UPDATE_LOG] = (int64_t)(uintptr_t)log,
+        [RT_UPDATE_LOGGED] = kept->first,
+        [RT_UPDATE_LOGGED_END] = kept->end,
+    };
+    memcpy(workspace + update->offset, words, sizeof(words));
 }
 
 struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
@@ -52,12 +62,10 @@ struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
     if (of->base == RT_NO_BASE) {
         return (struct rt_rows){0};
     }
-    for (uint32_t i = 0; i < plan->update_count; i++) {
+    for (uint32_t i = of->first_update, n = 0; n < of->update_count; n++) {
         int64_t words[RT_UPDATE_WORDS];
-        if (plan->updates[i].result != result) {
-            continue;
-        }
         memcpy(words, workspace + plan->updates[i].offset, sizeof(words));
+        i = plan->updates[i].next;
         if (words[RT_UPDATE_WRITTEN] < words[RT_UPDATE_WRITTEN_END]) {
             int64_t first = words[RT_UPDATE_WRITTEN], end = words[RT_UPDATE_WRITTEN_END];
             written.first = first < written.first ? first : written.first;

@@ -4,6 +4,9 @@
 #ifndef PTED_RUNTIME_CALL_WORDS_H
 #define PTED_RUNTIME_CALL_WORDS_H
 
+#include <string.h>
+
+#include "runtime/emit/log.h"
 #include "runtime/plan/plan.h"
 #include "runtime/program/state_cells.h"
 
@@ -22,6 +25,25 @@ static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t resul
 /* The memory of |result| differs from its base only in |stale|. */
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
                         uint8_t *workspace);
+
+/* The rows of |update| that overwrite its base and that the host knows, of |rows| rows, once
+ * rt_words_put() has run. */
+static inline struct rt_rows
+rt_words_known(const struct rt_plan *plan, const struct rt_update *update, const uint8_t *workspace)
+{
+    int64_t first = update->first.known;
+    if (update->first.is_read) {
+        memcpy(&first, workspace + plan->words_offset + update->first.word * sizeof(first),
+               sizeof(first));
+    }
+    first = first < 0 ? 0 : first > update->rows ? update->rows : first;
+    int64_t count = update->count < update->rows - first ? update->count : update->rows - first;
+    return (struct rt_rows){update->rows, update->row_bytes, first, first + count};
+}
+
+/* The kernel of |update| logs in |log| what it overwrites of rows |kept|. */
+void rt_words_put_log(const struct rt_plan_update *update, const struct rt_log *log,
+                      const struct rt_rows *kept, uint8_t *workspace);
 
 /*
  * After the run: the rows in which |result| differs from its base; 0 rows if no kernel kept count.

@@ -161,10 +161,10 @@ static uint64_t count_bytes(const struct rt_emit *e, const struct hal_dispatch *
     return bytes;
 }
 
-enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
+enum status rt_emit_update(struct rt_emit *e, const struct rt_update *update,
                            struct hal_binding *out_words, struct error *err)
 {
-    return e->planner->update(e, rows, row_bytes, out_words, err);
+    return e->planner->update(e, update, out_words, err);
 }
 
 bool rt_emit_is_host(const struct rt_emit *e)

@@ -66,10 +66,21 @@ const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel);
 
 /*
- * The words for the node's update of |rows| rows of |row_bytes|, repeated as often as needed;
- * without bytes there are none, and the kernel writes all of the output.
+ * A node writes some of |rows| rows of |row_bytes|, repeated as often as needed: |count| rows from
+ * |first| on; or, if |tiles| is not 0, rows that only its kernel knows. Each of its tiles then logs
+ * at most |entries| pieces of |entry_bytes| (rt_update_log()).
  */
-MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+struct rt_update {
+    int64_t rows, row_bytes;
+    struct rt_place first;
+    int64_t count;
+    uint32_t tiles;
+    int64_t entries, entry_bytes;
+};
+
+/* The words for the node's update; without bytes there are none, and the kernel writes all of the
+ * output. */
+MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, const struct rt_update *update,
                                       struct hal_binding *out_words, struct error *err);
 
 /* Is the device the host's processors? */

@@ -11,7 +11,7 @@ struct rt_emit_planner {
     /* false: the plan is made for the value of int argument |index|, which is known */
     bool (*find_place)(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place);
     /* See rt_emit_update(). */
-    enum status (*update)(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+    enum status (*update)(struct rt_emit *emit, const struct rt_update *update,
                           struct hal_binding *out_words, struct error *err);
     /* See rt_emit_workspace(). */
     enum status (*workspace)(struct rt_emit *emit, size_t bytes, struct hal_binding *out_binding,

@@ -75,7 +75,9 @@ enum status rt_keep_emit(struct rt_emit *emit, uint8_t dim, struct rt_place firs
     if (out->numel == 0) {
         return ST_OK;
     }
-    TRY(rt_emit_update(emit, k.rows, k.row_bytes, &bindings[RT_KEEP_WORDS], err));
+    const struct rt_update update = {
+        .rows = k.rows, .row_bytes = k.row_bytes, .first = first, .count = count};
+    TRY(rt_emit_update(emit, &update, &bindings[RT_KEEP_WORDS], err));
     bool is_in_place = rt_keep_is_in_place(base, out);
     if (is_in_place && bindings[RT_KEEP_WORDS].length == 0) {
         return ST_OK;

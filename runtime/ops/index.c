@@ -469,6 +469,20 @@ static uint32_t tiles_of(int64_t n, int64_t tile)
     return (uint32_t)tiles;
 }
 
+static enum status emit_update(struct rt_emit *emit, const struct hal_dispatch *dispatch,
+                               struct hal_binding *out_words, struct error *err)
+{
+    const struct rt_index_constants *c = dispatch->constants;
+    const struct rt_update update = {
+        .rows = c->sizes[0],
+        .row_bytes = c->steps[0],
+        .tiles = dispatch->grid[1] * dispatch->grid[2],
+        .entries = c->places * c->tile_rows,
+        .entry_bytes = c->piece,
+    };
+    return rt_emit_update(emit, &update, out_words, err);
+}
+
 static enum status emit_index(struct rt_emit *emit, struct index_build *b, struct error *err)
 {
     struct rt_index_constants *c = &b->c;
@@ -487,9 +501,6 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
         bindings[c->first + k] = b->tensors[k]->binding;
     }
     c->words = c->first + tensors;
-    if (!is_take && c->count == 1 && !c->is_mask) {
-        TRY(rt_emit_update(emit, c->sizes[0], c->steps[0], &bindings[c->words], err));
-    }
     /* Puts happen in order, so a tile has all places and is cut along the rest only. */
     int64_t places = is_take ? c->places : (int64_t)(self->bytes / (size_t)(c->rows * c->run));
     const struct hal_kernel *kernel = is_take ? &rt_index_take_kernel : rt_index_choose_put(c);
@@ -503,20 +514,21 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
     c->tile_places = c->tile_places < c->places ? c->tile_places : c->places;
     int64_t row = is_take ? c->tile_places * c->piece : places * c->piece;
     c->tile_rows = row < bytes ? bytes / row : 1;
-    return rt_emit_dispatch(
-        emit,
-        &(struct hal_dispatch){
-            .kernel = kernel,
-            .grid = {is_take ? tiles_of(c->places, c->tile_places) : 1,
-                     tiles_of(c->rows, c->tile_rows), tiles_of(c->run, c->piece)},
-            .constants = c,
-            .constants_bytes = sizeof(*c),
-            .bindings = bindings,
-            .binding_count = c->words + !is_take,
-            .scratch_bytes = sizeof(struct rt_index_places),
-            .cost = out->bytes / 4 + (uint64_t)c->places * 8,
-        },
-        err);
+    struct hal_dispatch dispatch = {
+        .kernel = kernel,
+        .grid = {is_take ? tiles_of(c->places, c->tile_places) : 1, tiles_of(c->rows, c->tile_rows),
+                 tiles_of(c->run, c->piece)},
+        .constants = c,
+        .constants_bytes = sizeof(*c),
+        .bindings = bindings,
+        .binding_count = c->words + !is_take,
+        .scratch_bytes = sizeof(struct rt_index_places),
+        .cost = out->bytes / 4 + (uint64_t)c->places * 8,
+    };
+    if (!is_take && c->count == 1 && !c->is_mask) {
+        TRY(emit_update(emit, &dispatch, &bindings[c->words], err));
+    }
+    return rt_emit_dispatch(emit, &dispatch, err);
 }
 
 static enum status index_emit(struct rt_emit *emit, struct error *err)

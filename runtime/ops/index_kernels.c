@@ -213,13 +213,26 @@ static void note_written(const struct rt_index_constants *c, const struct rt_ind
     }
 }
 
-static void put_row(const struct rt_index_constants *c, const struct rt_index_places *places,
-                    int64_t count, char *table, const char *list, size_t bytes)
+/* What a tile puts: pieces of |bytes| into |out|. */
+struct put {
+    const struct rt_index_constants *c;
+    const int64_t *words;
+    uint32_t tile;
+    const char *out;
+    size_t bytes;
+};
+
+static void put_row(const struct put *put, const struct rt_index_places *places, int64_t count,
+                    char *table, const char *list)
 {
+    const struct rt_index_constants *c = put->c;
+    size_t bytes = put->bytes;
     for (int64_t b = 0; b < count; b++) {
         if (places->table[b] == NOWHERE) {
             continue;
         }
+        rt_update_log(put->words, put->tile, places->table[b] / c->steps[0], put->out,
+                      table + places->table[b], bytes);
         if (c->mode == RT_INDEX_PUT) {
             copy_bytes(table + places->table[b], list + places->list[b], bytes);
         } else {
@@ -241,6 +254,7 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
     size_t bytes = (size_t)rt_min(c->piece, c->run - offset);
     int64_t *words = args->bindings[c->words];
     bool notes = words && tile.y == 0 && tile.z == 0;
+    const struct put put = {c, words, tile.z * args->grid[1] + tile.y, out, bytes};
 
     if (notes) {
         words[RT_UPDATE_WRITTEN] = c->sizes[0];
@@ -258,7 +272,7 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
         }
         for (int64_t row = first; row < behind; row++) {
             find_row(c, row, &table, &list);
-            put_row(c, places, count, out + table + offset, values + list + offset, bytes);
+            put_row(&put, places, count, out + table + offset, values + list + offset);
         }
     }
 }

@@ -156,7 +156,10 @@ static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile
                       &(struct hal_fault_number){&places[i], places[i], 0, k->rows - 1});
             continue;
         }
-        memcpy(out + places[i] * k->row_bytes, from, bytes);
+        char *to = out + places[i] * k->row_bytes;
+        rt_update_log(words, tile.y * args->grid[0] + tile.x, places[i], args->bindings[0], to,
+                      bytes);
+        memcpy(to, from, bytes);
     }
 }
 
@@ -172,7 +175,6 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
                               cache->dims[2] * cache->dims[3] * width};
     struct hal_binding bindings[5] = {out->binding, cache->binding, value->binding,
                                       rt_emit_arg(emit, CACHE_PLACE)->binding};
-    TRY(rt_emit_update(emit, k.rows, k.row_bytes, &bindings[4], err));
     int64_t slice = RT_SLICE_UNIT * rt_cut_block(rt_emit_machine(emit, &write_rows_at_kernel),
                                                  cache->dims[0] * k.row_bytes / RT_SLICE_UNIT,
                                                  RT_SLICE_UNIT / 4, SLICE_UNITS);
@@ -186,6 +188,14 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
         .binding_count = 5,
         .cost = (uint64_t)cache->bytes / 8,
     };
+    const struct rt_update update = {
+        .rows = k.rows,
+        .row_bytes = k.row_bytes,
+        .tiles = dispatch.grid[0] * dispatch.grid[1],
+        .entries = k.count,
+        .entry_bytes = rt_min(slice, k.row_bytes),
+    };
+    TRY(rt_emit_update(emit, &update, &bindings[4], err));
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 

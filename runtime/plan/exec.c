@@ -212,13 +212,26 @@ static bool may_track(const struct exec *e, int64_t rows, int64_t row_bytes)
            result->rows == rows && result->row_bytes == row_bytes;
 }
 
-static enum status record_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+static void add_update(struct rt_plan *plan, const struct rt_plan_update *update)
+{
+    struct rt_plan_result *result = &plan->results[update->result];
+    uint32_t index = plan->update_count++;
+    plan->updates[index] = *update;
+    if (result->update_count++ == 0) {
+        result->first_update = index;
+    } else {
+        plan->updates[result->last_update].next = index;
+    }
+    result->last_update = index;
+}
+
+static enum status record_update(struct rt_emit *emit, const struct rt_update *update,
                                  struct hal_binding *out_words, struct error *err)
 {
     struct exec *e = (struct exec *)emit;
     struct rt_plan *plan = e->plan;
     *out_words = (struct hal_binding){.slot = RT_SLOT_WORKSPACE};
-    if (!may_track(e, rows, row_bytes)) {
+    if (!may_track(e, update->rows, update->row_bytes)) {
         return ST_OK;
     }
     TRY(grow_updates(plan, err));
@@ -226,9 +239,8 @@ static enum status record_update(struct rt_emit *emit, int64_t rows, int64_t row
     out_words->offset = plan->workspace_bytes;
     out_words->length = RT_UPDATE_WORDS * sizeof(int64_t);
     plan->workspace_bytes += out_words->length;
-    plan->updates[plan->update_count++] =
-        (struct rt_plan_update){.result = result, .offset = out_words->offset};
-    plan->results[result].update_count++;
+    add_update(plan, &(struct rt_plan_update){
+                         .result = result, .offset = out_words->offset, .of = *update});
     return ST_OK;
 }
 
@@ -247,9 +259,59 @@ static enum status add_workspace(struct rt_emit *emit, size_t bytes,
     return ST_OK;
 }
 
-/* A result that something else writes as well is written as a whole. */
-static void verify_bases(struct exec *e)
+/* Notes in |reads|, by input, the last region behind which no node and no copy reads the input. The
+ * base of an update is not read by it. */
+static void note_reads(const struct exec *e, uint32_t *reads)
 {
+    const struct rt_flow *flow = e->flow;
+    for (uint32_t k = 0; k < flow->order_count; k++) {
+        const struct rt_node *node = &e->emit.graph->nodes[flow->order[k]];
+        uint32_t region = flow->region[flow->order[k]], value;
+        const struct rt_storage *out =
+            node->out_count > 0 ? rt_flow_class(flow, node->outs[0]) : NULL;
+        bool is_update = out && out->home == RT_HOME_RESULT;
+        uint32_t base = is_update ? e->plan->results[out->index].base : RT_NO_BASE;
+        for (struct rt_tensors it = rt_node_arg_tensors(e->emit.graph, node);
+             rt_tensors_next(&it, &value);) {
+            const struct rt_storage *class = rt_flow_class(flow, value);
+            bool is_base =
+                class->home == RT_HOME_INPUT && class->index == base && value == node->args[0];
+            if (class->home == RT_HOME_INPUT && !is_base) {
+                reads[class->index] = region + 1;
+            }
+            base = is_base ? RT_NO_BASE : base; /* as a second argument it is read */
+        }
+    }
+    for (uint32_t i = 0; i < flow->copy_count; i++) {
+        const struct rt_storage *class = rt_flow_class(flow, flow->copies[i].value);
+        if (class->home == RT_HOME_INPUT) {
+            reads[class->index] = UINT32_MAX;
+        }
+    }
+}
+
+/* The region in which result |index| is first written. */
+static uint32_t first_write(const struct exec *e, uint32_t index)
+{
+    const struct rt_flow *flow = e->flow;
+    for (uint32_t k = 0; k < flow->order_count; k++) {
+        if (is_written_by(e, &e->emit.graph->nodes[flow->order[k]], index)) {
+            return flow->region[flow->order[k]];
+        }
+    }
+    return 0;
+}
+
+/* A result that something else writes as well is written as a whole. If nothing reads its base once
+ * its first row may be written, it may be written there. */
+static enum status verify_bases(struct exec *e, struct error *err)
+{
+    uint32_t inputs = e->plan->input_count;
+    uint32_t *reads = arena_array(e->arena, inputs, sizeof(*reads));
+    uint32_t *bases = arena_array(e->arena, inputs, sizeof(*bases));
+    if (!reads || !bases) {
+        return arena_fail(e->arena, "a plan", err);
+    }
     for (uint32_t i = 0; i < e->plan->result_count; i++) {
         struct rt_plan_result *result = &e->plan->results[i];
         uint32_t writers = 0;
@@ -257,7 +319,18 @@ static void verify_bases(struct exec *e)
             writers += is_written_by(e, &e->emit.graph->nodes[e->flow->order[k]], i);
         }
         result->base = writers == result->update_count ? result->base : RT_NO_BASE;
+        if (result->base != RT_NO_BASE) {
+            bases[result->base]++;
+        }
     }
+    note_reads(e, reads);
+    for (uint32_t i = 0; i < e->plan->result_count; i++) {
+        struct rt_plan_result *result = &e->plan->results[i];
+        result->may_overwrite = result->base != RT_NO_BASE && e->emit.props->is_host &&
+                                bases[result->base] == 1 &&
+                                reads[result->base] <= first_write(e, i);
+    }
+    return ST_OK;
 }
 
 /* An argument whose value no plan is made for. */
@@ -427,8 +500,7 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
         return arena_fail(arena, "a plan", err);
     }
     TRY(record(&e, err));
-    verify_bases(&e);
-    return ST_OK;
+    return verify_bases(&e, err);
 }
 
 enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,

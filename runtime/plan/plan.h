@@ -12,6 +12,7 @@
 #include "base/refs.h"
 #include "base/shape.h"
 #include "hal/command.h"
+#include "runtime/emit/emit.h"
 #include "runtime/plan/flow.h"
 
 struct hal_device;
@@ -30,7 +31,9 @@ struct rt_plan_result {
      * all of its |update_count| updates. Else RT_NO_BASE.
      */
     uint32_t base, update_count;
+    uint32_t first_update, last_update; /* of its updates */
     int64_t rows, row_bytes;
+    bool may_overwrite; /* its memory may be that of input |base|, too */
 };
 
 #define RT_NO_BASE UINT32_MAX
@@ -38,7 +41,9 @@ struct rt_plan_result {
 /* A node that writes rows of result |result|; its RT_UPDATE_WORDS i64s are at |offset|. */
 struct rt_plan_update {
     uint32_t result;
+    uint32_t next; /* update of the result, unless this is its last one */
     size_t offset; /* in the workspace */
+    struct rt_update of;
 };
 
 /* Scratch memory for making one plan. */

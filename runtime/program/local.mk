@@ -21,4 +21,5 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/signature.c %D%/signature.h \
 	%D%/state.c %D%/state.h \
 	%D%/state_cells.h \
+	%D%/state_undo.c \
 	%D%/summary.c %D%/summary.h

@@ -141,7 +141,7 @@ size_t rt_program_state_bytes(struct rt_program *program)
 /* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
 static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
-    size_t cell_bytes = 3 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *);
+    size_t cell_bytes = 3 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *) + sizeof(bool);
     size_t bytes = cells->count * cell_bytes + part_count * sizeof(struct rt_state *);
     struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
@@ -158,6 +158,7 @@ static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t pa
     state->settled = state->spare + cells->count;
     state->shared = state->settled + cells->count;
     state->parts = (struct rt_state **)(state->shared + cells->count);
+    state->is_overwritten = (bool *)(state->parts + part_count);
     for (uint32_t i = 0; i < cells->count; i++) {
         state->current[i] = hal_buffer_ref(cells->items[i].initial);
         state->touched[i].rows = RT_ROWS_NONE;
@@ -230,6 +231,7 @@ void rt_state_unref(struct rt_state *state)
         hal_buffer_unref(state->spare[i]);
         hal_buffer_unref(state->shared[i]);
     }
+    rt_state_drop_logs(state);
     for (uint32_t i = 0; i < state->part_count; i++) {
         rt_state_unref(state->parts[i]);
     }
@@ -269,6 +271,7 @@ size_t rt_state_trim(struct rt_state *state)
     OBJ_CHECK(state, RT_STATE_MAGIC);
     must(!atomic_load(&state->is_busy));
     size_t bytes = 0;
+    rt_state_drop_logs(state);
     for (uint32_t i = 0; i < state->cells->count; i++) {
         hal_buffer_unref(state->spare[i]);
         state->spare[i] = NULL;
@@ -388,6 +391,10 @@ static void settle(struct rt_state *state, bool is_kept)
 void rt_state_leave(struct rt_state *state, bool is_kept)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
+    if (!is_kept) {
+        rt_state_undo(state);
+    }
+    rt_state_forget(state);
     if (!state->is_part) {
         settle(state, is_kept);
     }
@@ -402,8 +409,7 @@ struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t cell)
     return stale;
 }
 
-/* Rows that hold both |a| and |b|. */
-static struct rt_rows join_rows(struct rt_rows a, struct rt_rows b)
+struct rt_rows rt_rows_join(struct rt_rows a, struct rt_rows b)
 {
     if (a.rows == RT_ROWS_NONE || b.rows == RT_ROWS_NONE) {
         return a.rows == RT_ROWS_NONE ? b : a;
@@ -420,8 +426,14 @@ void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows writ
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
     struct hal_buffer *old = state->current[cell];
-    must(state->spare[cell]);
-    state->touched[cell] = join_rows(state->touched[cell], written); /* also if it is taken back */
+    must(state->is_overwritten[cell] || state->spare[cell]);
+    state->touched[cell] =
+        rt_rows_join(state->touched[cell], written); /* also if it is taken back */
+    if (!state->spare[cell]) {
+        state->unsettled[cell] = written;
+        return;
+    }
+    state->is_overwritten[cell] = false; /* what it has overwritten is no longer wanted */
     state->current[cell] = state->spare[cell];
     if (!state->settled[cell]) {
         state->settled[cell] = old;

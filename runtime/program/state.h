@@ -5,11 +5,12 @@
  * never see each other.
  *
  * Buffers that several methods share, by name or by their place in a shared memory of the file, are
- * one cell of the program. A cell is generational: a call reads generation g and writes g + 1
- * beside it. If the call succeeds the state advances; if it fails or is cancelled the state stays
- * as it was. A buffer that no call has written yet is the program's own initial content and is not
- * copied; if that is zeros, neither are rows that no call has written. If a call writes only some
- * rows of a buffer, the others are copied only where the two generations differ.
+ * one cell of the program. If a call succeeds the state advances; if it fails or is cancelled the
+ * state stays as it was. A call that writes only some rows of a buffer writes them where they are,
+ * and what they overwrite is logged until the call has ended. Otherwise a cell is generational: a
+ * call reads generation g and writes g + 1 beside it. A buffer that no call has written yet is the
+ * program's own initial content and is not copied; if that is zeros, neither are rows that no call
+ * has written.
  *
  * The state of a pipeline has the states of its steps as parts. Steps of one program share one part
  * and follow each other; their writes are kept if the whole call succeeds, and dropped otherwise.

@@ -13,6 +13,7 @@
 
 struct hal_buffer;
 struct hal_device;
+struct rt_log;
 
 /* A mutable buffer of a program. Immutable after loading. */
 struct rt_state_cell {
@@ -48,6 +49,9 @@ struct rt_rows {
 
 #define RT_ROWS_NONE (-1)
 
+/* Rows that hold both |a| and |b|. */
+struct rt_rows rt_rows_join(struct rt_rows a, struct rt_rows b);
+
 #define RT_STATE_MAGIC 0x57a7e501u
 
 struct rt_state {
@@ -68,6 +72,8 @@ struct rt_state {
     struct rt_rows *unsettled;          /* by cell: where |settled| may */
     struct rt_rows *touched;            /* by cell: where |current| may differ from the initial
                                            content */
+    bool *is_overwritten;               /* by cell: the call in flight writes |current| itself */
+    struct hal_buffer *log;             /* owned: of what it has overwritten; or NULL */
     struct rt_state **parts;            /* owned; of a pipeline: of each program of its steps that
                                            has mutable buffers */
     uint32_t part_count;
@@ -80,6 +86,32 @@ struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *
 MUST_CHECK enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err);
 
 /*
+ * Memory for the next generation of |cell|, borrowed. If |may_overwrite| it is the memory of the
+ * current one, unless others may hold that: then the call logs what it overwrites
+ * (rt_state_log()), or rt_state_leave() cannot undo it. ST_EXHAUSTED otherwise.
+ */
+MUST_CHECK enum status rt_state_open(struct rt_state *state, uint32_t cell, bool may_overwrite,
+                                     struct hal_buffer **out_target, struct error *err);
+
+/* Makes room for logs of |bytes|, each a multiple of 16. */
+MUST_CHECK enum status rt_state_reserve_log(struct rt_state *state, size_t bytes,
+                                            struct error *err);
+
+/* The next log of |bytes|, as |like| describes it, of an update of |cell|. */
+struct rt_log *rt_state_log(struct rt_state *state, uint32_t cell, const struct rt_log *like,
+                            size_t bytes);
+
+/* Which of |rows| rows of |row_bytes| of |cell| may have another content than the initial one. */
+struct rt_rows rt_state_touched(const struct rt_state *state, uint32_t cell, int64_t rows,
+                                int64_t row_bytes);
+
+/* Everything that the call has overwritten gets its old content back. And: it stays. One of them at
+ * the end of a call; both by rt_state_leave(). */
+void rt_state_undo(struct rt_state *state);
+void rt_state_forget(struct rt_state *state);
+void rt_state_drop_logs(struct rt_state *state);
+
+/*
  * A call begins; a call has ended, and its writes are kept or everything is as the call found it.
  */
 void rt_state_enter(struct rt_state *state);
@@ -88,8 +120,8 @@ void rt_state_leave(struct rt_state *state, bool is_kept);
 /* The spare memory of |cell| is written from now on; returns where it has differed until now. */
 struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t cell);
 
-/* The spare memory of |cell| holds the next generation, which differs from the current one in
- * |written|, and becomes the current one. */
+/* The spare memory of |cell|, or the memory that rt_state_open() has given, holds the next
+ * generation, which differs from the current one in |written|, and becomes the current one. */
 void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows written);
 
 #endif

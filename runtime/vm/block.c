@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/call/words.h"
 #include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
@@ -59,15 +60,84 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
     return false;
 }
 
-/* The method's state whose spare memory is output |index| of the running block. */
-static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
+/* Does another out of |block| pass on the old content of register |reg|? */
+static bool is_passed_on(const struct rt_block *block, uint32_t reg)
+{
+    for (uint32_t i = 0; i < block->out_count; i++) {
+        if (block->outs[i].is_input && block->ins[block->outs[i].index] == reg) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next generation of a mutable buffer is written over the present one, if only the register of
+ * |out| has that. */
+static bool take_current(struct rt_invocation *inv, const struct rt_block *block,
+                         const struct rt_block_out *out, struct vm_memory **out_memory)
+{
+    struct vm *vm = vm_of(inv);
+    const struct rt_plan_result *result = &vm->plan->results[out->index];
+    struct vm_memory *memory = vm->registers[out->reg].memory;
+    struct hal_buffer *target;
+    if (!inv->state || !result->may_overwrite || block->ins[result->base] != out->reg || !memory ||
+        memory->owner != VM_OWNER_STATE || memory->refs != 1 || is_passed_on(block, out->reg)) {
+        return false;
+    }
+    const struct rt_method_state *use = &inv->method->states[memory->state];
+    if (use->reg != out->reg || !use->is_written ||
+        result->bytes != vm->code->registers[out->reg].bytes ||
+        memory->binding.buffer != inv->state->current[use->cell] ||
+        rt_state_open(inv->state, use->cell, true, &target, NULL) != ST_OK ||
+        target != memory->binding.buffer) {
+        return false;
+    }
+    memory->refs++;
+    *out_memory = memory;
+    return true;
+}
+
+/* The method's state whose memory is output |index| of the running block: spare memory, or the
+ * present generation that is overwritten. */
+static bool find_written(const struct vm *vm, uint32_t index, enum vm_owner owner,
+                         uint32_t *out_state)
 {
     const struct vm_memory *memory = vm->outputs[index];
-    if (!memory || memory->owner != VM_OWNER_SPARE) {
+    if (!memory || memory->owner != owner) {
         return false;
     }
     *out_state = memory->state;
     return true;
+}
+
+static struct rt_overwrite overwrite_of(struct rt_invocation *inv, uint32_t index, uint32_t state)
+{
+    return (struct rt_overwrite){vm_of(inv)->plan, index, inv->method->states[state].cell,
+                                 inv->state, vm_map(vm_of(inv)->workspace)};
+}
+
+/* Before the block runs: rows that it overwrites are logged. */
+static enum status begin_overwrites(struct rt_invocation *inv)
+{
+    struct vm *vm = vm_of(inv);
+    size_t bytes = 0;
+    uint32_t state;
+    for (uint32_t i = 0; i < vm->plan->result_count; i++) {
+        if (find_written(vm, i, VM_OWNER_STATE, &state)) {
+            const struct rt_overwrite overwrite = overwrite_of(inv, i, state);
+            rt_overwrite_measure(&overwrite, &bytes);
+        }
+    }
+    if (bytes > 0) {
+        TRY(rt_state_reserve_log(inv->state, bytes, &inv->error));
+    }
+    for (uint32_t i = 0; i < vm->plan->result_count; i++) {
+        if (find_written(vm, i, VM_OWNER_STATE, &state)) {
+            const struct rt_overwrite overwrite = overwrite_of(inv, i, state);
+            rt_overwrite_begin(&overwrite);
+        }
+    }
+    return ST_OK;
 }
 
 /* The words for the block, once its inputs and outputs have their memory. */
@@ -79,7 +149,7 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
     rt_words_put(vm->plan, vm->words, workspace);
     for (uint32_t i = 0; i < block->graph.output_count; i++) {
         uint32_t base = vm->plan->results[i].base;
-        if (!find_spare(vm, i, &state)) {
+        if (!find_written(vm, i, VM_OWNER_SPARE, &state)) {
             continue;
         }
         uint32_t cell = inv->method->states[state].cell;
@@ -91,15 +161,25 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
     }
 }
 
-/* Reads the block's answers. */
-static void read_written(struct vm *vm)
+/* Reads the block's answers. What several blocks have overwritten adds up. */
+static void read_written(struct rt_invocation *inv)
 {
+    struct vm *vm = vm_of(inv);
     uint32_t state;
     for (uint32_t i = 0; i < vm->plan->result_count; i++) {
-        if (find_spare(vm, i, &state)) {
-            vm->spares[state].written = vm->spares[state].has_base
-                                            ? rt_words_written(vm->plan, i, vm_map(vm->workspace))
-                                            : (struct rt_rows){0};
+        struct rt_rows written = {0};
+        if (find_written(vm, i, VM_OWNER_STATE, &state)) {
+            struct vm_spare *spare = &vm->spares[state];
+            written = rt_words_written(vm->plan, i, vm_map(vm->workspace));
+            spare->written =
+                spare->is_overwritten ? rt_rows_join(spare->written, written) : written;
+            spare->is_overwritten = true;
+        } else if (find_written(vm, i, VM_OWNER_SPARE, &state)) {
+            struct vm_spare *spare = &vm->spares[state];
+            if (spare->has_base && !spare->is_overwritten) {
+                written = rt_words_written(vm->plan, i, vm_map(vm->workspace));
+            }
+            spare->written = written;
         }
     }
 }
@@ -111,7 +191,8 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
     for (uint32_t i = 0; i < block->out_count; i++) {
         const struct rt_block_out *out = &block->outs[i];
         if (!out->is_input && !vm->outputs[out->index] &&
-            graph->values[graph->outputs[out->index]].kind == RT_TENSOR) {
+            graph->values[graph->outputs[out->index]].kind == RT_TENSOR &&
+            !take_current(inv, block, out, &vm->outputs[out->index])) {
             take_spare(inv, out->reg, vm->plan->results[out->index].bytes,
                        &vm->outputs[out->index]);
         }
@@ -129,7 +210,7 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
         memset(vm_map(vm->workspace), 0xff, vm->plan->workspace_bytes);
     }
     put_words(inv, block);
-    return ST_OK;
+    return begin_overwrites(inv);
 }
 
 static enum status submit_block(struct rt_invocation *inv, const struct rt_block *block)
@@ -246,7 +327,7 @@ enum status vm_block_finish(struct rt_invocation *inv, enum status status)
         vm->reached = ST_OK;
     }
     if (status == ST_OK) {
-        read_written(vm);
+        read_written(inv);
         status = take_outs(inv, vm->code->blocks[vm->code->stmts[vm->pc].target]);
     }
     vm_block_leave(vm);

@@ -113,6 +113,7 @@ static enum status save_from_spares(struct rt_invocation *inv)
     return ST_OK;
 }
 
+/* Does the buffer's memory have its content? */
 static bool is_unchanged(const struct rt_invocation *inv, uint32_t i)
 {
     const struct rt_method_state *use = &inv->method->states[i];
@@ -137,7 +138,7 @@ enum status vm_advance_states(struct rt_invocation *inv)
         }
     }
     for (uint32_t i = 0; i < method->state_count; i++) {
-        if (!is_unchanged(inv, i)) {
+        if (!is_unchanged(inv, i) || vm_of(inv)->spares[i].is_overwritten) {
             rt_state_advance(inv->state, method->states[i].cell, vm_of(inv)->spares[i].written);
         }
     }

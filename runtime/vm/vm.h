@@ -29,7 +29,8 @@
 enum vm_owner {
     VM_OWNER_POOL,  /* this call: goes back to the idle memory */
     VM_OWNER_INPUT, /* the caller: only read */
-    VM_OWNER_STATE, /* the state's present generation, or the program: only read */
+    VM_OWNER_STATE, /* the state's present generation, or the program: read, and overwritten only
+                       where no other register has it (rt_state_open()) */
     VM_OWNER_SPARE, /* the state's next generation */
 };
 
@@ -38,7 +39,7 @@ struct vm_memory {
     struct hal_binding binding; /* buffer: ref held, NULL for no bytes */
     enum vm_owner owner;
     uint32_t refs;
-    uint32_t state;         /* SPARE: which of the method's states */
+    uint32_t state;         /* STATE, SPARE: which of the method's states */
     struct vm_memory *next; /* in a list of idle or unused ones */
 };
 
@@ -49,11 +50,12 @@ struct vm_value {
     int64_t number;           /* of a scalar, as in struct rt_scalar */
 };
 
-/* The spare memory of a written state during a call. */
+/* The memory of a written state during a call. */
 struct vm_spare {
     bool is_used;    /* some value is there */
     bool is_spoiled; /* it is no longer what the state says of it */
     bool has_base;   /* the running block, which writes it, reads the present generation for it */
+    bool is_overwritten;    /* a block has overwritten the present generation, too */
     struct rt_rows stale;   /* where it differs from that one before the block, .. */
     struct rt_rows written; /* .. and after the last block that wrote it */
 };

@@ -80,12 +80,13 @@ static void load_states(struct rt_invocation *inv)
         const struct rt_method_state *use = &method->states[i];
         struct hal_buffer *buffer =
             inv->state ? inv->state->current[use->cell] : cells->items[use->cell].initial;
+        struct vm_memory *memory = vm_borrow(vm_of(inv), hal_binding_whole(buffer), VM_OWNER_STATE);
+        memory->state = i;
         vm_of(inv)->spares[i] = (struct vm_spare){0};
         vm_put(vm_of(inv), use->reg,
-               (struct vm_value){
-                   .kind = RT_TENSOR,
-                   .shape = vm_of(inv)->code->registers[use->reg].bound,
-                   .memory = vm_borrow(vm_of(inv), hal_binding_whole(buffer), VM_OWNER_STATE)});
+               (struct vm_value){.kind = RT_TENSOR,
+                                 .shape = vm_of(inv)->code->registers[use->reg].bound,
+                                 .memory = memory});
     }
 }
 

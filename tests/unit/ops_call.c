@@ -216,11 +216,12 @@ struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place plac
     return bind_words(call, &call->words[place.word], 1);
 }
 
-enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+enum status rt_emit_update(struct rt_emit *emit, const struct rt_update *update,
                            struct hal_binding *out_words, struct error *err)
 {
     (void)err;
-    must(rows > 0 && row_bytes > 0);
+    must(update->rows > 0 && update->row_bytes > 0);
+    emit->asked = *update;
     *out_words = emit->has_update ? bind_words(emit, emit->update, RT_UPDATE_WORDS)
                                   : (struct hal_binding){0};
     return ST_OK;

@@ -30,6 +30,7 @@ struct rt_emit {
     int64_t words[CALL_VALUES_MAX]; /* their numbers, by argument */
     bool has_update;                /* returned by rt_emit_update(): */
     int64_t update[RT_UPDATE_WORDS];
+    struct rt_update asked; /* the last argument of rt_emit_update() */
     const struct rt_machine *machine; /* NULL: workers */
     void *workspace;                  /* returned last by rt_emit_workspace() */
     uint32_t dispatch_count;

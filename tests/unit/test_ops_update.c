@@ -8,6 +8,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/emit/emit.h"
@@ -217,6 +218,49 @@ static void test_updates_of_all_and_in_place(void **ctx)
     }
 }
 
+/* An update in place whose rows only the kernel knows logs what it overwrites of the rows that it
+ * is asked for. The log brings them back. */
+static void test_updates_in_place_are_logged(void **ctx)
+{
+    static const enum update logged[] = {ROWS_AT, PUT};
+    (void)ctx;
+    fill(part, SIZE, 1000);
+    for (size_t k = 0; k < sizeof(logged) / sizeof(logged[0]); k++) {
+        struct rt_log like, *log;
+        fill(base, SIZE, 1);
+        memcpy(other, base, sizeof(base));
+        begin_update(logged[k], 3, 2, base);
+        call.outs[0].binding = call.tensors[0].binding;
+        call.has_update = true;
+        assert_ok(err, call_run(&call, &err));
+        assert_true(call.asked.tiles > 0);
+        size_t bytes = rt_log_describe(&like, call.asked.tiles, (uint64_t)call.asked.entries,
+                                       (uint64_t)call.asked.entry_bytes);
+        log = calloc(1, bytes);
+        assert_non_null(log);
+        *log = like;
+        fill(base, SIZE, 1);
+        begin_update(logged[k], 3, 2, base);
+        call.outs[0].binding = call.tensors[0].binding;
+        call.has_update = true;
+        call.update[RT_UPDATE_LOG] = (int64_t)(uintptr_t)log;
+        call.update[RT_UPDATE_LOGGED] = 1;
+        call.update[RT_UPDATE_LOGGED_END] = 4; /* row 4 is written, too */
+        assert_ok(err, call_run(&call, &err));
+        assert_true(base[3 * WIDTH] == 1000);
+        for (uint32_t tile = 0; tile < log->tiles; tile++) {
+            for (uint64_t i = rt_log_counts(log)[tile]; i-- > 0;) {
+                const struct rt_log_entry *entry = rt_log_entry(log, tile, i);
+                memcpy((char *)base + entry->offset, entry + 1, entry->bytes);
+            }
+        }
+        for (int i = 0; i < SIZE; i++) {
+            assert_true((base[i] == other[i]) == (i / WIDTH % ROWS != 4));
+        }
+        free(log);
+    }
+}
+
 /* A place outside of the rows is a fault. The rows that the operator reports as written exist
  * nevertheless. */
 static void test_places_outside_of_the_rows(void **state)
@@ -245,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_places_that_are_read),
         cmocka_unit_test(test_updates_write_only_the_stated_rows),
         cmocka_unit_test(test_updates_of_all_and_in_place),
+        cmocka_unit_test(test_updates_in_place_are_logged),
         cmocka_unit_test(test_places_outside_of_the_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

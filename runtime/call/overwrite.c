@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/call/overwrite.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/call/words.h"
+#include "runtime/emit/log.h"
+
+/* The rows of |update| whose content has to be logged: those that may differ from the initial
+ * content, of those that the host knows to be overwritten. */
+static struct rt_rows find_kept(const struct rt_overwrite *o, const struct rt_update *update)
+{
+    struct rt_rows kept = rt_state_touched(o->state, o->cell, update->rows, update->row_bytes);
+    if (update->tiles == 0) {
+        struct rt_rows known = rt_words_known(o->plan, update, o->workspace);
+        kept.first = kept.first > known.first ? kept.first : known.first;
+        kept.end = kept.end < known.end ? kept.end : known.end;
+    }
+    return kept;
+}
+
+static size_t outer_of(const struct rt_overwrite *o, const struct rt_update *update)
+{
+    size_t size = hal_buffer_size(o->state->current[o->cell]);
+    return size / (size_t)(update->rows * update->row_bytes);
+}
+
+/* The log of |update|, with |kept| rows. Returns its bytes; 0: it needs none. */
+static size_t describe(const struct rt_overwrite *o, const struct rt_update *update,
+                       const struct rt_rows *kept, struct rt_log *log)
+{
+    if (kept->first >= kept->end) {
+        return 0;
+    }
+    if (update->tiles > 0) {
+        return rt_log_describe(log, update->tiles, (uint64_t)update->entries,
+                               (uint64_t)update->entry_bytes);
+    }
+    return rt_log_describe(log, 1, outer_of(o, update),
+                           (uint64_t)((kept->end - kept->first) * kept->row_bytes));
+}
+
+void rt_overwrite_measure(const struct rt_overwrite *o, size_t *io_bytes)
+{
+    OBJ_CHECK(o->state, RT_STATE_MAGIC);
+    const struct rt_plan_result *result = &o->plan->results[o->result];
+    if (!o->state->is_overwritten[o->cell]) {
+        return;
+    }
+    for (uint32_t i = result->first_update, n = 0; n < result->update_count; n++) {
+        struct rt_log log;
+        const struct rt_update *update = &o->plan->updates[i].of;
+        struct rt_rows kept = find_kept(o, update);
+        if (!add_size(*io_bytes, describe(o, update, &kept, &log), io_bytes)) {
+            *io_bytes = SIZE_MAX;
+        }
+        i = o->plan->updates[i].next;
+    }
+}
+
+/* Logs |kept| rows before the run. */
+static void log_rows(const struct rt_overwrite *o, const struct rt_rows *kept, struct rt_log *log)
+{
+    const char *content = hal_buffer_map(o->state->current[o->cell]);
+    size_t bytes = (size_t)((kept->end - kept->first) * kept->row_bytes);
+    for (uint64_t outer = 0; outer < log->entries; outer++) {
+        uint64_t offset =
+            (outer * (uint64_t)kept->rows + (uint64_t)kept->first) * (uint64_t)kept->row_bytes;
+        rt_log_put(log, 0, content + offset, offset, bytes);
+    }
+}
+
+static void begin_update(const struct rt_overwrite *o, const struct rt_plan_update *update)
+{
+    struct rt_log like, *log = NULL;
+    struct rt_rows kept = find_kept(o, &update->of);
+    size_t bytes = describe(o, &update->of, &kept, &like);
+    if (bytes > 0) {
+        log = rt_state_log(o->state, o->cell, &like, bytes);
+    }
+    if (log && update->of.tiles == 0) {
+        log_rows(o, &kept, log);
+    }
+    rt_words_put_log(update, update->of.tiles > 0 ? log : NULL, &kept, o->workspace);
+}
+
+void rt_overwrite_begin(const struct rt_overwrite *o)
+{
+    OBJ_CHECK(o->state, RT_STATE_MAGIC);
+    const struct rt_plan_result *result = &o->plan->results[o->result];
+    if (!o->state->is_overwritten[o->cell]) {
+        struct rt_rows stale = rt_state_spoil(o->state, o->cell);
+        rt_words_put_stale(o->plan, o->result, &stale, o->workspace);
+        return;
+    }
+    for (uint32_t i = result->first_update, n = 0; n < result->update_count; n++) {
+        begin_update(o, &o->plan->updates[i]);
+        i = o->plan->updates[i].next;
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results that overwrite mutable buffers: a run writes its rows of a state's current generation
+ * where they are, and logs what it overwrites. The host logs rows whose place it knows before the
+ * run, kernels log the others. The rows of a cache behind those in use need no log, so a step that
+ * only appends rows copies nothing.
+ *
+ *     rt_state_open             for each mutable buffer that the run writes
+ *     rt_overwrite_measure      for each of them: adds up what its logs take
+ *     rt_state_reserve_log      once
+ *     rt_overwrite_begin        for each of them
+ */
+#ifndef PTED_RUNTIME_CALL_OVERWRITE_H
+#define PTED_RUNTIME_CALL_OVERWRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rt_plan;
+struct rt_state;
+
+/* Result |result| of |plan| is written to cell |cell| of |state|. */
+struct rt_overwrite {
+    const struct rt_plan *plan;
+    uint32_t result, cell;
+    struct rt_state *state;
+    uint8_t *workspace; /* rt_words_put() has run */
+};
+
+/* Adds the bytes of the logs to |*io_bytes|, which stops at SIZE_MAX. Nothing unless the current
+ * generation is overwritten. */
+void rt_overwrite_measure(const struct rt_overwrite *overwrite, size_t *io_bytes);
+
+/* Tells the kernels where they log, or which rows of the memory are stale. */
+void rt_overwrite_begin(const struct rt_overwrite *overwrite);
+
+#endif
