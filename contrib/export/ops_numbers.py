@@ -231,6 +231,15 @@ def create():
                 torch.full((3,), p, dtype=torch.bool), torch.full_like(x, p),
                 torch.scalar_tensor(p, dtype=torch.float64))
 
+    def fractions(x):
+        n = x.shape[0]
+        return (torch.arange(0.5, n), torch.arange(0, n, 0.5), torch.arange(0.25, n, 0.75),
+                torch.arange(n, -2.5, -0.5), torch.arange(n * 0.5), torch.arange(0, n * 0.1, 0.1),
+                torch.arange(0.0, 1.0, 1 / n), torch.arange(-n * 0.5, 20.5, dtype=torch.float64),
+                torch.arange(n / 3, 2 * n, 1.5, dtype=torch.int64),
+                torch.arange(0.5, n, dtype=torch.int32), torch.arange(0, 32, n),
+                torch.arange(40, 0, -n, dtype=torch.float16))
+
     def triangles(x):
         sizes = (3, 3, 1), (2, 5, -1), (5, 2, 0), (4, 3, -9), (3, 4, 9), (0, 3, 0)
         return (*(torch.tril_indices(*size) for size in sizes),
@@ -252,7 +261,14 @@ def create():
              dynamic=({
                  0: n
              },),
-             more=[(real(k),) for k in (0, 1, 40)])
+             more=[(real(k),) for k in (0, 1, 40)]),
+        case("fractions",
+             fractions,
+             real(5),
+             dynamic=({
+                 0: Dim("m", min=3, max=14)
+             },),
+             more=[(real(k),) for k in (3, 4, 7, 13, 14)]),
     ]
 
 

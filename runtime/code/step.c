@@ -76,33 +76,18 @@ static bool combine(const struct making *m, const struct rt_expr *e, struct rt_d
 {
     struct rt_dims *dims = &m->graph->dims;
     struct rt_dim a, b;
+    if (e->kind == RT_EXPR_SYMBOL) {
+        return false; /* no input gives it */
+    }
     if (!map_dim(m, e->a, &a) || !map_dim(m, e->b, &b)) {
         return false;
     }
-    switch (e->kind) {
-    case RT_EXPR_SUM:
-        *out = rt_dim_add(dims, a, b);
-        return true;
-    case RT_EXPR_PRODUCT:
-        *out = rt_dim_mul(dims, a, b);
-        return true;
-    case RT_EXPR_MAX:
-        *out = rt_dim_max(dims, a, b);
-        return true;
-    case RT_EXPR_MIN:
-        *out = rt_dim_min(dims, a, b);
-        return true;
-    case RT_EXPR_FLOORDIV:
-    case RT_EXPR_MOD:
-        if (rt_dim_lo(dims, b) < 1) {
-            return false;
-        }
-        *out = (e->kind == RT_EXPR_MOD ? rt_dim_mod : rt_dim_floordiv)(dims, a, b);
-        return true;
-    case RT_EXPR_SYMBOL:
-        break;
+    bool divides = e->kind == RT_EXPR_FLOORDIV || e->kind == RT_EXPR_MOD;
+    if (divides && rt_dim_lo(dims, b) < 1) {
+        return false;
     }
-    return false; /* a symbol that no input gives */
+    *out = rt_dim_apply(dims, e->kind, a, b);
+    return true;
 }
 
 /* False: it depends on something that is not known. */

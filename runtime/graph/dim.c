@@ -4,9 +4,9 @@
  *
  * A sum is a list of terms sorted by expression number, each a non-constant product with a constant
  * coefficient, plus one constant. A product is a list of factors sorted by number. Both are taken
- * apart, merged and put together again through intern(), which returns the same number for the same
- * expression. The lists are short (a handful of symbols in real programs) and have a fixed maximum:
- * a file that needs more is refused, so work here is bounded by the number of nodes.
+ * apart, merged and put together again through rt_dim_intern(), which returns the same number for
+ * the same expression. The lists are short (a handful of symbols in real programs) and have a fixed
+ * maximum: a file that needs more is refused, so work here is bounded by the number of nodes.
  */
 #include "config.h"
 
@@ -52,10 +52,12 @@ int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d)
     return d.expr ? dims->exprs[d.expr].lo : d.value;
 }
 
-struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range a,
-                                    struct rt_dim_range b)
+struct rt_dim_range rt_dim_range_of(const struct rt_dims *dims, const struct rt_expr *e,
+                                    const struct rt_dim_range *ranges)
 {
-    switch (kind) {
+    struct rt_dim_range a = rt_dim_range_in(dims, e->a, ranges);
+    struct rt_dim_range b = rt_dim_range_in(dims, e->b, ranges);
+    switch (e->kind) {
     case RT_EXPR_SYMBOL:
         break;
     case RT_EXPR_SUM:
@@ -76,16 +78,19 @@ struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range 
         return (struct rt_dim_range){max_i64(a.lo, b.lo), max_i64(a.hi, b.hi)};
     case RT_EXPR_MIN:
         return (struct rt_dim_range){min_i64(a.lo, b.lo), min_i64(a.hi, b.hi)};
+    case RT_EXPR_DOUBLE:
+    case RT_EXPR_DIFFERENCE:
+    case RT_EXPR_STEPS:
+    case RT_EXPR_TRUNC:
+        return rt_dim_double_range(dims, e, ranges);
     }
     unreachable();
 }
 
 static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
 {
-    struct rt_dim_range a = {rt_dim_lo(dims, e->a), e->a.value};
-    struct rt_dim_range b = {rt_dim_lo(dims, e->b), e->b.value};
     if (e->kind != RT_EXPR_SYMBOL) {
-        struct rt_dim_range range = rt_dim_range_of(e->kind, a, b);
+        struct rt_dim_range range = rt_dim_range_of(dims, e, NULL);
         e->lo = range.lo;
         e->hi = range.hi;
     }
@@ -152,8 +157,7 @@ struct rt_dim rt_dim_any(struct rt_dims *dims)
     return append(dims, (struct rt_expr){.kind = RT_EXPR_SYMBOL, .lo = INT64_MIN, .hi = INT64_MAX});
 }
 
-/* The only expression of that kind over these operands; made if it does not exist yet. */
-static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+struct rt_dim rt_dim_intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b)
 {
     for (uint32_t i = dims->heads[hash(kind, a, b)]; i; i = dims->exprs[i].next) {
@@ -199,7 +203,8 @@ static struct rt_dim build_product(struct rt_dims *dims, const struct rt_terms *
     struct rt_dim result = rt_dim_of(product->constant);
     for (uint32_t i = 0; i < product->count; i++) {
         struct rt_dim factor = rt_dim_of_expr(dims, product->items[i].expr);
-        result = rt_dim_is(result, 1) ? factor : intern(dims, RT_EXPR_PRODUCT, result, factor);
+        result =
+            rt_dim_is(result, 1) ? factor : rt_dim_intern(dims, RT_EXPR_PRODUCT, result, factor);
     }
     return result;
 }
@@ -262,13 +267,14 @@ static struct rt_dim build_sum(struct rt_dims *dims, const struct rt_terms *sum)
         struct rt_terms product = {.constant = sum->items[i].coefficient};
         collect_factors(dims, rt_dim_of_expr(dims, sum->items[i].expr), &product);
         struct rt_dim term = build_product(dims, &product);
-        result = is_first ? term : intern(dims, RT_EXPR_SUM, result, term);
+        result = is_first ? term : rt_dim_intern(dims, RT_EXPR_SUM, result, term);
         is_first = false;
     }
     if (is_first) {
         return rt_dim_of(sum->constant);
     }
-    return sum->constant ? intern(dims, RT_EXPR_SUM, result, rt_dim_of(sum->constant)) : result;
+    return sum->constant ? rt_dim_intern(dims, RT_EXPR_SUM, result, rt_dim_of(sum->constant))
+                         : result;
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
@@ -357,7 +363,7 @@ struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_d
     if (!a.expr && !b.expr && b.value > 0) {
         return rt_dim_of(floor_div(a.value, b.value));
     }
-    return rt_dim_is(b, 1) ? a : intern(dims, RT_EXPR_FLOORDIV, a, b);
+    return rt_dim_is(b, 1) ? a : rt_dim_intern(dims, RT_EXPR_FLOORDIV, a, b);
 }
 
 struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
@@ -376,7 +382,7 @@ struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
     if (!a.expr && !b.expr) {
         return rt_dim_of(floor_mod(a.value, b.value));
     }
-    return rt_dim_is(b, 1) ? rt_dim_of(0) : intern(dims, RT_EXPR_MOD, a, b);
+    return rt_dim_is(b, 1) ? rt_dim_of(0) : rt_dim_intern(dims, RT_EXPR_MOD, a, b);
 }
 
 /* The operand that is the larger (smaller) one for all symbols, if the bounds show that. */
@@ -400,14 +406,14 @@ struct rt_dim rt_dim_max(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
 {
     struct rt_dim larger, smaller;
     return bounds_decide(dims, a, b, &larger, &smaller) ? larger
-           : a.expr < b.expr                            ? intern(dims, RT_EXPR_MAX, a, b)
-                                                        : intern(dims, RT_EXPR_MAX, b, a);
+           : a.expr < b.expr                            ? rt_dim_intern(dims, RT_EXPR_MAX, a, b)
+                                                        : rt_dim_intern(dims, RT_EXPR_MAX, b, a);
 }
 
 struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
 {
     struct rt_dim larger, smaller;
     return bounds_decide(dims, a, b, &larger, &smaller) ? smaller
-           : a.expr < b.expr                            ? intern(dims, RT_EXPR_MIN, a, b)
-                                                        : intern(dims, RT_EXPR_MIN, b, a);
+           : a.expr < b.expr                            ? rt_dim_intern(dims, RT_EXPR_MIN, a, b)
+                                                        : rt_dim_intern(dims, RT_EXPR_MIN, b, a);
 }

@@ -9,6 +9,9 @@
  * nearly always are the same expression. Each has bounds; a comparison that the bounds decide needs
  * no expression.
  *
+ * A number with a fraction is an expression, too: its value is the 64 bits of a double. Such
+ * expressions are leaves of the algebra: only the functions for doubles below take them.
+ *
  * Shape functions state requirements with rt_dim_require_equal(). A requirement that determines a
  * symbol (a weight's width, say) fixes it; any other is kept and checked for each request.
  */
@@ -35,6 +38,11 @@ enum rt_expr_kind {
     RT_EXPR_MOD,      /* a - b * floor(a / b), b > 0 */
     RT_EXPR_MAX,
     RT_EXPR_MIN,
+    /* Of doubles, given by their 64 bits; for lengths of ranges. */
+    RT_EXPR_DOUBLE,     /* the bits of int a as a double */
+    RT_EXPR_DIFFERENCE, /* the bits of double a - double b */
+    RT_EXPR_STEPS,      /* the int ceil(a / b) of doubles */
+    RT_EXPR_TRUNC,      /* the int that double a is without its fraction */
 };
 
 struct rt_expr {
@@ -116,6 +124,18 @@ struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_di
 struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_max(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+
+/*
+ * Doubles, by their bits: |a| and |b| of the last three are bits. Arithmetic is that of doubles, so
+ * that lengths of ranges are PyTorch's. A quotient or a whole number that no int64 has makes an
+ * evaluation fail; the callers have checked constants.
+ */
+struct rt_dim rt_dim_of_double(double value);
+double rt_dim_to_double(int64_t bits);
+struct rt_dim rt_dim_double(struct rt_dims *dims, struct rt_dim a); /* of an int */
+struct rt_dim rt_dim_difference(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_steps(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_trunc(struct rt_dims *dims, struct rt_dim a);
 
 /* The one of them that makes an expression of |kind|, which is no symbol. */
 struct rt_dim rt_dim_apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,

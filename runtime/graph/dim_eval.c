@@ -26,6 +26,11 @@ static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out
     case RT_EXPR_MIN:
         *out = min_i64(a, b);
         return true;
+    case RT_EXPR_DOUBLE:
+    case RT_EXPR_DIFFERENCE:
+    case RT_EXPR_STEPS:
+    case RT_EXPR_TRUNC:
+        return rt_dim_double_eval(e->kind, a, b, out);
     case RT_EXPR_SYMBOL:
         break;
     }
@@ -115,8 +120,7 @@ void rt_dims_bound(const struct rt_dims *dims, struct rt_dim_range *ranges)
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         const struct rt_expr *e = &dims->exprs[i];
         if (e->kind != RT_EXPR_SYMBOL) {
-            ranges[i] = rt_dim_range_of(e->kind, rt_dim_range_at(e->a, ranges),
-                                        rt_dim_range_at(e->b, ranges));
+            ranges[i] = rt_dim_range_of(dims, e, ranges);
         } else if (dims->solved[i].expr != i) {
             ranges[i] = rt_dim_range_at(dims->solved[i], ranges);
         }

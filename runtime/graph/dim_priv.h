@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by dim.c, dim_solve.c and dim_eval.c. */
+/* Shared by dim.c, dim_double.c, dim_solve.c and dim_eval.c. */
 #ifndef PTED_RUNTIME_GRAPH_DIM_PRIV_H
 #define PTED_RUNTIME_GRAPH_DIM_PRIV_H
 
@@ -24,9 +24,18 @@ struct rt_terms {
 void rt_dim_collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale,
                           struct rt_terms *sum);
 
-/* Bounds of an expression over two others; not of a symbol. */
-struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range a,
-                                    struct rt_dim_range b);
+/* Bounds of |e|, which is no symbol, by the |ranges| of all expressions; NULL: by their own. */
+struct rt_dim_range rt_dim_range_of(const struct rt_dims *dims, const struct rt_expr *e,
+                                    const struct rt_dim_range *ranges);
+/* The same for the kinds of doubles. Bits have no bounds. */
+struct rt_dim_range rt_dim_double_range(const struct rt_dims *dims, const struct rt_expr *e,
+                                        const struct rt_dim_range *ranges);
+/* Evaluates an expression of doubles; |b| is not used by all kinds. False: no int64 has it. */
+bool rt_dim_double_eval(enum rt_expr_kind kind, int64_t a, int64_t b, int64_t *out);
+
+/* The only expression of that kind over these operands; made if it does not exist yet. */
+struct rt_dim rt_dim_intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+                            struct rt_dim b);
 
 /* Makes room for one more element in an arena-backed array; the old array stays in the arena. */
 bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
@@ -39,6 +48,12 @@ static inline struct rt_dim rt_dim_of_expr(const struct rt_dims *dims, uint32_t 
         return rt_dim_of(e->lo);
     }
     return (struct rt_dim){.value = e->hi, .expr = expr};
+}
+
+static inline struct rt_dim_range rt_dim_range_in(const struct rt_dims *dims, struct rt_dim d,
+                                                  const struct rt_dim_range *ranges)
+{
+    return ranges ? rt_dim_range_at(d, ranges) : (struct rt_dim_range){rt_dim_lo(dims, d), d.value};
 }
 
 static inline int64_t floor_div(int64_t a, int64_t b)

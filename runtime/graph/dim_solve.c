@@ -22,6 +22,14 @@ struct rt_dim rt_dim_apply(struct rt_dims *dims, enum rt_expr_kind kind, struct 
         return rt_dim_max(dims, a, b);
     case RT_EXPR_MIN:
         return rt_dim_min(dims, a, b);
+    case RT_EXPR_DOUBLE:
+        return rt_dim_double(dims, a);
+    case RT_EXPR_DIFFERENCE:
+        return rt_dim_difference(dims, a, b);
+    case RT_EXPR_STEPS:
+        return rt_dim_steps(dims, a, b);
+    case RT_EXPR_TRUNC:
+        return rt_dim_trunc(dims, a);
     case RT_EXPR_SYMBOL:
         break;
     }

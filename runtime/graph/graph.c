@@ -127,6 +127,19 @@ uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits)
     return add_value(graph, (struct rt_value){.kind = RT_FLOAT, .symbol = bits.expr});
 }
 
+struct rt_dim rt_graph_double(struct rt_graph *graph, const struct rt_value *value)
+{
+    struct rt_dim given = {.value = INT64_MAX, .expr = value->symbol};
+    switch (value->kind) {
+    case RT_FLOAT:
+        return value->symbol ? given : rt_dim_of_double(value->f);
+    case RT_BOOL:
+        return rt_dim_double(&graph->dims, value->symbol ? given : rt_dim_of(value->b));
+    default:
+        return rt_dim_double(&graph->dims, value->i);
+    }
+}
+
 uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);

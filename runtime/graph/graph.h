@@ -188,6 +188,9 @@ static inline double rt_value_number(const struct rt_value *value)
                                      : (double)value->b;
 }
 
+/* An int, float or bool as the bits of a double. */
+struct rt_dim rt_graph_double(struct rt_graph *graph, const struct rt_value *value);
+
 /* A node's argument / output. */
 static inline struct rt_value *rt_node_arg(const struct rt_graph *graph, const struct rt_node *node,
                                            uint32_t index)

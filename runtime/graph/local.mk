@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libgraph.a
 %C%_libgraph_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libgraph_a_SOURCES = \
 	%D%/dim.c %D%/dim.h \
+	%D%/dim_double.c \
 	%D%/dim_eval.c \
 	%D%/dim_priv.h \
 	%D%/dim_solve.c \

@@ -21,14 +21,31 @@
 struct piece {
     const char *text;
     bool is_all;
+    bool is_double; /* |d| is the bits of one */
     struct rt_dim d;
 };
 
+static void print_constant(const struct piece *piece, struct buf *out)
+{
+    if (piece->is_double) {
+        buf_printf(out, "%g", rt_dim_to_double(piece->d.value));
+    } else {
+        buf_printf(out, "%" PRId64, piece->d.value);
+    }
+}
+
+static bool is_function(enum rt_expr_kind kind)
+{
+    return kind == RT_EXPR_DOUBLE || kind == RT_EXPR_TRUNC;
+}
+
 void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
 {
-    static const char *const signs[] = {
-        [RT_EXPR_SUM] = "+", [RT_EXPR_PRODUCT] = "*", [RT_EXPR_FLOORDIV] = "/",
-        [RT_EXPR_MOD] = "%", [RT_EXPR_MAX] = " max ", [RT_EXPR_MIN] = " min ",
+    static const char *const names[] = {
+        [RT_EXPR_SUM] = "+",         [RT_EXPR_PRODUCT] = "*",    [RT_EXPR_FLOORDIV] = "/",
+        [RT_EXPR_MOD] = "%",         [RT_EXPR_MAX] = " max ",    [RT_EXPR_MIN] = " min ",
+        [RT_EXPR_DOUBLE] = "double", [RT_EXPR_DIFFERENCE] = "-", [RT_EXPR_STEPS] = " ceildiv ",
+        [RT_EXPR_TRUNC] = "trunc",
     };
     struct piece stack[DEPTH_MAX] = {{.text = "", .d = d}};
     uint32_t depth = 1, pieces = 0;
@@ -40,16 +57,20 @@ void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
             continue;
         }
         if (!e) {
-            buf_printf(out, "%" PRId64, top.d.value);
+            print_constant(&top, out);
         } else if (e->kind == RT_EXPR_SYMBOL) {
             buf_printf(out, "s%u", top.d.expr);
         } else if (depth + 3 > DEPTH_MAX || ++pieces > PIECES_MAX) {
             buf_add_str(out, "...");
         } else {
+            bool of_doubles = e->kind > RT_EXPR_DOUBLE;
+            buf_add_str(out, is_function(e->kind) ? names[e->kind] : "");
             buf_add_char(out, '(');
             stack[depth++] = (struct piece){.text = ")", .is_all = true};
-            stack[depth++] = (struct piece){.text = signs[e->kind], .d = e->b};
-            stack[depth++] = (struct piece){.text = "", .d = e->a};
+            if (!is_function(e->kind)) {
+                stack[depth++] = (struct piece){names[e->kind], false, of_doubles, e->b};
+            }
+            stack[depth++] = (struct piece){"", false, of_doubles, e->a};
         }
     }
 }

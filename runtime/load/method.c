@@ -82,7 +82,8 @@ static enum status describe_all(struct rt_method *method, struct error *err)
     return ST_OK;
 }
 
-/* The compiled graph knows better than the file which dims vary, and which ints. */
+/* The compiled graph knows better than the file which dims vary, and which ints. Sizes that depend
+ * on numbers of a run may have no bound there. */
 static void refine(struct rt_io *io, const struct rt_value *v)
 {
     io->is_fixed = io->is_fixed && !(v->kind == RT_INT && !rt_dim_is_const(v->i));
@@ -91,8 +92,11 @@ static void refine(struct rt_io *io, const struct rt_value *v)
     }
     io->dynamic_dims = 0;
     for (uint8_t d = 0; d < v->rank; d++) {
-        io->shape.dims[d] = v->dims[d].value;
-        io->dynamic_dims |= rt_dim_is_const(v->dims[d]) ? 0 : 1u << d;
+        bool is_fixed = rt_dim_is_const(v->dims[d]);
+        if (is_fixed || v->dims[d].value < INT64_MAX) {
+            io->shape.dims[d] = v->dims[d].value;
+        }
+        io->dynamic_dims |= is_fixed ? 0 : 1u << d;
     }
 }
 

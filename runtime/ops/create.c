@@ -4,9 +4,8 @@
  * content. The last are filled with zeros, because the bytes of a workspace may belong to another
  * request.
  *
- * The length of a range of integers may depend on symbols; its step may not. If one of the
- * arguments is a float all must be constants. The run may read the start of a range and an integer
- * that fills a tensor: such a fill is a range with step 0.
+ * Ends and step of a range may depend on symbols, and be floats that only a run knows. The run may
+ * read the start of a range and an integer that fills a tensor: such a fill is a range with step 0.
  */
 #include "config.h"
 
@@ -54,70 +53,74 @@ static enum status scalar_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, 0, NULL);
 }
 
-/* Arguments of both forms; absent ones are 0 and 1. */
+/* Arguments of both forms. */
+enum { START, END, STEP, RANGE_ARGS };
+
 struct range {
-    struct rt_dim start, end, step; /* valid when all are integers */
-    double f_start, f_end, f_step;
+    const struct rt_value *args[RANGE_ARGS]; /* NULL: absent */
     bool is_int;
 };
 
-static enum status read_bound(struct rt_shape_call *call, struct range *range, uint32_t index,
-                              struct rt_dim *out_i, double *out_f)
-{
-    const struct rt_value *value = rt_shape_arg(call, index);
-
-    switch (value->kind) {
-    case RT_INT:
-        *out_i = value->i;
-        *out_f = (double)value->i.value;
-        return ST_OK;
-    case RT_FLOAT:
-        if (!rt_value_is_fixed(value)) {
-            return rt_shape_unsupported(
-                call, "argument %u is a float that is only known during a call", index);
-        }
-        *out_i = rt_dim_of(rt_convert_to_i64(value->f));
-        *out_f = value->f;
-        range->is_int = false;
-        return ST_OK;
-    default:
-        *out_i = rt_dim_of(value->b);
-        *out_f = value->b;
-        return ST_OK;
-    }
-}
-
-static enum status read_range(struct rt_shape_call *call, struct range *range)
+static struct range read_range(const struct rt_shape_call *call)
 {
     bool is_short = call->node->arg_count == 1;
-
-    *range = (struct range){.step = rt_dim_of(1), .f_step = 1, .is_int = true};
-    if (is_short) {
-        return read_bound(call, range, 0, &range->end, &range->f_end);
+    struct range range = {.is_int = true};
+    range.args[END] = rt_shape_arg(call, is_short ? 0 : END);
+    if (!is_short) {
+        range.args[START] = rt_shape_arg(call, START);
+        range.args[STEP] = rt_shape_arg(call, STEP);
     }
-    TRY(read_bound(call, range, 0, &range->start, &range->f_start));
-    TRY(read_bound(call, range, 1, &range->end, &range->f_end));
-    return read_bound(call, range, 2, &range->step, &range->f_step);
+    for (uint32_t i = 0; i < RANGE_ARGS; i++) {
+        range.is_int &= !range.args[i] || range.args[i]->kind != RT_FLOAT;
+    }
+    return range;
+}
+
+/* The bits of a double. */
+static struct rt_dim double_of(struct rt_shape_call *call, const struct range *range, uint32_t as)
+{
+    return range->args[as] ? rt_graph_double(call->graph, range->args[as])
+                           : rt_dim_of_double(as == STEP);
+}
+
+/* Without a fraction. */
+static struct rt_dim int_of(struct rt_shape_call *call, const struct range *range, uint32_t as)
+{
+    if (range->args[as] && range->args[as]->kind == RT_INT) {
+        return range->args[as]->i;
+    }
+    struct rt_dim bits = double_of(call, range, as);
+    return rt_dim_is_const(bits) ? rt_dim_of(rt_convert_to_i64(rt_dim_to_double(bits.value)))
+                                 : rt_dim_trunc(&call->graph->dims, bits);
+}
+
+/* A length by division of doubles; a negative one has steps that lead away from the end. */
+static enum status quotient(struct rt_shape_call *call, struct rt_dim span, struct rt_dim step,
+                            struct rt_dim *out_length)
+{
+    *out_length = rt_dim_steps(&call->graph->dims, span, step);
+    TRY(rt_graph_check(call->graph, call->err));
+    return rt_shape_need_at_least(call, *out_length, rt_dim_of(0), "length of a range");
 }
 
 static enum status int_range(struct rt_shape_call *call, const struct range *range,
                              struct rt_dim *out_length)
 {
     struct rt_dims *dims = &call->graph->dims;
-    struct rt_dim span;
+    struct rt_dim start = int_of(call, range, START), end = int_of(call, range, END);
+    struct rt_dim step = int_of(call, range, STEP), span = rt_dim_sub(dims, end, start);
 
-    if (!rt_dim_is_const(range->step)) {
-        return rt_shape_unsupported(call, "the step must not depend on the inputs");
+    if (!rt_dim_is_const(step)) {
+        return quotient(call, rt_dim_double(dims, span), rt_dim_double(dims, step), out_length);
     }
-    if (range->step.value == 0 || range->step.value == INT64_MIN) {
-        return rt_shape_refuse(call, "step %lld is not valid", (long long)range->step.value);
+    if (step.value == 0 || step.value == INT64_MIN) {
+        return rt_shape_refuse(call, "step %lld is not valid", (long long)step.value);
     }
-    if (range->step.value > 0) {
-        span = rt_dim_sub(dims, range->end, range->start);
-        *out_length = rt_dim_ceildiv(dims, span, range->step);
+    if (step.value > 0) {
+        *out_length = rt_dim_ceildiv(dims, span, step);
     } else {
-        span = rt_dim_sub(dims, range->start, range->end);
-        *out_length = rt_dim_ceildiv(dims, span, rt_dim_of(-range->step.value));
+        span = rt_dim_sub(dims, start, end);
+        *out_length = rt_dim_ceildiv(dims, span, rt_dim_of(-step.value));
     }
     *out_length = rt_dim_max(dims, *out_length, rt_dim_of(0));
     return ST_OK;
@@ -126,15 +129,17 @@ static enum status int_range(struct rt_shape_call *call, const struct range *ran
 static enum status float_range(struct rt_shape_call *call, const struct range *range,
                                struct rt_dim *out_length)
 {
-    if (!rt_dim_is_const(range->start) || !rt_dim_is_const(range->end) ||
-        !rt_dim_is_const(range->step)) {
-        return rt_shape_unsupported(
-            call, "the ends and the step of a float range must not depend on the inputs");
+    struct rt_dim start = double_of(call, range, START), end = double_of(call, range, END);
+    struct rt_dim step = double_of(call, range, STEP);
+
+    if (!rt_dim_is_const(start) || !rt_dim_is_const(end) || !rt_dim_is_const(step)) {
+        return quotient(call, rt_dim_difference(&call->graph->dims, end, start), step, out_length);
     }
-    double length = ceil((range->f_end - range->f_start) / range->f_step);
+    double from = rt_dim_to_double(start.value), to = rt_dim_to_double(end.value);
+    double by = rt_dim_to_double(step.value), length = ceil((to - from) / by);
     if (!(length >= 0 && length <= (double)RANGE_MAX)) {
-        return rt_shape_refuse(call, "there is no range from %g to %g in steps of %g",
-                               range->f_start, range->f_end, range->f_step);
+        return rt_shape_refuse(call, "there is no range from %g to %g in steps of %g", from, to,
+                               by);
     }
     *out_length = rt_dim_of((int64_t)length);
     return ST_OK;
@@ -142,10 +147,9 @@ static enum status float_range(struct rt_shape_call *call, const struct range *r
 
 static enum status range_shape(struct rt_shape_call *call)
 {
-    struct range range;
+    struct range range = read_range(call);
     struct rt_dim length = {0};
 
-    TRY(read_range(call, &range));
     range.is_int |=
         rt_shape_out_dtype(call, 0) == DT_I64; /* The values are truncated, whatever they are. */
     TRY(range.is_int ? int_range(call, &range, &length) : float_range(call, &range, &length));

@@ -4,6 +4,7 @@
 #include "runtime/graph/dim.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,61 @@ static void expressions_are_printed(void **state)
     assert_prints(f, rt_dim_mod(d, a, b), "(s1%s2)");
     assert_prints(f, rt_dim_max(d, a, b), "(s1 max s2)");
     assert_prints(f, rt_dim_min(d, a, b), "(s1 min s2)");
+}
+
+/* ---- doubles --------------------------------------------------------------------------------- */
+
+static struct rt_dim length_of(struct rt_dims *d, struct rt_dim start, struct rt_dim end,
+                               double step)
+{
+    return rt_dim_steps(d, rt_dim_difference(d, end, start), rt_dim_of_double(step));
+}
+
+static int64_t value_at(struct fixture *f, struct rt_dim d, int64_t first)
+{
+    int64_t values[64] = {0, first};
+    assert_true(f->dims.expr_count <= 64);
+    assert_int_equal(rt_dims_eval(&f->dims, values, &f->err), ST_OK);
+    return rt_dim_at(d, values);
+}
+
+/* Each is ceil((end - start) / step) of doubles, for every value of the symbol. */
+static void lengths_of_ranges_are_those_of_doubles(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_dims *d = &f->dims;
+    struct rt_dim n = rt_dim_double(d, f->s[0]);
+    struct rt_dim up = length_of(d, rt_dim_of_double(0.5), n, 0.1);
+    struct rt_dim down = length_of(d, n, rt_dim_of_double(-2.5), -0.75);
+    struct rt_dim divided = rt_dim_steps(d, rt_dim_of_double(1), n);
+    struct rt_dim whole = rt_dim_trunc(d, rt_dim_difference(d, n, rt_dim_of_double(3.5)));
+    for (int64_t i = 1; i <= 100; i++) {
+        double x = (double)i;
+        assert_int_equal(value_at(f, up, i), (int64_t)ceil((x - 0.5) / 0.1));
+        assert_int_equal(value_at(f, down, i), (int64_t)ceil((-2.5 - x) / -0.75));
+        assert_int_equal(value_at(f, divided, i), 1);
+        assert_int_equal(value_at(f, whole, i), (int64_t)trunc(x - 3.5));
+    }
+    int64_t values[64] = {0, 0};
+    assert_int_equal(rt_dims_eval(d, values, &f->err), ST_INVALID); /* 1 / 0 */
+}
+
+static void lengths_of_ranges_have_bounds(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_dims *d = &f->dims;
+    struct rt_dim n = rt_dim_double(d, f->s[0]);
+    struct rt_dim up = length_of(d, rt_dim_of_double(0.5), n, 0.25);
+    struct rt_dim down = length_of(d, n, rt_dim_of_double(0), -0.5);
+    struct rt_dim unknown = length_of(d, rt_dim_of_double(0), rt_dim_any(d), 1);
+    assert_int_equal(up.value, 398);
+    assert_int_equal(rt_dim_lo(d, up), -2);
+    assert_int_equal(down.value, 200);
+    assert_int_equal(rt_dim_lo(d, down), 0);
+    assert_int_equal(unknown.value, INT64_MAX);
+    assert_same(up, length_of(d, rt_dim_of_double(0.5), n, 0.25));
+    assert_same(length_of(d, rt_dim_of_double(0.5), rt_dim_of_double(4), 0.5), rt_dim_of(7));
+    assert_prints(f, up, "((double(s1)-0.5) ceildiv 0.25)");
 }
 
 /* ---- against int64 arithmetic ---------------------------------------------------------------- */
@@ -492,6 +548,8 @@ int main(void)
         TEST(equal_products_are_one_expression),
         TEST(bounds_decide_comparisons),
         TEST(expressions_are_printed),
+        TEST(lengths_of_ranges_are_those_of_doubles),
+        TEST(lengths_of_ranges_have_bounds),
         cmocka_unit_test(random_programs_are_arithmetic),
         cmocka_unit_test(dims_count_from_both_ends),
         TEST(a_symbol_becomes_a_constant),
