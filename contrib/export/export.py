@@ -44,6 +44,8 @@ import models_xnnpack  # noqa: E402
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "models"
 PARTITIONERS = {"portable": lambda _: None, "vulkan": lambda _: models_vulkan.partitioners(),
+                "vulkan_aliases":
+                    lambda _: models_vulkan.partitioners(alias_buffer_mutations=True),
                 "xnnpack": lambda _: models_xnnpack.partitioners(),
                 "forms": forms_xnnpack.partitioners}
 KINDS = {type(None): "none", bool: "bool", int: "int", float: "float", str: "string"}

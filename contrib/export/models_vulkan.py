@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Bundled test models for the Vulkan delegate. ExecuTorch's wheel cannot run them, so that their
 expected outputs are eager PyTorch's alone."""
+from importlib.metadata import version
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -9,9 +11,9 @@ from torch.export import Dim
 from models import Case, Function, Method, Model, forward, model
 
 
-def partitioners():
+def partitioners(**options):
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
-    return [VulkanPartitioner({"require_dynamic_shapes": True})]
+    return [VulkanPartitioner({"require_dynamic_shapes": True, **options})]
 
 
 def vulkan(description, module, calls, dynamic=None, **options):
@@ -147,3 +149,37 @@ def vk_caches():
     return Model("Vulkan: attention over caches of the delegate's own, any number of rows",
                  {"forward": Method(Caches(), cases[0].args, rows)}, cases, backend="vulkan",
                  is_replayed=False, rtol=1e-3)
+
+
+def vk_ranges():
+    def ranges(x):
+        return torch.arange(0.25, x.shape[0], 0.75) * 2
+    return vulkan("a range with fractions, as long as an input's size says", Function(ranges),
+                  [(torch.randn(n),) for n in (5, 3, 4, 16)], ({0: Dim("n", min=3, max=16)},))
+
+
+class Buffers(nn.Module):
+    """Buffers that change; one has a first content that is not 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2, 4))
+        self.register_buffer("mean", torch.tensor([1.0, -2.0, 0.5, 3.0]))
+
+    def forward(self, x):
+        self.count.add_(x)
+        self.mean.mul_(0.5).add_(x[0])
+        return self.count * 2, x + self.mean
+
+
+def vk_buffers():
+    cases = [Case((torch.randn(2, 4),), fresh=i == 0) for i in range(4)]
+    return Model("Vulkan: buffers whose changes are written in place",
+                 {"forward": Method(Buffers(), cases[0].args)}, cases,
+                 backend="vulkan_aliases", is_replayed=False, rtol=1e-3)
+
+
+# The pinned exporter cannot write these; the stored files are of 1.5.1.
+if version("executorch") >= "1.5":
+    model(vk_ranges)
+    model(vk_buffers)

@@ -320,15 +320,37 @@ const struct rt_vulkan_value *rt_vulkan_result(const struct rt_vulkan_import *v,
     return number == UINT32_MAX ? NULL : &v->payload.values[number];
 }
 
-void rt_vulkan_replace(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
+enum status rt_vulkan_keep(struct rt_vulkan_import *v, uint32_t number, uint32_t value)
 {
-    v->payload.values[v->current->args[index]].graph = value;
+    struct rt_vulkan_value *changed = &v->payload.values[number];
+    uint32_t before, stored;
+    if (changed->buffer != 0) {
+        uint32_t buffer = changed->buffer - 1;
+        TRY(use_tensor(v, buffer, &before));
+        if (!v->payload.values[buffer].is_kept ||
+            !rt_value_same_dims(&v->graph->values[before], &v->graph->values[value])) {
+            return error_set(v->err, ST_CORRUPT,
+                             "value %" PRIu32 " gets a content with other dims than its buffer",
+                             number);
+        }
+        TRY(rt_vulkan_convert(v, value, v->payload.values[buffer].dtype, &stored));
+        rt_delegate_set_state(v->call, buffer, stored);
+    }
+    changed->graph = value;
+    return ST_OK;
 }
 
 /* Is the int stored in a tensor of rank 0? */
 static bool is_content(const struct rt_value *value)
 {
     return value->kind == RT_TENSOR && value->rank == 0 && value->dtype == DT_I64;
+}
+
+/* Does the result replace the content of one of the delegate's own buffers? */
+static bool changes_buffer(const struct rt_vulkan_import *v, const struct rt_vulkan_value *result)
+{
+    return result->buffer != 0 && v->payload.values[result->buffer - 1].is_kept &&
+           (result->is_constant || result->graph != 0);
 }
 
 enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t value)
@@ -339,16 +361,21 @@ enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t
     }
     struct rt_vulkan_value *result = &v->payload.values[number];
     const struct rt_value *made = &v->graph->values[value];
-    bool fits = result->kind == VK_TENSOR   ? made->kind == RT_TENSOR && !result->is_constant
+    bool changes = changes_buffer(v, result);
+    bool is_free = changes || (result->graph == 0 && !result->is_constant);
+    bool fits = result->kind == VK_TENSOR   ? made->kind == RT_TENSOR
                 : result->kind == VK_SYMINT ? made->kind == RT_INT || is_content(made)
                                             : false;
-    if (!fits || result->graph != 0) {
+    if (!fits || !is_free) {
         return error_set(v->err, ST_CORRUPT,
                          "cannot store result %" PRIu32 " in value %" PRIu32 ": it is %s", item,
                          number, result->graph ? "computed already" : kind_names[result->kind]);
     }
     if (result->kind == VK_TENSOR) {
         TRY(rt_vulkan_convert(v, value, rt_vulkan_dtype(result->dtype), &value));
+    }
+    if (changes) {
+        return rt_vulkan_keep(v, number, value);
     }
     result->graph = value;
     return ST_OK;
@@ -524,7 +551,7 @@ static enum status export_output(struct rt_vulkan_import *v, uint32_t index)
 
 static enum status import_all(struct rt_vulkan_import *v)
 {
-    rt_vulkan_find_caches(&v->payload);
+    rt_vulkan_find_buffers(&v->payload);
     for (uint32_t i = 0; i < v->payload.input_count; i++) {
         if (import_input(v, i) != ST_OK) {
             return error_prefix(v->err, "input %" PRIu32 ": ", i);

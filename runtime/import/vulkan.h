@@ -46,7 +46,7 @@ struct rt_vulkan_value {
     enum rt_vulkan_kind kind;
     enum dtype dtype;   /* TENSOR: element type in the file */
     bool is_constant;   /* TENSOR: |bytes| is the content, |shape| its dims */
-    bool is_kept;       /* constant TENSOR: a cache; |bytes| is only its first content */
+    bool is_kept;       /* constant TENSOR: a buffer; |bytes| is only its first content */
     struct shape shape; /* TENSOR: upper bounds unless constant */
     struct span bytes;  /* constant TENSOR, STRING */
     uint32_t count;     /* lists */
@@ -59,8 +59,8 @@ struct rt_vulkan_value {
         bool *bools;
         uint32_t *values; /* numbers of values that are not lists */
     };
-    uint32_t graph; /* TENSOR, SYMINT: its graph value; 0: none yet */
-    uint32_t cache; /* TENSOR: number + 1 of the cache that it is, or is a copy of; 0: none */
+    uint32_t graph;  /* TENSOR, SYMINT: its graph value; 0: none yet */
+    uint32_t buffer; /* TENSOR: number + 1 of the buffer that it is, or is a copy of; 0: none */
 };
 
 struct rt_vulkan_call {
@@ -139,13 +139,15 @@ MUST_CHECK enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t valu
 
 /* |value| becomes the current call's result, or item |item| of the result if that is a list. */
 MUST_CHECK enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t value);
-/* |value| becomes the content of the tensor at argument |index|. */
-void rt_vulkan_replace(struct rt_vulkan_import *v, uint32_t index, uint32_t value);
+/* |value| becomes the content of value |number|; if that is one of the delegate's own buffers, it
+ * has the same dims, and the buffer's content follows. */
+MUST_CHECK enum status rt_vulkan_keep(struct rt_vulkan_import *v, uint32_t number, uint32_t value);
 /* The result as the file declares it; NULL: the result is absent. */
 const struct rt_vulkan_value *rt_vulkan_result(const struct rt_vulkan_import *v, uint32_t item);
 
-/* Finds the constants that are caches: calls change them, and they outlive the delegate's call. */
-void rt_vulkan_find_caches(struct rt_vulkan_graph *payload);
+/* Finds the constants that are buffers: calls change them, or have them as results, and their
+ * content outlives the delegate's call. */
+void rt_vulkan_find_buffers(struct rt_vulkan_graph *payload);
 
 /* The element type in the graph for tensors that the file declares as |dtype|. */
 enum dtype rt_vulkan_dtype(enum dtype dtype);

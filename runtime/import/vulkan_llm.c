@@ -250,30 +250,44 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* Notes that |call| changes argument |index|, a constant or the copy of one that a device makes. */
-static void note_cache(struct rt_vulkan_graph *payload, const struct rt_vulkan_call *call,
-                       uint32_t index)
+/* A call changes value |number|, which is a constant or the copy of one that a device makes, or
+ * nothing of the delegate's own. */
+static void note_buffer(struct rt_vulkan_graph *payload, uint32_t number)
 {
-    struct rt_vulkan_value *value = &payload->values[call->args[index]];
-    value->cache = value->is_constant ? call->args[index] + 1 : value->cache;
-    if (value->cache != 0) {
-        payload->values[value->cache - 1].is_kept = true;
+    struct rt_vulkan_value *value = &payload->values[number];
+    value->buffer = value->is_constant ? number + 1 : value->buffer;
+    if (value->buffer != 0) {
+        payload->values[value->buffer - 1].is_kept = true;
     }
 }
 
-void rt_vulkan_find_caches(struct rt_vulkan_graph *payload)
+/* A result with the place of a buffer: alias_buffer_mutations writes such payloads. */
+static void note_results(struct rt_vulkan_graph *payload, const struct rt_vulkan_call *call)
+{
+    uint32_t last = call->args[call->arg_count - 1];
+    const struct rt_vulkan_value *result = &payload->values[last];
+    uint32_t count = result->kind == VK_VALUE_LIST ? result->count : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        note_buffer(payload, result->kind == VK_VALUE_LIST ? result->values[i] : last);
+    }
+}
+
+void rt_vulkan_find_buffers(struct rt_vulkan_graph *payload)
 {
     for (uint32_t i = 0; i < payload->call_count; i++) {
         const struct rt_vulkan_call *call = &payload->calls[i];
         if (call->arg_count == 2 && span_is(call->name, "et_vk.prepack.default") &&
             payload->values[call->args[0]].is_constant) {
-            payload->values[call->args[1]].cache = call->args[0] + 1;
-        } else if (call->arg_count == 4 && span_is(call->name, "update_cache.default")) {
-            note_cache(payload, call, 1);
-        } else if (call->arg_count == 12 && span_is(call->name, "sdpa_with_kv_cache.default")) {
-            note_cache(payload, call, 3);
-            note_cache(payload, call, 4);
+            payload->values[call->args[1]].buffer = call->args[0] + 1;
+            continue;
         }
+        if (call->arg_count == 4 && span_is(call->name, "update_cache.default")) {
+            note_buffer(payload, call->args[1]);
+        } else if (call->arg_count == 12 && span_is(call->name, "sdpa_with_kv_cache.default")) {
+            note_buffer(payload, call->args[3]);
+            note_buffer(payload, call->args[4]);
+        }
+        note_results(payload, call);
     }
 }
 
@@ -294,27 +308,13 @@ static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32
                            v->graph->values[cache].dtype, out_value);
 }
 
-/*
- * |value| becomes the content of the cache at argument |index|; the delegate's own state follows.
- */
-static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
-{
-    uint32_t number = rt_vulkan_arg(v, index)->cache;
-    rt_vulkan_replace(v, index, value);
-    if (number != 0) {
-        TRY(rt_vulkan_convert(v, value, v->payload.values[number - 1].dtype, &value));
-        rt_delegate_set_state(v->call, number - 1, value);
-    }
-    return ST_OK;
-}
-
 /* Arguments: rows, a cache, the first place; the result is the cache. */
 enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
 {
     uint32_t cache, value;
     TRY(ranked(v, 1, 4, &cache));
     TRY(write_rows(v, 0, cache, 2, &value));
-    TRY(keep(v, 1, value));
+    TRY(rt_vulkan_keep(v, v->current->args[1], value));
     const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     return result && result->graph == value ? ST_OK : rt_vulkan_define(v, 0, value);
 }
@@ -380,10 +380,10 @@ static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, u
     uint32_t cache;
     TRY(ranked(v, index, 4, &cache));
     TRY(write_rows(v, rows_index, cache, 5, out_value));
-    if (rt_vulkan_arg(v, index)->cache == 0) {
+    if (rt_vulkan_arg(v, index)->buffer == 0) {
         return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is not a constant", index);
     }
-    return keep(v, index, *out_value);
+    return rt_vulkan_keep(v, v->current->args[index], *out_value);
 }
 
 /* Arguments: queries, keys, values, the delegate's own caches of keys and values, the first place,

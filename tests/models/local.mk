@@ -69,10 +69,12 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/wide.pte %D%/wide.json %D%/wide.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \
+	%D%/vk_buffers.pte %D%/vk_buffers.json %D%/vk_buffers.cases \
 	%D%/vk_caches.pte %D%/vk_caches.json %D%/vk_caches.cases \
 	%D%/vk_images.pte %D%/vk_images.json %D%/vk_images.cases \
 	%D%/vk_int4.pte %D%/vk_int4.json %D%/vk_int4.cases \
 	%D%/vk_numbers.pte %D%/vk_numbers.json %D%/vk_numbers.cases \
+	%D%/vk_ranges.pte %D%/vk_ranges.json %D%/vk_ranges.cases \
 	%D%/vk_rotations.pte %D%/vk_rotations.json %D%/vk_rotations.cases \
 	%D%/vk_tokens.pte %D%/vk_tokens.json %D%/vk_tokens.cases \
 	%D%/xnn_attention.pte %D%/xnn_attention.json %D%/xnn_attention.cases \
