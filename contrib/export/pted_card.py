@@ -17,7 +17,9 @@ FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
 # From which release on a package has what pted_export.py calls, and the first one that was not
 # tried: pted_export.txt has the same for pip. StaticCache of transformers counts its tokens in a
 # tensor, which a program can set, since 5.4.
-PACKAGES = {"torch": ("2.13", "3"), "executorch": ("1.4", "1.5"), "transformers": ("5.4", "6")}
+PACKAGES = {"torch": ("2.13", "3"), "executorch": ("1.4", "1.6"), "transformers": ("5.4", "6")}
+# Libraries whose models `python -m pted_export` takes, where they are needed.
+LIBRARIES = {"timm": ("1.0", "2"), "torchvision": ("0.28", "1"), "ultralytics": ("8.4", "9")}
 
 # The members of objects in a card, by what they are. A value that is not here is free.
 MEMBERS = {
@@ -60,7 +62,7 @@ def installed(package):
 def check_packages(*packages):
     """Refuses a package that is missing or too old; warns of one that is newer than those tried."""
     for package in packages:
-        first, untried = PACKAGES[package]
+        first, untried = {**PACKAGES, **LIBRARIES}[package]
         got = installed(package)
         if got is None or release(got) < release(first):
             raise ImportError(f"{package}: expected {first} or newer, got {got or 'none'}: "

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Exports a model of PyTorch for pted, together with its card, in one call.
 
-Copy this file and pted_card.py beside it.
+Copy this file and the others called pted_*.py beside it. `python -m pted_export FOLDER_OR_ID` takes
+a whole model of transformers, timm, torchvision or Ultralytics (pted_folder.py).
 
     from pted_export import export
 
@@ -34,12 +35,20 @@ from pathlib import Path
 
 from pted_card import ALIAS, card_of, check_packages, is_name
 
+if __name__ == "__main__":  # python -m pted_export: what it needs is looked at there
+    import sys
+    from pted_folder import main
+    sys.exit(main())
+
 check_packages("torch", "executorch")  # before an import fails in another way
 
 # ruff: noqa: E402
 import torch
-from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+import pted_chat
+from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,
+                             to_edge_transform_and_lower)
 from torch.utils import _pytree as pytree
+
 
 def partitioners(backend):
     if backend == "portable":
@@ -291,8 +300,9 @@ class Encoder(torch.nn.Module):
         return {"last_hidden_state": out.last_hidden_state}
 
 
-class Chat(torch.nn.Module):
-    """A decoder as pted calls it: some tokens, and the position of the first one."""
+class StaticChat(torch.nn.Module):
+    """A decoder as pted calls it: some tokens, and the position of the first one. Its caches are
+    those of transformers, which take every kind of attention."""
 
     def __init__(self, model, context):
         super().__init__()
@@ -345,12 +355,29 @@ class SpeechDecoder(torch.nn.Module):
         return self.proj_out(out[0])
 
 
-def export_methods(methods, constants, path, backend):
+def chat_of(model, context, backend="xnnpack"):
+    """The faster form of pted_chat.py, if the model can have it. Without a delegate its operators
+    are no gain."""
+    try:
+        if backend != "portable":
+            return pted_chat.chat_of(model, context)
+    except pted_chat.NoSuchForm as why:
+        print(f"attention as transformers has it, because of {why}")
+    return StaticChat(model, context)
+
+
+def is_quantized(model):
+    return any(type(part).__module__.startswith("torchao") for part in model.parameters())
+
+
+def export_methods(methods, constants, path, backend, is_small=False):
+    """|is_small|: the methods have tables of embeddings as quantize() makes them."""
     with torch.no_grad():
         program = to_edge_transform_and_lower(
             methods, partitioner=partitioners(backend), constant_methods=constants,
             compile_config=EdgeCompileConfig(_check_ir_validity=False))
-    program.to_executorch().save(str(path))
+    config = ExecutorchBackendConfig(do_quant_fusion_and_const_prop=is_small)
+    program.to_executorch(config).save(str(path))
 
 
 def export_encoder(model, path, max_tokens=512, pooling="mean", backend="xnnpack", **embedding):
@@ -377,15 +404,17 @@ def export_chat(model, path, context=2048, backend="xnnpack"):
     check_packages("transformers")
     model = model.eval().float().requires_grad_(False)
     count = torch.export.Dim("count", min=1, max=context - 1)
+    chat = chat_of(model, context, backend)
     with torch.no_grad():
         exported = torch.export.export(
-            Chat(model, context), (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
-            dynamic_shapes={"tokens": {1: count}, "input_pos": None}, strict=True)
+            chat, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
+            dynamic_shapes={"tokens": {1: count}, "input_pos": None},
+            strict=isinstance(chat, StaticChat))
     ends = [i for i in as_list(model.generation_config.eos_token_id) if i is not None]
     export_methods({"forward": exported},
                    {"get_vocab_size": model.config.vocab_size, "get_max_seq_len": context,
                     "get_max_context_len": context, "get_eos_ids": ends, "use_kv_cache": True},
-                   path, backend)
+                   path, backend, is_quantized(model))
 
 
 def export_speech(model, path, backend="xnnpack"):
@@ -406,4 +435,5 @@ def export_speech(model, path, backend="xnnpack"):
                    {"get_max_seq_len": config.max_target_positions,
                     "get_vocab_size": config.vocab_size,
                     "get_eos_id": as_list(config.eos_token_id)[0], "use_kv_cache": True,
-                    "decoder_start_token_id": config.decoder_start_token_id}, path, backend)
+                    "decoder_start_token_id": config.decoder_start_token_id}, path, backend,
+                   is_quantized(model))

@@ -177,10 +177,10 @@ def versions():
             expect(done.stderr, (why or "") in done.stderr, True)
             expect("no word if all is well", why or done.stderr == "", why or True)
     with tempfile.TemporaryDirectory() as name:
-        install(Path(name), executorch="1.5.0")
+        install(Path(name), executorch="1.6.0")
         done = ask(name, "import pted_card; pted_card.check_packages('executorch')")
-        expect("newer", (done.returncode, "executorch: 1.5.0 was not tried, expected 1.4 or newer, "
-                         "and older than 1.5" in done.stderr), (0, True))
+        expect("newer", (done.returncode, "executorch: 1.6.0 was not tried, expected 1.4 or newer, "
+                         "and older than 1.6" in done.stderr), (0, True))
     with tempfile.TemporaryDirectory() as name:
         install(Path(name), torch="2.4.0")
         done = ask(name, "import pted_export")
