@@ -71,6 +71,36 @@ bool rt_method_is_constant(const struct rt_method *method)
     return is_constant;
 }
 
+static bool uses_cell(const struct rt_method *method, uint32_t cell)
+{
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        if (method->states[i].cell == cell) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does |by| use each buffer that |method| writes? */
+static bool writes_for(const struct rt_method *method, const struct rt_method *by)
+{
+    uint32_t written = 0;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        if (method->states[i].is_written && !uses_cell(by, method->states[i].cell)) {
+            return false;
+        }
+        written += method->states[i].is_written;
+    }
+    return written > 0;
+}
+
+bool rt_method_shares_states(const struct rt_method *a, const struct rt_method *b)
+{
+    OBJ_CHECK(a, RT_METHOD_MAGIC);
+    OBJ_CHECK(b, RT_METHOD_MAGIC);
+    return a->program == b->program && writes_for(a, b) && writes_for(b, a);
+}
+
 /* ---- the method ------------------------------------------------------------------------------ */
 
 void rt_method_init(struct rt_method *method)

@@ -155,4 +155,8 @@ rt_method_place(struct rt_method *method,
  * thread. */
 bool rt_method_is_positional(const struct rt_method *method);
 
+/* Do calls of |a| and |b|, of one program, keep the same mutable buffers, and at least one, so that
+ * a call of one of them goes on where a call of the other one has ended? */
+bool rt_method_shares_states(const struct rt_method *a, const struct rt_method *b);
+
 #endif

@@ -110,8 +110,8 @@ uint64_t generation_random_bits(void)
 static enum status put_tokens(struct request *request, uint32_t first, struct error *err)
 {
     struct generation *generation = generation_of(request);
-    const struct generator *generator = generation->generator;
-    uint32_t width = generator->is_step_fixed ? generator->step_max : generation->step_count;
+    const struct form *form = generation->form;
+    uint32_t width = form->is_step_fixed ? form->step_max : generation->step_count;
     const struct shape shape = {.rank = 2, .dims = {1, width}};
     void *memory;
     TRY(infer_input(request, &request->infer.call, 0, DT_I64, &shape, &memory, err));
@@ -126,12 +126,12 @@ static enum status put_tokens(struct request *request, uint32_t first, struct er
 static enum status put_position(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);
-    const struct generator *generator = generation->generator;
-    uint32_t count = generator->has_positions ? generation->step_count : 1;
+    const struct form *form = generation->form;
+    uint32_t count = form->has_positions ? generation->step_count : 1;
     const struct shape shape = {.rank = 1, .dims = {count}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, generator->position_input, DT_I64, &shape,
-                    &memory, err));
+    TRY(infer_input(request, &request->infer.call, form->position_input, DT_I64, &shape, &memory,
+                    err));
     int64_t *positions = memory;
     for (uint32_t i = 0; i < count; i++) {
         positions[i] = (int64_t)generation->fed_count + i;
@@ -148,18 +148,23 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
     uint32_t shared = (uint32_t)params->prefill_tokens_shared;
     bool are_others = atomic_load(&generator->decoding) > generation->is_decoding;
     /* With a seed the parts are the same, whoever else is there. */
-    if ((are_others || generation->ask.has_seed) && !generator->is_step_fixed) {
+    const struct form *form = generation->form;
+    if (form->is_step_fixed) {
+        return form->step_max;
+    }
+    if (are_others || generation->ask.has_seed) {
         max = shared < max ? shared : max;
     }
-    return max < generator->step_max ? max : generator->step_max;
+    return max < form->step_max ? max : form->step_max;
 }
 
 static void choose_step(struct generation *generation, const struct params *params)
 {
     const struct generator *generator = generation->generator;
     uint32_t left = generation->token_count - generation->fed_count;
+    generation->form = forms_choose(&generator->forms, left);
     uint32_t max = prefill_max(generation, params);
-    if (generator->position_input == 0) {
+    if (!generator_has_cache(generator)) {
         generation->step_count = generation->token_count; /* it remembers nothing */
     } else {
         generation->step_count = left < max ? left : max;
@@ -181,9 +186,9 @@ static enum status decode(struct request *request, struct error *err)
     if (generation->draft_count > 0) {
         return generation_drafts_decode(request, err);
     }
-    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
+    TRY(rt_invocation_new(generation->form->method, infer->pool, &call->invocation, err));
     infer_run_in(request, call->invocation);
-    bool has_position = generation->generator->position_input != 0;
+    bool has_position = generator_has_cache(generation->generator);
     TRY(put_tokens(request, has_position ? generation->fed_count : 0, err));
     return has_position ? put_position(request, err) : ST_OK;
 }
@@ -220,8 +225,9 @@ static struct rt_sched_queue *enter(struct request *request)
 {
     struct rt_sched_queue *queue = infer_one_enter(request);
     struct generation *generation = generation_of(request);
-    if (generation->draft_count > 0) {
-        request->job.rows = 0; /* all its rows belong to one answer */
+    if (generation->draft_count > 0 ||
+        generation->form->method != request->infer.call.model->method) {
+        request->job.rows = 0; /* all its rows belong to one answer, or are of another method */
     }
     request->job.returns = request->job.rows > 0; /* the next token follows */
     if (generation->answer_count == 0) {
@@ -249,7 +255,7 @@ static void count_step(struct request *request)
         generation->cached_count = 0;
     }
     if (generation->fed_count + generation->step_count < generation->token_count &&
-        generation->generator->position_input != 0) {
+        generator_has_cache(generation->generator)) {
         return;
     }
     uint64_t now_ns = uv_hrtime();
@@ -305,7 +311,7 @@ static enum status sample(struct request *request, struct error *err)
     struct generation *generation = generation_of(request);
     struct infer_call *call = &request->infer.call;
     must(call->invocation != NULL);
-    bool has_cache = generation->generator->position_input != 0;
+    bool has_cache = generator_has_cache(generation->generator);
     uint32_t end =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
     enum status status = ST_OK;

@@ -107,7 +107,7 @@ static const float *find_logits(struct generation *generation, const struct rt_r
     const struct generator *generator = generation->generator;
     uint32_t vocab = generator->vocab;
     uint64_t rows = result->bytes.len / dtype_bytes(generator->logits) / vocab;
-    uint64_t row = generator->has_all_logits && generation->step_count <= rows
+    uint64_t row = generation->form->has_all_logits && generation->step_count <= rows
                        ? generation->step_count - 1u
                        : rows - 1;
     must(rows > 0);

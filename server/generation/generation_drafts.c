@@ -81,7 +81,7 @@ enum status generation_drafts_decode(struct request *request, struct error *err)
     struct infer_call *call = &request->infer.call;
     struct rt_method *method = call->model->method;
     uint32_t inputs = rt_method_input_count(method);
-    uint32_t position = generation->generator->position_input;
+    uint32_t position = generation->generator->forms.step.position_input;
     TRY(rt_speculation_new(method, request->infer.pool, generation->step_count, &call->invocation,
                            err));
     infer_run_in(request, call->invocation);
@@ -120,7 +120,7 @@ enum status generation_drafts_sample(struct request *request, struct error *err)
     struct drafts *drafts = &generation->drafts;
     uint32_t checked = generation->draft_count, choice = generation->choice;
     uint32_t results = rt_method_result_count(call->model->method);
-    bool has_cache = generation->generator->position_input != 0, is_said = drafts->is_said;
+    bool has_cache = generator_has_cache(generation->generator), is_said = drafts->is_said;
     bool misses = false, is_on = true;
     if (generation->taken_count == 0) {
         generation->taken_fed =

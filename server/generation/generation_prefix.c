@@ -43,7 +43,7 @@ void generation_prefix_find(struct request *request)
 {
     struct generation *generation = generation_of(request);
     if (generation->has_looked || generation->ask.computes_all ||
-        generation->generator->position_input == 0) {
+        !generator_has_cache(generation->generator)) {
         return;
     }
     generation->has_looked = true;
@@ -79,7 +79,7 @@ void generation_prefix_keep(struct request *request)
 {
     struct generation *generation = generation_of(request);
     struct rt_sequence *sequence = request->infer.call.sequence;
-    if (sequence && generation->is_settled && generation->generator->position_input != 0) {
+    if (sequence && generation->is_settled && generator_has_cache(generation->generator)) {
         const struct rt_prefix_key key = key_of(request, generation->fed_count);
         rt_prefixes_keep(prefixes_of(request), &key, rt_sequence_state(sequence),
                          generation->is_positional, &generation->generator->is_retired);

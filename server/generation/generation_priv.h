@@ -47,14 +47,15 @@ struct generation {
     uint32_t token_count; /* of both */
     uint32_t prompt_count, answer_count;
     uint32_t answer_max;
-    uint32_t fed_count;   /* tokens that the sequence has had */
-    uint32_t step_count;  /* ids that the present step adds */
-    uint32_t draft_count; /* of them, at the end: guesses */
-    uint32_t taken_count; /* tokens that SAMPLE has taken from the present step so far */
-    uint32_t right_count; /* of them: right guesses */
-    uint32_t taken_fed;   /* |fed_count| when it has taken the first one */
-    struct drafts drafts; /* guesses at the next tokens */
-    const uint32_t *said; /* in the request's arena: tokens that the answer may be like */
+    uint32_t fed_count;      /* tokens that the sequence has had */
+    uint32_t step_count;     /* ids that the present step adds */
+    const struct form *form; /* of the present step */
+    uint32_t draft_count;    /* of them, at the end: guesses */
+    uint32_t taken_count;    /* tokens that SAMPLE has taken from the present step so far */
+    uint32_t right_count;    /* of them: right guesses */
+    uint32_t taken_fed;      /* |fed_count| when it has taken the first one */
+    struct drafts drafts;    /* guesses at the next tokens */
+    const uint32_t *said;    /* in the request's arena: tokens that the answer may be like */
     uint32_t said_count;
     struct generation_drafts drafted; /* of all choices */
     struct rt_state *kept; /* ref held: of an earlier generation, until the sequence is open */

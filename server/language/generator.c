@@ -17,7 +17,6 @@
 
 /* A context longer than that is not believed; the memory of a generation grows with it. */
 #define CONTEXT_MAX (1 << 20)
-#define VOCAB_MAX (1 << 22)
 
 /* The texts of all tokens together. */
 #define TEXTS_BYTES_MAX (256 << 20)
@@ -94,62 +93,6 @@ static void read_constants(struct generator *generator, const struct rt_program 
         value > 0 && value < CONTEXT_MAX) {
         generator->context = (uint32_t)value;
     }
-}
-
-/* ---- shapes ---------------------------------------------------------------------------------- */
-
-static bool is_dynamic(const struct rt_io *io, uint32_t dim)
-{
-    return io->dynamic_dims >> dim & 1;
-}
-
-static bool takes_tokens(const struct rt_io *io)
-{
-    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 2 &&
-           io->shape.dims[0] == 1 && io->shape.dims[1] >= 1 && io->shape.dims[1] <= CONTEXT_MAX;
-}
-
-static bool takes_position(const struct rt_io *io, const struct rt_io *tokens)
-{
-    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 1 &&
-           (io->shape.dims[0] == 1 || io->shape.dims[0] == tokens->shape.dims[1]);
-}
-
-static bool gives_logits(const struct rt_io *io)
-{
-    uint8_t rank = io->shape.rank;
-    bool is_float = io->dtype == DT_F32 || io->dtype == DT_F16 || io->dtype == DT_BF16;
-    return io->kind == RT_IO_TENSOR && is_float && (rank == 2 || rank == 3) &&
-           io->shape.dims[rank - 1] > 1 && io->shape.dims[rank - 1] <= VOCAB_MAX &&
-           !is_dynamic(io, rank - 1u);
-}
-
-/* False: the method is no language model. */
-static bool read_shapes(struct generator *generator, const struct rt_method *method)
-{
-    uint32_t inputs = rt_method_input_count(method);
-    if (inputs < 1 || inputs > 2 || rt_method_result_count(method) != 1) {
-        return false;
-    }
-    const struct rt_io *tokens = rt_method_input(method, 0), *logits = rt_method_result(method, 0);
-    if (!takes_tokens(tokens) || !gives_logits(logits)) {
-        return false;
-    }
-    if (inputs == 2) {
-        const struct rt_io *position = rt_method_input(method, 1);
-        if (!takes_position(position, tokens)) {
-            return false;
-        }
-        generator->position_input = 1;
-        generator->has_positions = position->shape.dims[0] > 1 || is_dynamic(position, 0);
-    }
-    generator->step_max = (uint32_t)tokens->shape.dims[1];
-    generator->is_step_fixed = !is_dynamic(tokens, 1);
-    generator->has_all_logits = logits->shape.rank == 3;
-    generator->logits = logits->dtype;
-    generator->vocab = (uint32_t)logits->shape.dims[logits->shape.rank - 1];
-    generator->context = generator->step_max; /* unless a constant method says more */
-    return generator->position_input == 0 || !generator->is_step_fixed || generator->step_max == 1;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -240,9 +183,25 @@ static enum status find_words(struct generator *generator, const char *path, con
 
 bool generator_fits(const struct rt_method *method)
 {
-    struct generator facts = {.magic = GENERATOR_MAGIC};
-    return !rt_method_failure(method) && is_declared(rt_method_program(method)) &&
-           read_shapes(&facts, method);
+    struct forms ignored;
+    return is_declared(rt_method_program(method)) && forms_find(method, &ignored);
+}
+
+/* What the shapes of its methods say. */
+static void take_forms(struct generator *generator)
+{
+    const struct form *step = &generator->forms.step, *prefill = &generator->forms.prefill;
+    const struct rt_io *logits = rt_method_result(step->method, 0);
+    generator->logits = logits->dtype;
+    generator->vocab = (uint32_t)logits->shape.dims[logits->shape.rank - 1];
+    /* unless a constant method says more */
+    generator->context = step->step_max > prefill->step_max ? step->step_max : prefill->step_max;
+    read_constants(generator, rt_method_program(step->method));
+    if (!step->position_input && generator->context > step->step_max) {
+        generator->context = step->step_max;
+    }
+    generator->is_positional = step->position_input != 0 && rt_method_is_positional(step->method) &&
+                               (!prefill->method || rt_method_is_positional(prefill->method));
 }
 
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
@@ -251,20 +210,15 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     const struct rt_program *program = rt_method_program(method);
     struct generator facts = {.magic = GENERATOR_MAGIC};
     *out = NULL;
-    if (rt_method_failure(method) || !(tokenizer || is_declared(program)) ||
-        !read_shapes(&facts, method)) {
+    if (!(tokenizer || is_declared(program)) || !forms_find(method, &facts.forms)) {
         return ST_OK;
     }
-    read_constants(&facts, program);
-    if (!facts.position_input && facts.context > facts.step_max) {
-        facts.context = facts.step_max;
-    }
+    take_forms(&facts);
     struct generator *generator = malloc(sizeof(*generator));
     if (!generator) {
         return error_set(err, ST_EXHAUSTED, "language model: out of memory");
     }
     *generator = facts;
-    generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
     atomic_init(&generator->is_retired, false);
     share_init(&generator->seats, 0, 0);
     atomic_init(&generator->decoding, 0);

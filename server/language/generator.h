@@ -6,7 +6,8 @@
  * of them (int64, [1], or one for each token), and gives logits as floats ([1, n, vocab] or [1,
  * vocab]), and if its program says so: by one of the constant methods that ExecuTorch's exporter
  * writes (get_vocab_size, get_max_seq_len, get_max_context_len, use_kv_cache), or because a
- * tokenizer was given for it. With a position, earlier tokens are in the program's mutable buffers;
+ * tokenizer was given for it. Prompts may have a method of their own
+ * (server/language/form.h). With a position, earlier tokens are in the program's mutable buffers;
  * without one, each step computes all tokens again.
  *
  * Its words come from a tokenizer (server/language/words.h): the named file, or
@@ -31,6 +32,7 @@
 #include "base/status.h"
 #include "server/language/chat.h"
 #include "server/language/drafts.h"
+#include "server/language/form.h"
 
 struct grammar_vocabulary;
 struct rt_method;
@@ -46,14 +48,10 @@ struct words;
 
 struct generator {
     uint32_t magic;
-    uint32_t position_input; /* raw index; 0: there is none (tokens are input 0) */
-    bool has_positions;      /* one for each token, not for the first alone */
-    bool has_all_logits;     /* [1, n, vocab]: only the logits of the last token are wanted */
+    struct forms forms; /* of calls of its methods */
     enum dtype logits;
     uint32_t vocab;
     uint32_t context;       /* tokens of a prompt and its answer, at most */
-    uint32_t step_max;      /* tokens that one call takes */
-    bool is_step_fixed;     /* it takes just as many, not fewer */
     bool is_positional;     /* see rt_method_is_positional() */
     atomic_bool is_retired; /* a newer model has its place: its states are not kept */
     uint32_t ends[GENERATOR_ENDS_MAX];
@@ -84,8 +82,15 @@ MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
                                      struct error *err);
 void generator_free(struct generator *generator); /* NULL is fine */
 
-/* Does |method| have the inputs and results of a language model, with or without a tokenizer? */
+/* Does |method| have the inputs and results of a language model, with or without a tokenizer, and
+ * is it the one that has its name? */
 bool generator_fits(const struct rt_method *method);
+
+/* Does it keep what earlier tokens gave, in the program's mutable buffers? */
+static inline bool generator_has_cache(const struct generator *generator)
+{
+    return generator->forms.step.position_input != 0;
+}
 
 /*
  * The texts of all tokens, for constrained output: made by the first call, which takes long; others

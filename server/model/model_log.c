@@ -264,7 +264,7 @@ void model_log_batches(const struct model *model, const struct error *why_not_mo
     if (model->trial.is_open) {
         buf_add_str(&line, "; the trial goes on when the device is idle");
     }
-    if (model->generator && model->generator->position_input) {
+    if (model->generator && generator_has_cache(model->generator)) {
         print_guesses(model->generator, &line);
     }
     enum log_level level = model->trial.is_open && model->trial.vain > 0 ? LOG_WARNING : LOG_INFO;

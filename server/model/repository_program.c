@@ -14,6 +14,7 @@
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
 #include "server/intake/intake.h"
+#include "server/language/generator.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */
@@ -229,6 +230,18 @@ static bool is_speech_model(const struct rt_method *method)
            rt_program_find_method(program, span_str("encoder")) != NULL;
 }
 
+/* The same of a language model whose methods have other names: the only one of its program. */
+static bool is_language_model(const struct rt_method *method)
+{
+    struct rt_program *program = rt_method_program(method);
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        struct rt_method *other = rt_program_method(program, i);
+        others += other != method && generator_fits(other);
+    }
+    return !rt_program_default_method(program) && generator_fits(method) && others == 0;
+}
+
 /* The default method has the file's name; its own is an alias, if that is a valid name. */
 static enum status add_method(struct repository_draft *draft, struct origin *origin,
                               struct rt_method *method, bool is_default, struct error *err)
@@ -239,7 +252,7 @@ static enum status add_method(struct repository_draft *draft, struct origin *ori
     struct model *model;
     TRY(repository_draft_add(draft, origin, is_default ? file : full, &model, err));
     TRY(model_describe(model, method, draft->repository->device, err));
-    if (is_speech_model(method)) {
+    if (is_speech_model(method) || is_language_model(method)) {
         model->alias = arena_strdup(&model->arena, file.ptr, file.len);
         return model->alias ? ST_OK : exhausted(err);
     }

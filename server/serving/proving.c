@@ -186,7 +186,7 @@ static void prove_speculation(struct proving *proving, struct hal_pool *pool,
     int64_t guesses = (int64_t)proving->model->params.draft_tokens_max, rows = proving->trial.rows;
     error_set(&proving->why_one, ST_UNSUPPORTED,
               "its steps are not joined, or none are to be checked");
-    if (!generator || generator->position_input == 0 || guesses == 0) {
+    if (!generator || !generator_has_cache(generator) || guesses == 0) {
         return;
     }
     if (proving->why_not.code == ST_TIMEOUT) {

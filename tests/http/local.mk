@@ -20,6 +20,7 @@ HTTP_TESTS = \
 	%D%/run_devices.py \
 	%D%/run_drafts.py \
 	%D%/run_embeddings.py \
+	%D%/run_exporters.py \
 	%D%/run_fairness.py \
 	%D%/run_fetch.py \
 	%D%/run_generate.py \

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/form.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "runtime/program/program.h"
+
+/* Numbers beyond these are not believed. */
+#define TOKENS_MAX (1 << 20)
+#define VOCAB_MAX (1 << 22)
+
+/* ---- one method ------------------------------------------------------------------------------ */
+
+static bool is_dynamic(const struct rt_io *io, uint32_t dim)
+{
+    return io->dynamic_dims >> dim & 1;
+}
+
+static bool takes_tokens(const struct rt_io *io)
+{
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 2 &&
+           io->shape.dims[0] == 1 && io->shape.dims[1] >= 1 && io->shape.dims[1] <= TOKENS_MAX;
+}
+
+static bool takes_position(const struct rt_io *io, const struct rt_io *tokens)
+{
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 1 &&
+           (io->shape.dims[0] == 1 || io->shape.dims[0] == tokens->shape.dims[1]);
+}
+
+static bool gives_logits(const struct rt_io *io)
+{
+    uint8_t rank = io->shape.rank;
+    bool is_float = io->dtype == DT_F32 || io->dtype == DT_F16 || io->dtype == DT_BF16;
+    return io->kind == RT_IO_TENSOR && is_float && (rank == 2 || rank == 3) &&
+           io->shape.dims[rank - 1] > 1 && io->shape.dims[rank - 1] <= VOCAB_MAX &&
+           !is_dynamic(io, rank - 1u);
+}
+
+static bool read(struct rt_method *method, struct form *form)
+{
+    uint32_t inputs = rt_method_input_count(method);
+    if (rt_method_failure(method) || inputs < 1 || inputs > 2 ||
+        rt_method_result_count(method) != 1) {
+        return false;
+    }
+    const struct rt_io *tokens = rt_method_input(method, 0), *logits = rt_method_result(method, 0);
+    if (!takes_tokens(tokens) || !gives_logits(logits)) {
+        return false;
+    }
+    *form = (struct form){.method = method};
+    if (inputs == 2) {
+        const struct rt_io *position = rt_method_input(method, 1);
+        if (!takes_position(position, tokens)) {
+            return false;
+        }
+        form->position_input = 1;
+        form->has_positions = position->shape.dims[0] > 1 || is_dynamic(position, 0);
+    }
+    form->step_max = (uint32_t)tokens->shape.dims[1];
+    form->is_step_fixed = !is_dynamic(tokens, 1);
+    form->has_all_logits = logits->shape.rank == 3;
+    return true;
+}
+
+/* Can it do every step of an answer? A cache has no place for padding behind the last token. */
+static bool does_all(const struct form *form)
+{
+    return form->position_input == 0 || !form->is_step_fixed || form->step_max == 1;
+}
+
+/* ---- two methods ----------------------------------------------------------------------------- */
+
+static const struct pair {
+    const char *prefill, *decode;
+} pairs[] = {{"prefill", "decode"}, {"prefill_forward", "kv_forward"}};
+
+static bool gives_same_logits(const struct form *a, const struct form *b)
+{
+    const struct rt_io *left = rt_method_result(a->method, 0);
+    const struct rt_io *right = rt_method_result(b->method, 0);
+    return left->dtype == right->dtype &&
+           left->shape.dims[left->shape.rank - 1] == right->shape.dims[right->shape.rank - 1];
+}
+
+/* False: the program has no such pair, or one of them is no method of a language model. */
+static bool read_pair(struct rt_program *program, const struct pair *names, struct forms *out)
+{
+    struct rt_method *prefill = rt_program_find_method(program, span_str(names->prefill));
+    struct rt_method *decode = rt_program_find_method(program, span_str(names->decode));
+    return prefill && decode && read(prefill, &out->prefill) && read(decode, &out->step) &&
+           out->prefill.position_input && out->step.position_input && does_all(&out->step) &&
+           gives_same_logits(&out->prefill, &out->step);
+}
+
+bool forms_find(const struct rt_method *method, struct forms *out)
+{
+    struct rt_program *program = rt_method_program(method);
+    struct rt_method *own = rt_program_find_method(program, span_str(rt_method_name(method)));
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        bool is_one = strcmp(rt_method_name(method), pairs[i].prefill) == 0 ||
+                      strcmp(rt_method_name(method), pairs[i].decode) == 0;
+        if (!is_one || !read_pair(program, &pairs[i], out)) {
+            continue;
+        }
+        if (!rt_method_shares_states(out->prefill.method, out->step.method)) {
+            out->step = does_all(&out->prefill) ? out->prefill : out->step;
+            out->prefill = (struct form){.method = NULL};
+        }
+        return out->step.method == method;
+    }
+    *out = (struct forms){.prefill = {.method = NULL}};
+    return read(own, &out->step) && does_all(&out->step);
+}
+
+const struct form *forms_choose(const struct forms *forms, uint32_t left)
+{
+    const struct form *prefill = &forms->prefill;
+    uint32_t least = prefill->is_step_fixed ? prefill->step_max : 2;
+    return prefill->method && left >= least ? prefill : &forms->step;
+}

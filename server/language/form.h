@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The methods of a language model, and how calls of them are made: by the inputs and results that
+ * they have. Most programs have one method for all steps. Some have two: one takes the many tokens
+ * of a prompt, the other one takes a single token. Exporters call them
+ *
+ *     prefill          decode        (export_llm's examples, transformers)
+ *     prefill_forward  kv_forward    (static forms)
+ *
+ * Both have to keep the same mutable buffers, so that one goes on where the other has ended. If
+ * they do not, and the first one takes single tokens as well, it is the language model by itself.
+ */
+#ifndef PTED_SERVER_LANGUAGE_FORM_H
+#define PTED_SERVER_LANGUAGE_FORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rt_method;
+
+struct form {
+    struct rt_method *method; /* borrowed from its program; NULL: there is no such method */
+    uint32_t position_input;  /* raw index; 0: there is none (tokens are input 0) */
+    bool has_positions;       /* one for each token, not for the first alone */
+    bool has_all_logits;      /* [1, n, vocab]: only the logits of the last token are wanted */
+    uint32_t step_max;        /* tokens that one call takes */
+    bool is_step_fixed;       /* it takes just as many, not fewer */
+};
+
+/* Of a language model: its steps, and, if that is another method, the parts of its prompts. */
+struct forms {
+    struct form step, prefill;
+};
+
+/*
+ * Is |method| the one that gives a language model its name, the method of its steps? False: it is
+ * no language model, or belongs to one as the method of its prompts.
+ */
+bool forms_find(const struct rt_method *method, struct forms *out);
+
+/* How a call with the next of |left| tokens is made, none of which has a logit yet. */
+const struct form *forms_choose(const struct forms *forms, uint32_t left);
+
+#endif
