@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libbase.a
 %C%_libbase_a_SOURCES = \
 	%D%/arena.c %D%/arena.h \
 	%D%/asan.h \
+	%D%/blake2b.c %D%/blake2b.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/build_id.c %D%/build_id.h \
 	%D%/bytes.h \

@@ -28,6 +28,17 @@ static inline void refs_take(struct refs *refs)
     must(before > 0); /* an object without references is being freed */
 }
 
+/* For a table that lists the object and holds no reference: false if the last one was dropped. */
+static inline bool refs_try_take(struct refs *refs)
+{
+    unsigned count = atomic_load_explicit(&refs->count, memory_order_relaxed);
+    while (count > 0 &&
+           !atomic_compare_exchange_weak_explicit(&refs->count, &count, count + 1,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+    }
+    return count > 0;
+}
+
 /* True: this was the last reference, and all writes by threads that held the others are visible. */
 static inline bool refs_drop(struct refs *refs)
 {

@@ -142,8 +142,25 @@ struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)
     return buffer;
 }
 
+void hal_buffer_watch(struct hal_buffer *buffer, hal_buffer_release_f *leave, void *arg)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    must(buffer->root == buffer && !buffer->leave);
+    buffer->leave = leave;
+    buffer->leave_arg = arg;
+}
+
+bool hal_buffer_try_ref(struct hal_buffer *buffer)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    return refs_try_take(&buffer->refs);
+}
+
 static void free_buffer(struct hal_buffer *buffer)
 {
+    if (buffer->leave) {
+        buffer->leave(buffer->leave_arg);
+    }
     struct hal_device *device = buffer->device;
     hal_buffer_release_f *release = buffer->release;
     void *arg = buffer->release_arg;

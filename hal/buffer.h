@@ -60,6 +60,16 @@ void hal_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
 void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
 
+/*
+ * For a table that lists |buffer| and holds no reference to it: |leave| runs once, on the thread
+ * that drops the last reference, before the memory is freed. Until it has returned,
+ * hal_buffer_try_ref() may be called. One table for a buffer, which is no range of a pool.
+ */
+void hal_buffer_watch(struct hal_buffer *buffer, hal_buffer_release_f *leave, void *arg);
+
+/* Takes a reference; false: the last one has been dropped. */
+MUST_CHECK bool hal_buffer_try_ref(struct hal_buffer *buffer);
+
 size_t hal_buffer_size(const struct hal_buffer *buffer);
 struct hal_device *hal_buffer_device(const struct hal_buffer *buffer);
 

@@ -88,6 +88,8 @@ struct hal_buffer {
     void (*recycle)(struct hal_buffer *buffer); /* instead of freeing; NULL: not a pool's */
     hal_buffer_release_f *release;              /* NULL: none */
     void *release_arg;
+    hal_buffer_release_f *leave; /* hal_buffer_watch(); NULL: nobody */
+    void *leave_arg;
 };
 
 /* A kind of device: a row of drivers.c. */

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
+#include "runtime/code/round.h"
 #include "runtime/passes/batch.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rows.h"
@@ -110,6 +111,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(fuses && graph->is_host ? rt_pass_activate(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_narrow(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_moves(graph, err) : ST_OK);
+    rt_round_share_rest(graph);
     return make_flow(block, err);
 }
 

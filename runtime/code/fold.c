@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Constant folding: see fold.h. Foldable nodes are planned and run like a method without inputs,
- * so that folding has no second way to evaluate an operator and uses all workers. */
+/* Constant folding: see fold.h. It finds the foldable nodes, in rounds; round.c computes a round.
+ */
 #include "config.h"
 
 #include "runtime/code/fold.h"
 
 #include "base/check.h"
-#include "hal/buffer.h"
-#include "hal/device.h"
-#include "hal/queue.h"
-#include "runtime/code/fingerprint.h"
+#include "runtime/code/round.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
-#include "runtime/plan/plan.h"
 #include "runtime/pte/files.h"
-#include "runtime/pte/packed.h"
 
 /* A node is not folded if its output is much larger than its inputs: `full([1000, 1000], 0)`. All
  * of them together are bounded as well, so that a chain of such nodes cannot fill the memory. */
@@ -35,9 +30,6 @@
 
 /* A round that made so much has read about as much from the files, mostly for the last time. */
 #define FOLD_RELEASE_MIN (1u << 20)
-
-/* Values that one round computes at most: each may be a result, which needs a slot. */
-#define FOLD_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
 
 struct fold {
     struct rt_graph *graph;
@@ -83,7 +75,7 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
 {
     size_t bytes = 0;
     size_t growth = FOLD_GROWTH;
-    if (node->out_count > FOLD_OUTPUTS_MAX - f->out_count || f->made >= FOLD_ROUND_BYTES) {
+    if (node->out_count > RT_ROUND_OUTPUTS_MAX - f->out_count || f->made >= FOLD_ROUND_BYTES) {
         return false;
     }
     for (uint32_t i = 0; i < node->out_count; i++) {
@@ -180,126 +172,6 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
     return ST_OK;
 }
 
-/* Runs |plan| with fresh buffers: |slots| owns them, slot 0 is the workspace. */
-static enum status run(struct hal_device *device, struct rt_plan *plan, struct hal_binding *slots,
-                       struct error *err)
-{
-    size_t sizes[FOLD_OUTPUTS_MAX];
-    struct hal_buffer *results[FOLD_OUTPUTS_MAX];
-    slots[0].length = plan->workspace_bytes;
-    TRY(hal_buffer_new(device, slots[0].length, &slots[0].buffer, err));
-    for (uint32_t i = 0; i < plan->result_count; i++) {
-        sizes[i] = plan->results[i].bytes;
-    }
-    TRY(hal_buffer_new_constants(device, sizes, plan->result_count, results, err));
-    for (uint32_t i = 0; i < plan->result_count; i++) {
-        slots[i + 1] = hal_binding_whole(results[i]);
-    }
-    struct hal_fault_record fault = {0};
-    const struct hal_submission submission = {
-        .command = plan->command,
-        .slots = slots,
-        .slot_count = rt_slot_result(plan->input_count, plan->result_count),
-        .fault = &fault,
-    };
-    return hal_queue_run(device, &submission, err) == ST_OK
-               ? ST_OK
-               : error_prefix(err, "constant folding: ");
-}
-
-static enum status compute(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
-                           struct hal_binding *slots, struct error *err)
-{
-    struct rt_flow flow;
-    struct rt_plan *plan;
-    sub->is_host = graph->is_host;
-    /* No size here is symbolic, so no expression is looked up. */
-    TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
-    TRY(rt_plan_new(&flow, device, NULL, &plan, err));
-    enum status status = run(device, plan, slots, err);
-    rt_plan_unref(plan);
-    return status;
-}
-
-/* The results from a file of packed weights, as buffers over its mapping. False: they are not
- * there. */
-static bool take_packed(struct rt_packed *packed, const struct rt_graph *sub,
-                        struct hal_device *device, const uint64_t fingerprint[2],
-                        struct hal_binding *slots)
-{
-    struct span results[FOLD_OUTPUTS_MAX];
-    size_t bytes[FOLD_OUTPUTS_MAX] = {0};
-    struct error ignored;
-    bool is_taken = true;
-    for (uint32_t i = 0; i < sub->output_count; i++) {
-        bool is_known = is_static(&sub->values[sub->outputs[i]], &bytes[i]);
-        must(is_known); /* see outs_fit() */
-    }
-    if (!rt_packed_take(packed, fingerprint, bytes, sub->output_count, results)) {
-        return false;
-    }
-    for (uint32_t i = 0; is_taken && i < sub->output_count; i++) {
-        /* The buffer is frozen, and no command writes to it. */
-        union {
-            const uint8_t *from;
-            void *to;
-        } cast = {.from = results[i].ptr};
-        is_taken = hal_buffer_import_final(device, cast.to, results[i].len, &slots[i + 1].buffer,
-                                           &ignored) == ST_OK;
-    }
-    for (uint32_t i = 0; !is_taken && i < sub->output_count; i++) {
-        hal_buffer_unref(slots[i + 1].buffer);
-        slots[i + 1].buffer = NULL;
-    }
-    return is_taken;
-}
-
-static void put_packed(struct rt_packed *packed, const struct rt_graph *sub,
-                       const uint64_t fingerprint[2], const struct hal_binding *slots)
-{
-    struct span results[FOLD_OUTPUTS_MAX];
-    for (uint32_t i = 0; i < sub->output_count; i++) {
-        results[i] = span_of(hal_buffer_map(slots[i + 1].buffer), slots[i + 1].length);
-    }
-    rt_packed_put(packed, fingerprint, results, sub->output_count);
-}
-
-static enum status take_or_compute(struct rt_graph *graph, struct rt_graph *sub,
-                                   struct hal_device *device, struct hal_binding *slots,
-                                   struct error *err)
-{
-    struct rt_packed *packed = graph->files ? graph->files->packed : NULL;
-    uint64_t fingerprint[2];
-    if (!packed) {
-        return compute(graph, sub, device, slots, err);
-    }
-    rt_fingerprint(sub, fingerprint);
-    if (!take_packed(packed, sub, device, fingerprint, slots)) {
-        TRY(compute(graph, sub, device, slots, err));
-        put_packed(packed, sub, fingerprint, slots);
-    }
-    return ST_OK;
-}
-
-static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
-                            struct error *err)
-{
-    struct hal_binding *slots =
-        arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
-    if (!slots) {
-        return arena_fail(&graph->arena, "the method", err);
-    }
-    enum status status = take_or_compute(graph, sub, device, slots, err);
-    for (uint32_t i = 0; status == ST_OK && i < sub->output_count; i++) {
-        rt_graph_set_constant(graph, sub->outputs[i], slots[i + 1].buffer);
-        slots[i + 1].buffer = NULL;
-    }
-    for (uint32_t i = 0; i <= sub->output_count; i++) {
-        hal_buffer_unref(slots[i].buffer);
-    }
-    return status;
-}
-
 /* Folds as many nodes as one command buffer has slots for; |budget| becomes the rest. */
 static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t small,
                              size_t *budget, uint32_t *out_count, struct error *err)
@@ -321,7 +193,7 @@ static enum status fold_some(struct rt_graph *graph, struct hal_device *device, 
         return ST_OK;
     }
     TRY(extract(&f, &sub, err));
-    TRY(evaluate(graph, &sub, device, err));
+    TRY(rt_round_compute(graph, &sub, device, err));
     if (f.made >= FOLD_RELEASE_MIN && graph->files) {
         rt_files_release(graph->files);
     }

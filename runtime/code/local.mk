@@ -7,7 +7,10 @@ noinst_LIBRARIES += %D%/libcode.a
 	%D%/code.c %D%/code.h \
 	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/fold.c %D%/fold.h \
+	%D%/recipe.c %D%/recipe.h \
+	%D%/round.c %D%/round.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
+	%D%/shared.c %D%/shared.h \
 	%D%/step.c %D%/step.h \
 	%D%/unify.c %D%/unify.h \
 	%D%/weights.c %D%/weights.h

@@ -76,6 +76,9 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     if (status == ST_OK) {
         status = rt_files_settle(&program->files, err);
     }
+    if (status == ST_OK) {
+        status = rt_held_init(&program->held, program, err);
+    }
     if (status != ST_OK) {
         rt_program_free(program);
         return status;

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/callable.h \
 	%D%/example.c %D%/example.h \
 	%D%/foresee.c %D%/foresee.h \
+	%D%/held.c %D%/held.h \
 	%D%/keep.c %D%/keep.h \
 	%D%/method.c %D%/method.h \
 	%D%/method_print.c \

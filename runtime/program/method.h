@@ -13,6 +13,7 @@
 #include "runtime/code/code.h"
 #include "runtime/code/weights.h"
 #include "runtime/program/callable.h"
+#include "runtime/program/held.h"
 #include "runtime/program/program.h"
 #include "runtime/program/signature.h"
 #include "runtime/program/state_cells.h"
@@ -81,6 +82,7 @@ struct rt_program {
     struct rt_method *methods; /* owned */
     uint32_t method_count;
     struct rt_state_cells state_cells;
+    struct rt_held held; /* the memory of its constants */
 };
 
 /* Frees a program without references, also a partly made one. */

@@ -19,6 +19,7 @@
 void rt_program_free(struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    rt_held_fini(&program->held);
     for (uint32_t i = 0; i < program->method_count; i++) {
         rt_method_fini(&program->methods[i]);
     }

@@ -23,22 +23,11 @@ static void mark_used(const struct rt_graph *graph, bool *is_used)
     }
 }
 
-static void add_used(const struct rt_graph *graph, const bool *is_used, struct rt_resident *sum)
-{
-    for (uint32_t i = 0; i < graph->value_count; i++) {
-        const struct rt_value *v = &graph->values[i];
-        if (is_used[i] && v->kind == RT_TENSOR && v->is_constant) {
-            sum->own_bytes += v->buffer ? hal_buffer_size(v->buffer) : 0;
-            sum->file_bytes += v->buffer ? 0 : v->bytes.len;
-        }
-    }
-}
-
-enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
-                               struct error *err)
+enum status rt_method_each_constant(const struct rt_method *method,
+                                    void (*fn)(void *arg, const struct rt_value *value), void *arg,
+                                    struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    *out = (struct rt_resident){0};
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         const struct rt_graph *graph = &method->code.blocks[i]->graph;
         bool *is_used = calloc(graph->value_count, sizeof(*is_used));
@@ -46,10 +35,29 @@ enum status rt_method_resident(const struct rt_method *method, struct rt_residen
             return error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
         }
         mark_used(graph, is_used);
-        add_used(graph, is_used, out);
+        for (uint32_t k = 0; k < graph->value_count; k++) {
+            const struct rt_value *v = &graph->values[k];
+            if (is_used[k] && v->kind == RT_TENSOR && v->is_constant) {
+                fn(arg, v);
+            }
+        }
         free(is_used);
     }
     return ST_OK;
+}
+
+static void add_constant(void *arg, const struct rt_value *value)
+{
+    struct rt_resident *sum = arg;
+    sum->own_bytes += value->buffer ? hal_buffer_size(value->buffer) : 0;
+    sum->file_bytes += value->buffer ? 0 : value->bytes.len;
+}
+
+enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
+                               struct error *err)
+{
+    *out = (struct rt_resident){0};
+    return rt_method_each_constant(method, add_constant, out, err);
 }
 
 bool rt_method_has_statements(const struct rt_method *method)

@@ -146,6 +146,7 @@ static void unmap(struct span bytes)
 static enum status map_fd(int fd, const char *path, struct pte_file *file, struct error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_uint_fast64_t numbers;
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return error_set(err, ST_SYSTEM, "%.160s: %m", path);
@@ -158,7 +159,11 @@ static enum status map_fd(int fd, const char *path, struct pte_file *file, struc
     pthread_once(&once, install_handler);
     file->bytes = span_of(mapping, (size_t)st.st_size);
     file->modified = st.st_mtim;
+    file->changed = st.st_ctim;
+    file->device = st.st_dev;
+    file->inode = st.st_ino;
     file->fd = fd;
+    file->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
     if (!take_entry(file)) {
         unmap(file->bytes);
         return error_set(err, ST_EXHAUSTED, "%.160s: more than %d files are mapped", path,
@@ -207,6 +212,25 @@ void pte_file_forget(struct pte_file *file)
     file->fd = -1;
 }
 
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool pte_file_is_same(const struct pte_file *a, const struct pte_file *b)
+{
+    return a->is_mapped && b->is_mapped && a->device == b->device && a->inode == b->inode &&
+           a->bytes.len == b->bytes.len && is_same_time(a->modified, b->modified) &&
+           is_same_time(a->changed, b->changed);
+}
+
+void pte_file_recall(struct pte_file *file, struct pte_file *from)
+{
+    must(file->fd < 0 && pte_file_is_same(file, from));
+    file->fd = from->fd;
+    from->fd = -1;
+}
+
 void pte_file_unmap(struct pte_file *file)
 {
     if (file && file->is_mapped) {
@@ -243,8 +267,7 @@ enum status pte_file_verify(const struct pte_file *file, struct error *err)
     if (fstat(file->fd, &st) != 0) {
         return error_set(err, ST_UNAVAILABLE, "the file %s: %m", file->name);
     }
-    if ((uintmax_t)st.st_size != file->bytes.len || st.st_mtim.tv_sec != file->modified.tv_sec ||
-        st.st_mtim.tv_nsec != file->modified.tv_nsec) {
+    if ((uintmax_t)st.st_size != file->bytes.len || !is_same_time(st.st_mtim, file->modified)) {
         return changed(file, &st, err);
     }
     if (atomic_load_explicit(&mappings[file->entry].is_broken, memory_order_acquire)) {

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/bytes.h"
@@ -25,8 +26,11 @@
 struct pte_file {
     struct span bytes; /* aligned to a page */
     int fd;            /* the mapped file itself, whatever its path leads to now; -1: none */
-    struct timespec modified;
-    uint32_t entry; /* among the mappings that the handler knows */
+    struct timespec modified, changed; /* its content; its status, when it was mapped */
+    dev_t device;
+    ino_t inode;
+    uint64_t number; /* of the mapping: no other one of the process ever has it; 0: none */
+    uint32_t entry;  /* among the mappings that the handler knows */
     bool is_mapped;
     char name[PTE_FILE_NAME_MAX]; /* the end of its path, shortened */
 };
@@ -48,6 +52,13 @@ void pte_file_release(const struct pte_file *file);
 
 /* From now on its bytes are only printed: pte_file_verify() always succeeds. */
 void pte_file_forget(struct pte_file *file);
+
+/* Are they mappings of one file in one state? */
+bool pte_file_is_same(const struct pte_file *a, const struct pte_file *b);
+
+/* |file| takes the descriptor of |from|, which is the same file: pte_file_verify() looks at it
+ * again after pte_file_forget(). */
+void pte_file_recall(struct pte_file *file, struct pte_file *from);
 
 /* Number of descriptors that mapped files hold now. Any thread. */
 uint32_t pte_file_descriptors(void);

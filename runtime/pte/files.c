@@ -269,6 +269,27 @@ bool rt_files_are_own(const struct rt_files *files, struct span bytes)
     return files && files->pte && holds(pte_file_of(files->pte)->bytes, bytes.ptr);
 }
 
+static bool place_in(const struct pte_file *file, struct span bytes,
+                     struct rt_file_place *out_place)
+{
+    if (file->number == 0 || !holds(file->bytes, bytes.ptr)) {
+        return false;
+    }
+    *out_place = (struct rt_file_place){file->number, (uint64_t)(bytes.ptr - file->bytes.ptr)};
+    return true;
+}
+
+bool rt_files_place(const struct rt_files *files, struct span bytes,
+                    struct rt_file_place *out_place)
+{
+    bool is_found = files && files->pte && place_in(pte_file_of(files->pte), bytes, out_place);
+    for (uint32_t i = 0; files && !is_found && i < files->data_count; i++) {
+        const struct rt_data_file *data = &files->data[i];
+        is_found = data->ptd && place_in(ptd_file_of(data->ptd), bytes, out_place);
+    }
+    return is_found;
+}
+
 enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
                                  struct error *err)
 {
@@ -314,7 +335,7 @@ enum status rt_files_verify(const struct rt_files *files, struct error *err)
         TRY(pte_file_verify(pte_file_of(files->pte), err));
     }
     for (uint32_t i = 0; i < files->data_count; i++) {
-        if (files->data[i].ptd) {
+        if (files->data[i].ptd && (files->data[i].is_used || !files->is_settled)) {
             TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
         }
     }
@@ -345,8 +366,9 @@ enum status rt_files_settle(struct rt_files *files, struct error *err)
     }
     for (uint32_t i = 0; i < files->data_count; i++) {
         if (files->data[i].ptd && !files->data[i].is_used) {
-            pte_file_forget(ptd_file_of(files->data[i].ptd));
+            ptd_forget(files->data[i].ptd);
         }
     }
+    files->is_settled = true;
     return ST_OK;
 }

@@ -35,7 +35,7 @@ struct rt_packed;
 
 struct rt_data_file {
     const char *path;
-    struct ptd_file *ptd; /* owned; NULL: not opened yet */
+    struct ptd_file *ptd; /* a use of it; NULL: not opened yet */
     struct hal_buffer *buffer;
     bool is_used;
 };
@@ -49,6 +49,7 @@ struct rt_files {
     const char *path;          /* of the program; NULL when its folder has been searched */
     struct rt_data_file data[RT_DATA_FILES_MAX];
     uint32_t data_count;
+    bool is_settled;          /* rt_files_settle(): from now on only files in use are verified */
     struct rt_packed *packed; /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
 };
 
@@ -65,6 +66,15 @@ MUST_CHECK enum status rt_files_keep_packed(struct rt_files *files, const char *
 
 /* Do |bytes| lie in the program's own file? */
 bool rt_files_are_own(const struct rt_files *files, struct span bytes);
+
+/* Where bytes of a file lie: the number of the mapping (runtime/pte/file.h), an offset. */
+struct rt_file_place {
+    uint64_t file, offset;
+};
+
+/* False: |bytes| do not lie in one of the files. |files| may be NULL. */
+bool rt_files_place(const struct rt_files *files, struct span bytes,
+                    struct rt_file_place *out_place);
 
 /* The data stored under |key|; ST_NOT_FOUND says where it was searched. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,

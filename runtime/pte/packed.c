@@ -17,6 +17,8 @@
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/digest.h"
+#include "base/refs.h"
+#include "hal/buffer.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/kept.h"
 
@@ -24,6 +26,7 @@
 #define MAGIC 0x314b43504445544cu
 #define ROUNDS_MAX (1u << 16)
 #define PARTS_MAX (1u << 20)
+#define NAME_BUCKETS 1024
 #define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
 
 struct header {
@@ -45,11 +48,20 @@ struct part {
     uint64_t offset, bytes;
 };
 
+/* What tells that a result is one of the parts. */
+struct part_name {
+    uint64_t words[4];
+    uint64_t next; /* the part + 1 before it in its bucket; 0: none */
+};
+
 struct rt_packed {
     enum rt_packed_state state;
     struct error error; /* BROKEN */
     char path[PATH_MAX], new_path[PATH_MAX];
-    uint32_t taken; /* rounds */
+    struct refs refs;          /* of its program, of buffers over the mapping */
+    uint32_t taken;            /* rounds */
+    struct rt_packed **others; /* owned, refs held: rt_packed_rely_on() */
+    uint32_t other_count;
     /* READING, and as long as results are in use */
     struct pte_file file;
     const struct round *rounds; /* in the mapping, like |parts| */
@@ -58,8 +70,10 @@ struct rt_packed {
     /* WRITING */
     int fd; /* -1: nothing has been written yet */
     uint64_t end;
-    struct round *new_rounds; /* owned */
-    struct part *new_parts;   /* owned */
+    struct round *new_rounds;       /* owned */
+    struct part *new_parts;         /* owned */
+    struct part_name *new_names;    /* owned; of the parts */
+    uint64_t buckets[NAME_BUCKETS]; /* of names: the newest part + 1 in each; 0: none */
     uint64_t new_round_count, new_part_count;
 };
 
@@ -201,6 +215,7 @@ enum status rt_packed_open(const char *folder, const uint64_t program[2], const 
     if (!packed) {
         return error_set(err, ST_EXHAUSTED, "packed weights: out of memory");
     }
+    refs_init(&packed->refs);
     packed->fd = packed->file.fd = -1;
     packed->state = RT_PACKED_WRITING;
     if (make_folder(packed, folder) && name_file(packed, folder, program, machine)) {
@@ -208,6 +223,15 @@ enum status rt_packed_open(const char *folder, const uint64_t program[2], const 
     }
     *out_packed = packed;
     return ST_OK;
+}
+
+static void unref(void *arg)
+{
+    struct rt_packed *packed = arg;
+    if (refs_drop(&packed->refs)) {
+        pte_file_unmap(&packed->file);
+        free(packed);
+    }
 }
 
 void rt_packed_free(struct rt_packed *packed)
@@ -218,10 +242,61 @@ void rt_packed_free(struct rt_packed *packed)
     if (packed->fd >= 0) {
         give_up(packed, "loading has not ended");
     }
-    pte_file_unmap(&packed->file);
+    for (uint32_t i = 0; i < packed->other_count; i++) {
+        unref(packed->others[i]);
+    }
+    free(packed->others);
     free(packed->new_rounds);
     free(packed->new_parts);
-    free(packed);
+    free(packed->new_names);
+    unref(packed);
+}
+
+/* ---- the mapping ----------------------------------------------------------------------------- */
+
+bool rt_packed_import(struct rt_packed *packed, struct hal_device *device, struct span bytes,
+                      struct hal_buffer **out_buffer)
+{
+    struct error ignored;
+    /* The buffer is read-only, so no command writes to it. */
+    union {
+        const uint8_t *from;
+        void *to;
+    } cast = {.from = bytes.ptr};
+    refs_take(&packed->refs);
+    if (hal_buffer_import(device, cast.to, bytes.len, true, unref, packed, out_buffer, &ignored) !=
+        ST_OK) {
+        unref(packed);
+        return false;
+    }
+    return true;
+}
+
+bool rt_packed_has(const struct rt_packed *packed, struct span bytes)
+{
+    struct span file = packed->file.bytes;
+    return file.len > 0 && bytes.ptr >= file.ptr && bytes.ptr < file.ptr + file.len;
+}
+
+bool rt_packed_rely_on(struct rt_packed *packed, struct rt_packed *other)
+{
+    for (uint32_t i = 0; i < packed->other_count; i++) {
+        if (packed->others[i] == other) {
+            return true;
+        }
+    }
+    if (packed == other) {
+        return true;
+    }
+    struct rt_packed **others =
+        realloc(packed->others, (packed->other_count + 1) * sizeof(*others));
+    if (!others) {
+        return false;
+    }
+    packed->others = others;
+    refs_take(&other->refs);
+    others[packed->other_count++] = other;
+    return true;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -265,27 +340,63 @@ static bool grow(struct rt_packed *packed, uint32_t parts)
     packed->new_rounds = new_rounds ? new_rounds : packed->new_rounds;
     struct part *new_parts = realloc(packed->new_parts, (all + 1) * sizeof(*new_parts));
     packed->new_parts = new_parts ? new_parts : packed->new_parts;
-    if (!new_rounds || !new_parts) {
+    struct part_name *new_names = realloc(packed->new_names, (all + 1) * sizeof(*new_names));
+    packed->new_names = new_names ? new_names : packed->new_names;
+    if (!new_rounds || !new_parts || !new_names) {
         give_up(packed, "out of memory");
         return false;
     }
     return true;
 }
 
+static uint64_t *bucket_of(struct rt_packed *packed, const struct rt_packed_result *result)
+{
+    return &packed->buckets[(result->name[0] ^ result->name[0] >> 32) % NAME_BUCKETS];
+}
+
+/* The part that |result| is already, or NULL. */
+static const struct part *find_part(struct rt_packed *packed, const struct rt_packed_result *result)
+{
+    uint64_t at = result->has_name ? *bucket_of(packed, result) : 0;
+    for (; at > 0; at = packed->new_names[at - 1].next) {
+        if (memcmp(packed->new_names[at - 1].words, result->name, sizeof(result->name)) == 0) {
+            return &packed->new_parts[at - 1];
+        }
+    }
+    return NULL;
+}
+
+static bool put_result(struct rt_packed *packed, const struct rt_packed_result *result)
+{
+    const struct part *same = find_part(packed, result);
+    uint64_t index = packed->new_part_count++;
+    if (same) {
+        packed->new_parts[index] = *same;
+        return true;
+    }
+    packed->new_parts[index] = (struct part){packed->end, result->bytes.len};
+    if (!write_at(packed, packed->end, result->bytes)) {
+        return false;
+    }
+    packed->end += align_up(result->bytes.len, RT_PACKED_ALIGN);
+    if (result->has_name) {
+        struct part_name *name = &packed->new_names[index];
+        memcpy(name->words, result->name, sizeof(name->words));
+        name->next = *bucket_of(packed, result);
+        *bucket_of(packed, result) = index + 1;
+    }
+    return true;
+}
+
 void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
-                   const struct span *results, uint32_t count)
+                   const struct rt_packed_result *results, uint32_t count)
 {
     if (packed->state != RT_PACKED_WRITING || !open_new(packed) || !grow(packed, count)) {
         return;
     }
     packed->new_rounds[packed->new_round_count++] =
         (struct round){{fingerprint[0], fingerprint[1]}, packed->new_part_count, count};
-    for (uint32_t i = 0; i < count; i++) {
-        packed->new_parts[packed->new_part_count++] = (struct part){packed->end, results[i].len};
-        if (!write_at(packed, packed->end, results[i])) {
-            return;
-        }
-        packed->end += (results[i].len + RT_PACKED_ALIGN - 1) / RT_PACKED_ALIGN * RT_PACKED_ALIGN;
+    for (uint32_t i = 0; i < count && put_result(packed, &results[i]); i++) {
     }
 }
 
@@ -301,13 +412,17 @@ static void turn_to_writing(struct rt_packed *packed)
     packed->state = RT_PACKED_WRITING;
     for (uint32_t r = 0; r < packed->taken; r++) {
         const struct round *round = &packed->rounds[r];
-        struct span *results = calloc(round->count + 1, sizeof(*results));
+        struct rt_packed_result *results = calloc(round->count + 1, sizeof(*results));
         if (!results) {
             give_up(packed, "out of memory");
             return;
         }
         for (uint64_t i = 0; i < round->count; i++) {
-            results[i] = part_of(packed, round, i);
+            results[i] = (struct rt_packed_result){
+                .bytes = part_of(packed, round, i),
+                .has_name = true,
+                .name = {packed->parts[round->first + i].offset, 1}, /* no recipe is so */
+            };
         }
         rt_packed_put(packed, round->fingerprint, results, (uint32_t)round->count);
         free(results);
@@ -390,5 +505,11 @@ const struct error *rt_packed_error(const struct rt_packed *packed)
 
 enum status rt_packed_verify(const struct rt_packed *packed, struct error *err)
 {
-    return packed->taken > 0 ? pte_file_verify(&packed->file, err) : ST_OK;
+    if (packed->taken > 0) {
+        TRY(pte_file_verify(&packed->file, err));
+    }
+    for (uint32_t i = 0; i < packed->other_count; i++) {
+        TRY(pte_file_verify(&packed->others[i]->file, err));
+    }
+    return ST_OK;
 }

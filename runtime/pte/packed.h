@@ -8,7 +8,8 @@
  * a fingerprint: a digest of its operators and of their inputs. The file has the results of all
  * rounds, one after the other, and a table of them at its end. While a load meets the rounds of the
  * table it takes their results from the mapping, which processes share. At the first difference the
- * load computes again, and a new file takes the place of the old one when loading has ended.
+ * load computes again, and a new file takes the place of the old one when loading has ended. Results
+ * that several rounds have are in the file once.
  *
  * The name of a file consists of the digest of the program's bytes and of a digest of everything
  * else that decides the bytes of results: this very build of pted, the instruction set, the
@@ -30,6 +31,8 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
+struct hal_buffer;
+struct hal_device;
 struct rt_packed;
 
 enum rt_packed_state {
@@ -47,7 +50,7 @@ MUST_CHECK enum status rt_packed_open(const char *folder, const uint64_t program
                                       const char *machine, struct rt_packed **out_packed,
                                       struct error *err);
 
-/* Results that were taken must not be used any more. NULL is fine. */
+/* Spans that were taken must not be used any more; buffers may. NULL is fine. */
 void rt_packed_free(struct rt_packed *packed);
 
 /* The results of the next round, |count| of them with |bytes| bytes, in the file's mapping, aligned
@@ -55,8 +58,27 @@ void rt_packed_free(struct rt_packed *packed);
 #define RT_PACKED_ALIGN 64
 bool rt_packed_take(struct rt_packed *packed, const uint64_t fingerprint[2], const size_t *bytes,
                     uint32_t count, struct span *out_results);
+
+/* Bytes of the mapping as a buffer, which keeps the mapping. False: |device| cannot use them. */
+MUST_CHECK bool rt_packed_import(struct rt_packed *packed, struct hal_device *device,
+                                 struct span bytes, struct hal_buffer **out_buffer);
+
+/* A result that is put. Results with one name have the same bytes, and the file has them once. */
+struct rt_packed_result {
+    struct span bytes;
+    bool has_name;
+    uint64_t name[4];
+};
+
 void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
-                   const struct span *results, uint32_t count);
+                   const struct rt_packed_result *results, uint32_t count);
+
+/* Do |bytes| lie in the mapping? */
+bool rt_packed_has(const struct rt_packed *packed, struct span bytes);
+
+/* The program uses results of |other|, too, by buffers that keep its mapping: rt_packed_verify()
+ * looks at its file. False: there is no memory. */
+MUST_CHECK bool rt_packed_rely_on(struct rt_packed *packed, struct rt_packed *other);
 
 /* All rounds are over: a file that is being written becomes the file of its name. */
 void rt_packed_settle(struct rt_packed *packed);
@@ -71,7 +93,7 @@ const char *rt_packed_path(const struct rt_packed *packed);
 uint32_t rt_packed_taken(const struct rt_packed *packed);
 const struct error *rt_packed_error(const struct rt_packed *packed);
 
-/* ST_UNAVAILABLE if the file has changed since results were taken from it. Any thread. */
+/* ST_UNAVAILABLE if a file has changed since results were taken from it. Any thread. */
 MUST_CHECK enum status rt_packed_verify(const struct rt_packed *packed, struct error *err);
 
 #endif

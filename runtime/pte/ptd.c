@@ -4,9 +4,11 @@
 #include "runtime/pte/ptd.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/list.h"
 #include "runtime/pte/container.h"
 #include "runtime/pte/decode.h"
 #include "runtime/pte/file.h"
@@ -36,7 +38,13 @@ struct ptd_file {
     struct pte_file file;
     struct arena arena;
     struct pte_names names;
+    struct list link; /* of |files|; in no list: its bytes came from memory */
+    uint32_t uses;    /* guarded by |mutex|, like the descriptor of |file| */
 };
+
+/* The files that are mapped. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct list files = {&files, &files};
 
 /* Where the tables end and the segments are. The tables are counted from byte 0. */
 static enum status parse_header(struct span file, struct span *out_flatbuffer,
@@ -112,6 +120,8 @@ static enum status parse(struct pte_file *from, struct ptd_file **out_file, stru
     }
     file->magic = PTD_FILE_MAGIC;
     file->file = *from;
+    file->uses = 1;
+    list_init(&file->link);
     if (decode(file, err) != ST_OK) {
         ptd_free(file);
         return err->code;
@@ -120,15 +130,44 @@ static enum status parse(struct pte_file *from, struct ptd_file **out_file, stru
     return ST_OK;
 }
 
+/* One more use of the file that |from| is, which is unmapped then; NULL: nobody has it. */
+static struct ptd_file *find_open(struct pte_file *from)
+{
+    struct ptd_file *found = NULL;
+    pthread_mutex_lock(&mutex);
+    for (struct list *at = files.next; at != &files && !found; at = at->next) {
+        struct ptd_file *file = LIST_ENTRY(at, struct ptd_file, link);
+        if (pte_file_is_same(&file->file, from)) {
+            if (file->file.fd < 0) {
+                pte_file_recall(&file->file, from);
+            }
+            found = file;
+            found->uses++;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    if (found) {
+        pte_file_unmap(from);
+    }
+    return found;
+}
+
 enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err)
 {
     struct error local = {0};
     struct pte_file file;
     err = err ? err : &local;
     TRY(pte_file_map(path, &file, err));
+    *out_file = find_open(&file);
+    if (*out_file) {
+        return ST_OK;
+    }
     if (parse(&file, out_file, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
+    pthread_mutex_lock(&mutex);
+    list_push_back(&files, &(*out_file)->link);
+    pthread_mutex_unlock(&mutex);
     return ST_OK;
 }
 
@@ -140,15 +179,40 @@ enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct erro
     return parse(&file, out_file, err ? err : &local);
 }
 
+static void free_file(struct ptd_file *file)
+{
+    file->magic = 0;
+    arena_fini(&file->arena);
+    pte_file_unmap(&file->file);
+    free(file);
+}
+
 void ptd_free(struct ptd_file *file)
 {
-    if (file) {
-        OBJ_CHECK(file, PTD_FILE_MAGIC);
-        file->magic = 0;
-        arena_fini(&file->arena);
-        pte_file_unmap(&file->file);
-        free(file);
+    if (!file) {
+        return;
     }
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
+    pthread_mutex_lock(&mutex);
+    must(file->uses > 0);
+    bool is_last = --file->uses == 0;
+    if (is_last) {
+        list_remove(&file->link);
+    }
+    pthread_mutex_unlock(&mutex);
+    if (is_last) {
+        free_file(file);
+    }
+}
+
+void ptd_forget(struct ptd_file *file)
+{
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
+    pthread_mutex_lock(&mutex);
+    if (file->uses == 1) {
+        pte_file_forget(&file->file);
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 const struct pte_names *ptd_names(const struct ptd_file *file)

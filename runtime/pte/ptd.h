@@ -8,14 +8,19 @@
 
 struct ptd_file;
 
-/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and
+/* Maps the regular file at |path|. Programs share it: the same file in the same state is mapped
+ * once. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and
  * where. */
 MUST_CHECK enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err);
 
 /* The same for bytes in memory, which the caller keeps until ptd_free(). */
 MUST_CHECK enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err);
 
-void ptd_free(struct ptd_file *file); /* NULL is fine */
+/* One use of it is over. NULL is fine. */
+void ptd_free(struct ptd_file *file);
+
+/* The caller's program does not read it any more: if no other one may, pte_file_forget(). */
+void ptd_forget(struct ptd_file *file);
 
 const struct pte_names *ptd_names(const struct ptd_file *file);
 

@@ -26,6 +26,8 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/media/model.pte %D%/media/sizes.pte \
 	%D%/layers/head.pte %D%/layers/int8.pte %D%/layers/middle.pte %D%/layers/net.npz \
 	%D%/layers/portable.pte %D%/layers/stem.pte %D%/layers/xnnpack.pte \
+	%D%/weights/adapter.pte %D%/weights/answers.json %D%/weights/base.pte \
+	%D%/weights/copy.pte %D%/weights/foundation.ptd %D%/weights/one.pte %D%/weights/two.pte \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
 	%D%/answers.pte \

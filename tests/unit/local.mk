@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One cmocka program for each module: test_FILE.c tests FILE.c and links the archives at and below it.
 if HAVE_CMOCKA
-UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_status
+UNIT_BASE_TESTS = %D%/test_arena %D%/test_blake2b %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_status
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
@@ -13,6 +13,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_arena_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_arena_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
+%C%_test_blake2b_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_blake2b_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_buf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_buf_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -264,6 +266,7 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
+	%D%/test_shared \
 	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
 	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -271,6 +274,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
 %C%_test_xnnpack_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_xnnpack_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_shared_SOURCES = %D%/test_shared.c %D%/call_support.c %D%/call_support.h
+%C%_test_shared_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_shared_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_profile_SOURCES = %D%/test_profile.c %D%/call_support.c %D%/call_support.h
 %C%_test_profile_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_profile_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

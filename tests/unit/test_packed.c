@@ -26,6 +26,7 @@
 #include "runtime/pte/file_digest.h"
 #include "runtime/pte/packed.h"
 #include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
 
 #define RESULT_BYTES_MAX (1 << 20)
 
@@ -391,7 +392,7 @@ static void write_and_die(const uint64_t program[2])
     struct rt_packed *packed;
     struct error err;
     const uint64_t fingerprint[2] = {1, 2};
-    const struct span result = span_str("a result");
+    const struct rt_packed_result result = {.bytes = span_str("a result")};
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -409,7 +410,7 @@ static void test_killed_processes(void **state)
     (void)state;
     const uint64_t programs[3][2] = {{1, 1}, {2, 2}, {3, 3}};
     const uint64_t fingerprint[2] = {1, 2};
-    const struct span result = span_str("a result");
+    const struct rt_packed_result result = {.bytes = span_str("a result")};
     struct rt_packed *packed[2];
     struct error err;
     each_file(delete);
@@ -432,13 +433,81 @@ static void test_killed_processes(void **state)
     each_file(delete);
 }
 
+/* ---- results that several rounds or programs have -------------------------------------------- */
+
+static off_t bytes_on_disk;
+
+static void add_bytes(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    bytes_on_disk += st.st_size;
+}
+
+static off_t count_bytes(void)
+{
+    bytes_on_disk = 0;
+    each_file(add_bytes);
+    return bytes_on_disk;
+}
+
+/* The only method of "one" is a method of "two" as well, with the same weights. */
+static void test_methods_share_results(void **state)
+{
+    (void)state;
+    each_file(delete);
+    expect("weights/one", COMPUTED);
+    off_t bytes = count_bytes();
+    assert_true(bytes > 2 * 64 * 64 * (off_t)sizeof(float));
+    each_file(delete);
+    const struct rt_load_options options = {.device = device, .packed_folder = folder};
+    for (uint32_t i = 0; i < 2; i++) { /* computed, then read */
+        rt_program_unref(load_model("weights/two", &options));
+        assert_true(count_bytes() <= bytes + bytes / 20);
+    }
+    each_file(delete);
+}
+
+static void touch(const char *path)
+{
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* A program uses what lies in the mapping of another one's file: the mapping stays while it does,
+ * and it is verified. */
+static void test_mapping_of_another_program(void **state)
+{
+    (void)state;
+    const struct rt_load_options options = {.device = device, .packed_folder = folder};
+    struct error err;
+    each_file(delete);
+    expect("weights/one", COMPUTED);
+    struct rt_program *one = load_model("weights/one", &options);
+    struct rt_program *copy = load_model("weights/copy", &options);
+    rt_program_unref(one);
+    size_t bytes = call(copy, got);
+    assert_memory_equal(got, expected, bytes);
+    assert_ok(err, rt_program_verify_files(copy, &err));
+    each_file(touch);
+    assert_fails(err, rt_program_verify_files(copy, &err), ST_UNAVAILABLE, ".packed");
+    rt_program_unref(copy);
+    each_file(delete);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests),       cmocka_unit_test(test_file_digests),
-        cmocka_unit_test(test_second_load),   cmocka_unit_test(test_damaged_files),
-        cmocka_unit_test(test_permissions),   cmocka_unit_test(test_wrong_file),
-        cmocka_unit_test(test_other_weights), cmocka_unit_test(test_killed_processes),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_file_digests),
+        cmocka_unit_test(test_second_load),
+        cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_wrong_file),
+        cmocka_unit_test(test_other_weights),
+        cmocka_unit_test(test_killed_processes),
+        cmocka_unit_test(test_methods_share_results),
+        cmocka_unit_test(test_mapping_of_another_program),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
