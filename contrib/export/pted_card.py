@@ -12,7 +12,7 @@ import warnings
 NAME = re.compile(r"(?!-)[A-Za-z0-9_:-]+([.][A-Za-z0-9_:-]+)*")
 ALIAS = re.compile(r"(input|output)_[0-9]+")
 NAME_MAX = 128
-FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
+FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos", "linear")
 
 # From which release on a package has what pted_export.py calls, and the first one that was not
 # tried: pted_export.txt has the same for pip. StaticCache of transformers counts its tokens in a
@@ -30,8 +30,8 @@ MEMBERS = {
              "idle_unload", "weight"),
     "input": ("name", "description", "image", "sound", "text"),
     "output": ("name", "description", "labels", "steps", "answer"),
-    "image": ("resize", "fit", "interpolation", "crop", "fill", "colors", "scale", "mean", "std",
-              "layout", "draft"),
+    "image": ("resize", "fit", "interpolation", "crop", "crop_rounding", "fill", "colors", "scale",
+              "mean", "std", "layout", "draft"),
     "sound": ("rate", "features", "seconds"),
     "text": ("tokenizer", "max_tokens", "pad", "mask", "types"),
     "step": ("softmax", "sigmoid", "normalize", "arg_max", "pool", "threshold"),

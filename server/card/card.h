@@ -93,6 +93,7 @@ enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
 struct card_image {
     uint32_t resize[2], crop[2]; /* height, width; 0: not */
     bool is_resized_to_pair;     /* "resize" has two sides */
+    bool crop_rounds_down;
     enum image_fit fit;
     enum image_filter filter;
     uint8_t fill[3];

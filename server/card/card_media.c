@@ -165,9 +165,11 @@ const char *card_fit_word(enum image_fit fit)
 static enum status read_choice(const struct source *s, const struct cJSON *member,
                                struct card_image *image, bool *out_is_read, struct error *err)
 {
-    static const char *const filters[] = {"nearest", "box", "bilinear", "bicubic", "lanczos"};
+    static const char *const filters[] = {"nearest", "box",     "bilinear",
+                                          "bicubic", "lanczos", "linear"};
     static const char *const colors[] = {NULL, "rgb", "bgr", "gray"};
     static const char *const layouts[] = {NULL, "nchw", "nhwc"};
+    static const char *const roundings[] = {"even", "down"};
     unsigned index = 0;
     *out_is_read = true;
     if (document_is(member, "fit")) {
@@ -175,8 +177,8 @@ static enum status read_choice(const struct source *s, const struct cJSON *membe
                       err));
         image->fit = (enum image_fit)index;
     } else if (document_is(member, "interpolation")) {
-        TRY(read_word(s, member, filters, 5, "nearest, box, bilinear, bicubic or lanczos", &index,
-                      err));
+        TRY(read_word(s, member, filters, 6, "nearest, box, bilinear, bicubic, lanczos or linear",
+                      &index, err));
         image->filter = (enum image_filter)index;
     } else if (document_is(member, "colors")) {
         TRY(read_word(s, member, colors, 4, "rgb, bgr or gray", &index, err));
@@ -184,6 +186,9 @@ static enum status read_choice(const struct source *s, const struct cJSON *membe
     } else if (document_is(member, "layout")) {
         TRY(read_word(s, member, layouts, 3, "nchw or nhwc", &index, err));
         image->layout = (enum card_layout)index;
+    } else if (document_is(member, "crop_rounding")) {
+        TRY(read_word(s, member, roundings, 2, "even or down", &index, err));
+        image->crop_rounds_down = index == 1;
     } else {
         *out_is_read = false;
     }
@@ -221,8 +226,8 @@ static enum status read_image_member(const struct source *s, const struct cJSON 
         return document_bool(s->in, member, &image->is_draft, err);
     }
     return document_refuse_member(s->in, member,
-                                  "resize, fit, interpolation, crop, fill, colors, scale, mean, "
-                                  "std, layout or draft",
+                                  "resize, fit, interpolation, crop, crop_rounding, fill, colors, "
+                                  "scale, mean, std, layout or draft",
                                   err);
 }
 

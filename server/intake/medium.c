@@ -101,6 +101,7 @@ static enum status take_image(struct medium *medium, const struct card_image *sa
         .filter = said->filter,
         .crop_height = said->crop[0],
         .crop_width = said->crop[1],
+        .crop_rounds_down = said->crop_rounds_down,
         .fill = {said->fill[0], said->fill[1], said->fill[2]},
         .colors = said->colors == CARD_GRAY ? IMAGE_GRAY : IMAGE_RGB,
         .height = said->has_any_height ? 0 : said->height,

@@ -72,6 +72,7 @@ static const char *compare_images(const struct image_form *a, const struct image
            : is_resized && a->fit != b->fit                                           ? "fit"
            : is_resized && a->filter != b->filter                               ? "interpolation"
            : a->crop_height != b->crop_height || a->crop_width != b->crop_width ? "crop"
+           : a->crop_height && a->crop_rounds_down != b->crop_rounds_down       ? "crop_rounding"
            : memcmp(a->fill, b->fill, sizeof(a->fill)) != 0                     ? "fill"
            : a->colors != b->colors                                             ? "colors"
            : a->draft != b->draft                                               ? "draft"

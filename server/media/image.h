@@ -49,8 +49,17 @@ enum image_fit {
     IMAGE_LETTERBOX, /* the same as Ultralytics' LetterBox: an odd row or column is at the end */
 };
 
-/* The filters of PIL's Image.resize(). */
-enum image_filter { IMAGE_NEAREST, IMAGE_BOX, IMAGE_BILINEAR, IMAGE_BICUBIC, IMAGE_LANCZOS };
+/* The filters of PIL's Image.resize(), and INTER_LINEAR of OpenCV's cv2.resize(), to which a pixel
+ * is between two others also where the picture becomes smaller; of that, numbers may differ by 1.
+ */
+enum image_filter {
+    IMAGE_NEAREST,
+    IMAGE_BOX,
+    IMAGE_BILINEAR,
+    IMAGE_BICUBIC,
+    IMAGE_LANCZOS,
+    IMAGE_LINEAR,
+};
 
 enum image_colors { IMAGE_RGB, IMAGE_BGR, IMAGE_GRAY };
 
@@ -60,6 +69,9 @@ struct image_form {
     enum image_fit fit;
     enum image_filter filter;
     uint32_t crop_height, crop_width; /* both 0: not cropped. A smaller picture is filled up */
+    /* Of an odd rest, the crop begins behind the smaller half, as in transformers; otherwise behind
+     * the half rounded to even, as in torchvision. */
+    bool crop_rounds_down;
     uint8_t fill[3];                  /* in the order of |colors|; gray: the first */
     enum image_colors colors;
     /* The size that the result must have; 0: any. A picture that gets another one is refused. */

@@ -87,13 +87,14 @@ static void resize_sides(const struct image_form *form, uint32_t height, uint32_
 
 /* The picture lies in a canvas, from |place| on; |crop|, if not 0, is cut from the middle of the
  * canvas, which is filled up on both sides where it is shorter. */
-static void place_side(struct image_side *side, uint64_t canvas, uint64_t place, uint32_t crop)
+static void place_side(struct image_side *side, uint64_t canvas, uint64_t place, uint32_t crop,
+                       bool rounds_down)
 {
     uint64_t from = 0, size = crop ? crop : canvas;
     if (size > canvas) {
         place += (size - canvas) / 2;
     } else {
-        from = half(canvas - size);
+        from = rounds_down ? (canvas - size) / 2 : half(canvas - size);
     }
     uint64_t low = place > from ? place : from;
     uint64_t high = place + side->length < from + size ? place + side->length : from + size;
@@ -140,7 +141,7 @@ enum status image_form_layout(const struct image_form *form, uint32_t height, ui
         top = is_letterbox ? rest_y / 2 : half(rest_y);
         left = is_letterbox ? rest_x / 2 : half(rest_x);
     }
-    place_side(&layout->y, canvas_height, top, form->crop_height);
-    place_side(&layout->x, canvas_width, left, form->crop_width);
+    place_side(&layout->y, canvas_height, top, form->crop_height, form->crop_rounds_down);
+    place_side(&layout->x, canvas_width, left, form->crop_width, form->crop_rounds_down);
     return check_size(form, layout, err);
 }

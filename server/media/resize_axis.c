@@ -55,6 +55,7 @@ static const struct {
     [IMAGE_BILINEAR] = {weigh_bilinear, 1},
     [IMAGE_BICUBIC] = {weigh_bicubic, 2},
     [IMAGE_LANCZOS] = {weigh_lanczos, 3},
+    [IMAGE_LINEAR] = {weigh_bilinear, 1},
 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -70,10 +71,16 @@ static double step_of(const struct axis_task *task)
     return task->in_length / (double)task->out_count;
 }
 
-static double support_of(const struct axis_task *task)
+/* How far the filter is stretched: over all inputs that become one output. */
+static double scale_of(const struct axis_task *task)
 {
     double step = step_of(task);
-    return filters[task->filter].support * (step < 1 ? 1 : step);
+    return step < 1 || task->filter == IMAGE_LINEAR ? 1 : step;
+}
+
+static double support_of(const struct axis_task *task)
+{
+    return filters[task->filter].support * scale_of(task);
 }
 
 uint32_t axis_stride(const struct axis_task *task)
@@ -147,7 +154,7 @@ static void store_weight(struct axis *axis, size_t at, double weight)
 static void init_output(struct axis *axis, const struct axis_task *task, uint32_t i,
                         double *weights)
 {
-    double step = step_of(task), scale = step < 1 ? 1 : step, support = support_of(task);
+    double step = step_of(task), scale = scale_of(task), support = support_of(task);
     double centre = ((double)(task->first + i) + 0.5) * step, sum = 0, per_input = 1 / scale;
     double low = centre - support + 0.5, high = centre + support + 0.5;
     uint32_t from = low < 0 ? 0 : (uint32_t)low;
