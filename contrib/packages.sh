@@ -6,7 +6,8 @@
 # shellcheck disable=SC2034 # for the script that sources this file
 BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
     libcjson-dev libpcre2-dev libutf8proc-dev libsndfile1-dev libsoxr-dev libssl-dev
-    libcurl4-openssl-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libvulkan-dev curl'
+    libcurl4-openssl-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libyaml-dev
+    libvulkan-dev curl'
 
 # Installs the named packages that are missing, as root or through sudo.
 install_packages() {

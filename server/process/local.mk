@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The parts that both programs share: arguments and options, documents, the log, the exit status.
 noinst_LIBRARIES += %D%/libprocess.a
-%C%_libprocess_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libprocess_a_CFLAGS = $(SERVER_CFLAGS) $(YAML_CFLAGS)
 %C%_libprocess_a_SOURCES = \
 	%D%/amount.c %D%/amount.h \
 	%D%/args.c %D%/args.h \
@@ -16,6 +16,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/fetch_url.c %D%/fetch_url.h \
 	%D%/file.c %D%/file.h \
 	%D%/library.c %D%/library.h \
+	%D%/libyaml.c %D%/libyaml.h \
 	%D%/line.c %D%/line.h \
 	%D%/line_sink.c %D%/line_sink.h \
 	%D%/line_writer.c %D%/line_writer.h \
@@ -33,4 +34,5 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/sha256.c %D%/sha256.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/token.c %D%/token.h \
-	%D%/version.c %D%/version.h
+	%D%/version.c %D%/version.h \
+	%D%/yaml.c %D%/yaml.h
