@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "runtime/program/program.h"
+#include "server/card/beside.h"
 #include "server/card/card_steps.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
@@ -38,6 +39,14 @@ void card_settle(struct card *card)
     OBJ_CHECK(card, CARD_MAGIC);
     if (card->own.root) {
         document_close(&card->own);
+    }
+    if (card->derived.root) {
+        document_close(&card->derived);
+    }
+    if (card->beside) {
+        beside_close(card->beside);
+        free(card->beside);
+        card->beside = NULL;
     }
     card->is_settled = true;
 }
@@ -156,9 +165,16 @@ uint64_t card_label_count(const struct rt_method *method, uint32_t index, const 
                                                        : card_class_count(method, index);
 }
 
+/* Sources by rank: what lies beside the program, the card's file, pted.json. */
+static int rank_of(const struct card *card, const struct card_labels *labels)
+{
+    const struct document *in = labels->place.document;
+    return in == &card->derived ? 0 : in == &card->own ? 1 : 2;
+}
+
 bool card_is_of_members(const struct card *card, const struct card_labels *labels)
 {
-    return labels->place.document != &card->own;
+    return rank_of(card, labels) == 2;
 }
 
 const struct card_labels *card_find_labels(const struct card *card, const struct rt_method *method,
@@ -170,8 +186,8 @@ const struct card_labels *card_find_labels(const struct card *card, const struct
     uint64_t classes = card_label_count(method, index, io);
     bool fits = card->labels.items && (classes == 0 || classes == card->labels.count);
     bool has_own = io && io->labels.items;
-    bool is_outranked = has_own && fits && card_is_of_members(card, &card->labels) &&
-                        !card_is_of_members(card, &io->labels);
+    bool is_outranked =
+        has_own && fits && rank_of(card, &card->labels) > rank_of(card, &io->labels);
     return has_own && !is_outranked ? &io->labels : fits ? &card->labels : NULL;
 }
 

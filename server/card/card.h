@@ -17,7 +17,8 @@
  * beside "methods" are about the default method.
  *
  * Reading a card opens no other file. card_apply() compares it with a program, reads files of
- * labels, and gives the program its names.
+ * labels, and gives the program its names. What exporters write beside a program is a card, too
+ * (server/card/derive.h): its members count where no other source has them.
  *
  * A card belongs to one thread until card_settle(); from then on it is constant.
  */
@@ -38,6 +39,8 @@
 #include "server/process/document.h"
 #include "server/process/options.h"
 
+struct beside;
+struct derive;
 struct rt_method;
 struct rt_program;
 
@@ -50,6 +53,7 @@ struct rt_program;
 #define CARD_METHODS_MAX 256
 #define CARD_WARM_UPS_MAX 64 /* of a method */
 #define CARD_TOKENS_MAX (1u << 20)
+#define CARD_NOTES_MAX 8
 
 /* The document that a value of a card comes from. Its place is needed for messages only. */
 struct card_place {
@@ -199,6 +203,11 @@ struct card {
     struct arena arena;
     struct document own; /* of the file; closed by card_settle() */
     const char *path;    /* of the file, or NULL */
+    /* what exporters write beside the program, and the card that card_adapt() makes of it */
+    struct beside *beside; /* owned; NULL: there is none */
+    struct document derived;
+    struct error notes[CARD_NOTES_MAX]; /* what of it is left out, and why */
+    uint32_t note_count;
     /* its members in pted.json as one text, or NULL: to see whether they change */
     const char *members;
     struct card_labels labels;   /* of outputs without labels of their own */
@@ -225,6 +234,13 @@ MUST_CHECK enum status card_read_file(struct card *card, const char *path, struc
 MUST_CHECK enum status card_read_members(struct card *card, const struct document *document,
                                          const struct cJSON *object, const char *path,
                                          struct error *err);
+
+/*
+ * Reads the files that exporters write beside the program at |path| (server/card/derive.h). They
+ * are the last source: while the program is loaded, card_adapt() takes the members that neither the
+ * file nor the document has. Nothing in them is an error; card->notes say what is left out.
+ */
+MUST_CHECK enum status card_read_beside(struct card *card, const char *path, struct error *err);
 
 /* "shorter", "stretch", "inside". */
 const char *card_fit_word(enum image_fit fit);
@@ -290,7 +306,7 @@ bool card_find_doubt(const struct card_io *io, struct error *out);
 /* Result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
 struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t index);
 
-/* Do they come from pted.json, not from the file? */
+/* Do they come from pted.json, not from files? */
 bool card_is_of_members(const struct card *card, const struct card_labels *labels);
 
 /* Puts the card's parameters into |params|, except parameters that |options| set. */
@@ -321,7 +337,8 @@ enum status card_put_in_front(const char *path, struct error *err);
 /* The same for an error that is set already: "PLACE: PATH: TEXT". */
 enum status card_blame(const struct card_place *place, struct error *err);
 
-/* A first card of |program|, with everything that the file says; a person changes the rest. */
-void card_print(const struct rt_program *program, struct buf *out);
+/* A first card of |program|, with everything that the file says, and what |derive|, which may be
+ * NULL, says of the default method; a person changes the rest. */
+void card_print(const struct rt_program *program, const struct derive *derive, struct buf *out);
 
 #endif

@@ -53,7 +53,10 @@ static enum status adapt_side(struct rt_method *method, enum rt_side side,
 
 enum status card_adapt(void *arg, struct rt_method *method, bool is_default, struct error *err)
 {
-    const struct card *card = arg;
+    struct card *card = arg;
+    if (card && card->beside && is_default) {
+        TRY(card_derive(card, method, err));
+    }
     const struct card_method *said =
         card ? card_find_named(card, span_str(rt_method_name(method)), is_default) : NULL;
     for (int side = RT_INPUT; said && side <= RT_RESULT; side++) {

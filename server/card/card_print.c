@@ -12,6 +12,7 @@
 #include "runtime/program/program.h"
 #include "server/card/call_method.h"
 #include "server/card/card.h"
+#include "server/card/derive.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 << 20)
 #define CONSTANT_BYTES_MAX 512
@@ -109,8 +110,41 @@ static void propose_image(struct buf *out, const char *indent, const struct rt_m
 
 /* ---- inputs and outputs ---------------------------------------------------------------------- */
 
+/* A member that does not come from the program, and where it comes from. */
+static void print_fact(struct buf *out, const char *indent, const struct derive *derive,
+                       enum derive_kind kind)
+{
+    const struct derive_fact *fact = &derive->facts[kind];
+    if (derive_has(derive, kind)) {
+        buf_printf(out, "\n%s   // %s\n%s   , \"%s\": ", indent, fact->from, indent,
+                   derive_word(kind));
+        buf_add(out, fact->json.ptr, fact->json.len);
+    }
+}
+
+/* What |derive|, which may be NULL, says of an input or output. False: nothing. */
+static bool print_facts(struct buf *out, const char *indent, const struct derive *derive,
+                        enum rt_side side, uint32_t index)
+{
+    bool is_input = side == RT_INPUT;
+    uint32_t about = !derive ? UINT32_MAX : is_input ? derive->input : derive->output;
+    size_t before = out->len;
+    if (about != index) {
+        return false;
+    }
+    for (int kind = is_input ? DERIVE_IMAGE : DERIVE_LABELS;
+         kind <= (int)(is_input ? DERIVE_IMAGE : DERIVE_ANSWER); kind++) {
+        print_fact(out, indent, derive, (enum derive_kind)kind);
+    }
+    if (out->len == before) {
+        return false;
+    }
+    buf_printf(out, "\n%s  ", indent);
+    return true;
+}
+
 static void print_io(struct buf *out, const char *indent, const struct rt_method *method,
-                     enum rt_side side, uint32_t index)
+                     enum rt_side side, uint32_t index, const struct derive *derive)
 {
     const struct rt_io *io =
         side == RT_INPUT ? rt_method_input(method, index) : rt_method_result(method, index);
@@ -129,7 +163,7 @@ static void print_io(struct buf *out, const char *indent, const struct rt_method
     }
     buf_add_str(out, "\"description\": ");
     json_print_string(out, buf_span(&type));
-    if (side == RT_INPUT) {
+    if (!print_facts(out, indent, derive, side, index) && side == RT_INPUT) {
         propose_image(out, indent, method, index);
     }
     buf_add_char(out, '}');
@@ -137,13 +171,14 @@ static void print_io(struct buf *out, const char *indent, const struct rt_method
 }
 
 static void print_ios(struct buf *out, const char *indent, const char *key,
-                      const struct rt_method *method, enum rt_side side)
+                      const struct rt_method *method, enum rt_side side,
+                      const struct derive *derive)
 {
     uint32_t count =
         side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
     buf_printf(out, "%s\"%s\": [\n", indent, key);
     for (uint32_t i = 0; i < count; i++) {
-        print_io(out, indent, method, side, i);
+        print_io(out, indent, method, side, i, derive);
         buf_add_str(out, i + 1 < count ? ",\n" : "\n");
     }
     buf_printf(out, "%s]", indent);
@@ -179,11 +214,11 @@ static void print_warm_up(struct buf *out, const char *indent, struct rt_method 
 }
 
 static void print_method(struct buf *out, const char *indent, struct rt_method *method,
-                         struct arena *arena)
+                         const struct derive *derive, struct arena *arena)
 {
-    print_ios(out, indent, "inputs", method, RT_INPUT);
+    print_ios(out, indent, "inputs", method, RT_INPUT, derive);
     buf_add_str(out, ",\n");
-    print_ios(out, indent, "outputs", method, RT_RESULT);
+    print_ios(out, indent, "outputs", method, RT_RESULT, derive);
     print_warm_up(out, indent, method, arena);
 }
 
@@ -332,7 +367,7 @@ static void print_others(struct buf *out, const struct rt_program *program, stru
         buf_printf(out, "%s    ", before);
         print_string(out, rt_method_name(method));
         buf_add_str(out, ": {\n");
-        print_method(out, "      ", method, arena);
+        print_method(out, "      ", method, NULL, arena);
         buf_add_str(out, "\n    }");
         before = ",\n";
         has_any = true;
@@ -341,7 +376,18 @@ static void print_others(struct buf *out, const struct rt_program *program, stru
     buf_fini(&ignored);
 }
 
-void card_print(const struct rt_program *program, struct buf *out)
+static void print_description(const struct derive *derive, struct buf *out)
+{
+    if (derive && derive_has(derive, DERIVE_DESCRIPTION)) {
+        const struct derive_fact *fact = &derive->facts[DERIVE_DESCRIPTION];
+        buf_printf(out, "  // %s\n  \"description\": ", fact->from);
+        buf_add(out, fact->json.ptr, fact->json.len);
+    } else {
+        buf_add_str(out, "  \"description\": \"\"");
+    }
+}
+
+void card_print(const struct rt_program *program, const struct derive *derive, struct buf *out)
 {
     struct rt_method *by_default = rt_program_default_method(program);
     struct arena arena;
@@ -353,12 +399,14 @@ void card_print(const struct rt_program *program, struct buf *out)
             (void)print_constant(out, method, &arena);
         }
     }
-    buf_add_str(out, "  \"description\": \"\"");
+    print_description(derive, out);
     if (by_default) {
         buf_add_str(out, ",\n");
-        print_method(out, "  ", by_default, &arena);
+        print_method(out, "  ", by_default, derive, &arena);
     }
-    print_labels(out, program, &arena);
+    if (!derive || !derive_has(derive, DERIVE_LABELS)) {
+        print_labels(out, program, &arena);
+    }
     print_others(out, program, &arena);
     buf_add_str(out, "\n}\n");
     out->failed |= arena.refusal != ST_OK;

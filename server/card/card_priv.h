@@ -23,6 +23,13 @@ MUST_CHECK enum status card_adapt_media(struct rt_method *method, const struct c
 MUST_CHECK enum status card_apply_media(const struct rt_method *method, struct card_io *io,
                                         struct error *err);
 
+/* Takes the members of |card->derived| that the card does not have. */
+MUST_CHECK enum status card_read_derived(struct card *card, struct error *err);
+
+/* Makes |card->derived| of what lies beside the program, for |method|, its default method. */
+MUST_CHECK enum status card_derive(struct card *card, const struct rt_method *method,
+                                   struct error *err);
+
 /* The index of the input or output that |io| is about. */
 MUST_CHECK enum status card_find_index(const struct rt_method *method, enum rt_side side,
                                        struct card_io *io, struct error *err);

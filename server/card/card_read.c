@@ -487,6 +487,27 @@ static enum status read_object(const struct reader *r, const struct cJSON *objec
     return ST_OK;
 }
 
+/* Of the members that are derived. */
+static bool has_said(const struct card *card, const struct cJSON *member)
+{
+    const struct card_method *method = &card->methods[0];
+    return document_is(member, "description") ? method->description != NULL
+           : document_is(member, "inputs")    ? method->ios[RT_INPUT].place.value != NULL
+                                              : method->ios[RT_RESULT].place.value != NULL;
+}
+
+enum status card_read_derived(struct card *card, struct error *err)
+{
+    const struct reader r = {.card = card, .in = &card->derived, .path = "the derived card"};
+    TRY(document_need(r.in, r.in->root, JSON_OBJECT, err));
+    for (const struct cJSON *at = document_first(r.in->root); at; at = document_next(at)) {
+        if (!has_said(card, at) && read_member(&r, at, err) != ST_OK) {
+            return card_put_in_front(r.path, err);
+        }
+    }
+    return ST_OK;
+}
+
 enum status card_read_file(struct card *card, const char *path, struct error *err)
 {
     OBJ_CHECK(card, CARD_MAGIC);

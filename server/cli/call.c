@@ -92,7 +92,8 @@ enum status cli_call_parse(int argc, char *const argv[], struct cli_call_options
             options->path = arg.text;
         }
     }
-    return options->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+    return options->path ? cli_enter_folder(&options->path, options->place, err)
+                         : error_set(err, ST_INVALID, "expected FILE");
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #ifndef PTED_SERVER_CLI_CALL_H
 #define PTED_SERVER_CLI_CALL_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include <uv.h>
@@ -30,8 +31,9 @@ struct rt_profile;
 
 struct cli_call_options {
     const char *path, *method, *device, *cpu_level, *card;
+    char place[PATH_MAX];       /* of |path|, if a folder was given */
     const struct rt_keep *keep; /* values that become results, or NULL */
-    const char *of_file; /* the name of an option that means nothing for a URL, or NULL */
+    const char *of_file;        /* the name of an option that means nothing for a URL, or NULL */
     struct cli_inputs_options inputs;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;

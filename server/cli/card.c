@@ -13,6 +13,8 @@
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
+#include "server/card/beside.h"
+#include "server/card/derive.h"
 #include "server/card/warm_up.h"
 #include "server/intake/intake.h"
 #include "server/process/args.h"
@@ -23,6 +25,7 @@
 
 struct card_options {
     const char *path, *checked, *tokenizer;
+    char place[PATH_MAX];
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
 };
@@ -64,6 +67,9 @@ static enum status run_check(const struct check *check, const struct card *card,
 static enum status apply(struct card *card, struct rt_program *program, const struct check *check,
                          struct error *err)
 {
+    for (uint32_t i = 0; i < card->note_count; i++) {
+        fprintf(stderr, "pte: warning: %s\n", card->notes[i].text);
+    }
     TRY(card_apply(card, program, err));
     TRY(check ? run_check(check, card, program, err) : ST_OK);
     card_settle(card);
@@ -83,7 +89,15 @@ static enum status load_and_apply(struct card *card, const char *path,
     return status;
 }
 
-/* With the card at |card_path|. */
+/* What lies beside the program, and over it the card at |card_path|, which may be NULL. */
+static enum status read_card(struct card *card, const char *path, const char *card_path,
+                             struct error *err)
+{
+    TRY(card_read_beside(card, path, err));
+    return card_path ? card_read_file(card, card_path, err) : ST_OK;
+}
+
+/* With the card at |card_path|, and what lies beside the program. */
 static enum status load_with(const char *path, struct rt_load_options *load, const char *card_path,
                              const struct check *check, struct rt_program **out_program,
                              struct card **out_card, struct error *err)
@@ -94,7 +108,7 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
     }
     load->adapt = card_adapt;
     load->adapt_arg = card;
-    enum status status = card_read_file(card, card_path, err);
+    enum status status = read_card(card, path, card_path, err);
     if (status == ST_OK) {
         status = load_and_apply(card, path, load, check, out_program, err);
     }
@@ -130,8 +144,10 @@ enum status cli_load(const char *path, struct rt_load_options *load, const char 
         return load_with(path, load, said, NULL, out_program, out_card, err);
     }
     bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
-    enum status status = has_path ? load_with(path, load, beside, NULL, out_program, out_card, err)
-                                  : rt_load_program(path, load, out_program, err);
+    enum status status =
+        has_path || beside_has_any(path)
+            ? load_with(path, load, has_path ? beside : NULL, NULL, out_program, out_card, err)
+            : rt_load_program(path, load, out_program, err);
     return status == ST_NOT_FOUND && access(path, F_OK) < 0 ? explain_missing(path, err) : status;
 }
 
@@ -163,16 +179,66 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
     if (out->tokenizer && !out->checked) {
         return error_set(err, ST_INVALID, "--tokenizer: only with --check");
     }
-    return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+    return out->path ? cli_enter_folder(&out->path, out->place, err)
+                     : error_set(err, ST_INVALID, "expected FILE");
 }
 
-static enum status print_card(const struct rt_program *program, struct error *err)
+/* What `pte card` prints, while the program still has the inputs that its file says. */
+struct first {
+    struct beside beside;
+    struct derive derive;
+};
+
+/* A rt_adapt_f that changes nothing. */
+static enum status look_beside(void *arg, struct rt_method *method, bool is_default,
+                               struct error *err)
+{
+    struct first *first = arg;
+    if (!is_default) {
+        return ST_OK;
+    }
+    derive_fini(&first->derive);
+    return derive_init(&first->derive, &first->beside, method, err);
+}
+
+static void print_notes(const struct first *first)
+{
+    for (int file = 0; file < BESIDE_FILES; file++) {
+        if (first->beside.notes[file].code != ST_OK) {
+            fprintf(stderr, "pte card: warning: %s\n", first->beside.notes[file].text);
+        }
+    }
+    for (uint32_t i = 0; i < first->derive.note_count; i++) {
+        fprintf(stderr, "pte card: warning: %s\n", first->derive.notes[i].text);
+    }
+}
+
+static enum status print_card(const struct rt_program *program, const struct derive *derive,
+                              struct error *err)
 {
     struct buf out;
     buf_init(&out, CARD_TEXT_BYTES_MAX);
-    card_print(program, &out);
+    card_print(program, derive, &out);
     enum status status = cli_write(&out, err);
     buf_fini(&out);
+    return status;
+}
+
+static enum status load_and_print(const char *path, struct rt_load_options *load, struct error *err)
+{
+    struct first first = {.derive = {.note_count = 0}};
+    struct rt_program *program = NULL;
+    load->adapt = look_beside;
+    load->adapt_arg = &first;
+    beside_open(&first.beside, path);
+    enum status status = rt_load_program(path, load, &program, err);
+    if (status == ST_OK) {
+        print_notes(&first);
+        status = print_card(program, &first.derive, err);
+    }
+    derive_fini(&first.derive);
+    beside_close(&first.beside);
+    rt_program_unref(program);
     return status;
 }
 
@@ -187,14 +253,14 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
     };
     const struct check check = {device, options->path, options->tokenizer};
     struct rt_program *program;
-    struct card *checked = NULL;
-    TRY(options->checked
-            ? load_with(options->path, &load, options->checked, &check, &program, &checked, err)
-            : rt_load_program(options->path, &load, &program, err));
-    enum status status = options->checked ? ST_OK : print_card(program, err);
+    struct card *checked;
+    if (!options->checked) {
+        return load_and_print(options->path, &load, err);
+    }
+    TRY(load_with(options->path, &load, options->checked, &check, &program, &checked, err));
     card_free(checked);
     rt_program_unref(program);
-    return status;
+    return ST_OK;
 }
 
 static enum status card(int argc, char *const argv[], struct error *err)
@@ -216,11 +282,13 @@ static int run(int argc, char *const argv[])
 
 const struct cli_command cli_card_command = {
     .name = "card",
-    .usage = "card [--check CARD] [--tokenizer PATH] [--data FILE]... FILE.pte",
+    .usage = "card [--check CARD] [--tokenizer PATH] [--data FILE]... FILE.pte|FOLDER",
     .summary = "a first card of a program: names, labels and more; or a check of one",
     .help =
         "Prints what the program says of itself as a card, for you to go on with: write it to\n"
-        "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it.\n"
+        "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it. What\n"
+        "exporters wrote beside it (metadata.yaml, config.json, preprocessor_config.json) is in\n"
+        "it, too, with a comment that says where a member comes from.\n"
         "\n"
         "  --check CARD     read CARD as pted does, compare it with the program, make its first\n"
         "                   calls, and open tokenizers and libraries; exit status 65 and the\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/program/program.h"
+#include "server/card/beside.h"
 #include "server/process/args.h"
 #include "server/process/exit_status.h"
 #include "server/process/nearest.h"
@@ -96,13 +97,20 @@ enum status cli_find_method(struct rt_program *program, const char *name,
                      list_methods(program, names, sizeof(names)));
 }
 
+enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct error *err)
+{
+    struct stat about;
+    if (stat(*path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+        return ST_OK;
+    }
+    TRY(beside_find_program(*path, place, PATH_MAX, err));
+    *path = place;
+    return ST_OK;
+}
+
 struct span cli_program_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    size_t len = strlen(name), tail = sizeof(".pte") - 1;
-    bool has_tail = len > tail && strcmp(name + len - tail, ".pte") == 0;
-    return span_of(name, has_tail ? len - tail : len);
+    return options_model_name(&(struct option_model){.path = path});
 }
 
 enum status cli_precision(struct args *args, const struct arg *arg, enum precision *out_precision,

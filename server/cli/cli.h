@@ -4,6 +4,8 @@
 #ifndef PTED_SERVER_CLI_CLI_H
 #define PTED_SERVER_CLI_CLI_H
 
+#include <limits.h>
+
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/precision.h"
@@ -54,6 +56,9 @@ enum status cli_refuse(const struct cli_command *command, const struct arg *arg,
 /* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status cli_find_method(struct rt_program *program, const char *name,
                                        struct rt_method **out_method, struct error *err);
+
+/* If |*path| is a folder, it becomes the path of the program in it, at |place|. */
+MUST_CHECK enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct error *err);
 
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 struct span cli_program_name(const char *path);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ enum inspect_what {
 
 struct inspect_options {
     const char *path, *method, *device, *card;
+    char place[PATH_MAX]; /* of |path|, if a folder was given */
     enum inspect_what what;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
@@ -104,7 +106,8 @@ static enum status parse_inspect(int argc, char *const argv[], struct inspect_op
         out->what != INSPECT_VALUES) {
         return error_set(err, ST_INVALID, "--method: only with --graph, --plan or --values");
     }
-    return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+    return out->path ? cli_enter_folder(&out->path, out->place, err)
+                     : error_set(err, ST_INVALID, "expected FILE");
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */

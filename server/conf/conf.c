@@ -4,14 +4,15 @@
 #include "server/conf/conf.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/card/beside.h"
 #include "server/conf/conf_priv.h"
 #include "server/http/address.h"
 #include "server/http/proxies.h"
@@ -249,15 +250,12 @@ static void verify_texts(const struct options *options, const struct option_text
     }
 }
 
-/* A folder is no model, whatever the name that its path gives. */
+/* A folder is a model if one program lies in it, whatever the name that its path gives. */
 static enum status verify_model(const struct option_model *model, struct error *err)
 {
-    struct stat info;
-    if (stat(model->path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        return error_set(err, ST_INVALID,
-                         "model file %s: is a directory, expected a file; --models %s serves the "
-                         "files in it",
-                         model->path, model->path);
+    char path[PATH_MAX];
+    if (!fetch_is_url(model->path)) {
+        TRY(beside_find_program(model->path, path, sizeof(path), err));
     }
     return model_name_verify(options_model_name(model), err);
 }

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/folder.h"
+#include "server/card/beside.h"
 #include "server/card/card.h"
 #include "server/model/model_name.h"
 #include "server/process/fetch.h"
@@ -152,6 +153,7 @@ static void hash_beside(struct lister *lister, struct catalog_file *file)
         lister->data = origin_hash_data(lister->folder);
         lister->has_folder = true;
     }
+    file->id.beside = origin_hash_beside(file->path);
     file->id.words = origin_hash_words(
         file->path, options_find_tokenizer(lister->options, span_str(file->name)));
     const struct said_data said = find_said_data(lister->options, file->name);
@@ -203,9 +205,10 @@ static enum status add_named(struct lister *lister, const struct option_model *m
                              struct error *err)
 {
     struct span name = options_model_name(model);
-    char path[PATH_MAX];
+    char place[PATH_MAX], path[PATH_MAX];
     TRY(model_name_verify(name, err));
-    TRY(catalog_place(lister->options, model->path, path, sizeof(path), err));
+    TRY(catalog_place(lister->options, model->path, place, sizeof(place), err));
+    TRY(beside_find_program(place, path, sizeof(path), err));
     return add(lister, name, 1, path, true, err);
 }
 
@@ -251,7 +254,7 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
     }
     errno = 0;
     if (is_regular(path)) {
-        return add_found(lister, span_str(name), 1, path, err);
+        return add_found(lister, options_folder_model(span_str(name)), 1, path, err);
     }
     bool is_closed = errno == EACCES; /* not to be entered, but its names may be read */
     DIR *dir = folder_open(folder);

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/folder.h"
+#include "server/card/beside.h"
 #include "server/card/card.h"
 #include "server/language/sidecar.h"
 
@@ -44,7 +45,8 @@ static bool is_same_file(const struct origin_file *a, const struct origin_file *
 
 bool origin_id_equal_alone(const struct origin_id *a, const struct origin_id *b)
 {
-    return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card);
+    return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card) &&
+           a->beside == b->beside;
 }
 
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
@@ -91,6 +93,16 @@ uint64_t origin_hash_words(const char *program, const char *said)
         char path[PATH_MAX];
         sidecar_find(&sidecars, names[i], path);
         sum += origin_hash_at(path);
+    }
+    return sum;
+}
+
+uint64_t origin_hash_beside(const char *path)
+{
+    uint64_t sum = 0;
+    for (int file = 0; file < BESIDE_FILES; file++) {
+        char at[PATH_MAX];
+        sum += beside_path(path, (enum beside_file)file, at, sizeof(at)) ? origin_hash_at(at) : 0;
     }
     return sum;
 }

@@ -28,8 +28,9 @@ struct origin_file {
 /* The same of a program and its card. */
 struct origin_id {
     struct origin_file program, card;
-    uint64_t words; /* a hash of the same of its tokenizer and what is read with that */
-    uint64_t data;  /* likewise of its files of weights that were said, or of all in its folder */
+    uint64_t beside; /* a hash of the same of the files that a card is derived from */
+    uint64_t words;  /* a hash of the same of its tokenizer and what is read with that */
+    uint64_t data;   /* likewise of its files of weights that were said, or of all in its folder */
 };
 
 struct origin {
@@ -72,6 +73,9 @@ uint64_t origin_hash_at(const char *path);
 /* The hash of the tokenizer of |program|, and of the files that are read with it. |said|: the
  * tokenizer that was said for it, or NULL. 0: there is none. */
 uint64_t origin_hash_words(const char *program, const char *said);
+
+/* The hash of the files beside the program at |path| that a card is derived from. */
+uint64_t origin_hash_beside(const char *path);
 
 /* The hash of the files of weights in |folder|. */
 uint64_t origin_hash_data(const char *folder);

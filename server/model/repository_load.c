@@ -124,11 +124,15 @@ static enum status read_labels(const struct options *options, struct origin *ori
     return status == ST_OK ? ST_OK : error_prefix(err, "labels %s: ", said->path);
 }
 
-/* The card file, and over it the members that the document has for the model. */
+/* What lies beside the program, over it the card file, and over that the members that the document
+ * has for the model. */
 static enum status read_card(const struct options *options, const struct catalog_file *file,
                              struct card *card, struct error *err)
 {
     const struct cJSON *members = options_find_members(options, span_str(file->name));
+    if (file->id.beside) {
+        TRY(card_read_beside(card, file->path, err));
+    }
     if (file->card_path) {
         TRY(card_read_file(card, file->card_path, err));
     }
@@ -141,7 +145,8 @@ static enum status open_card(const struct options *options, const struct catalog
                              struct card **out_card, struct error *err)
 {
     *out_card = NULL;
-    if (!file->card_path && !options_find_members(options, span_str(file->name))) {
+    if (!file->card_path && !file->id.beside &&
+        !options_find_members(options, span_str(file->name))) {
         return ST_OK;
     }
     *out_card = card_new();
@@ -149,11 +154,14 @@ static enum status open_card(const struct options *options, const struct catalog
                      : error_set(err, ST_EXHAUSTED, "no memory for the card");
 }
 
-static enum status apply_card(struct card *card, struct rt_program *program,
+static enum status apply_card(const char *name, struct card *card, struct rt_program *program,
                               struct hal_device *device, struct error *err)
 {
     if (!card) {
         return ST_OK;
+    }
+    for (uint32_t i = 0; i < card->note_count; i++) {
+        log_line(LOG_WARNING, "model '%s': %s", name, card->notes[i].text);
     }
     TRY(card_apply(card, program, err));
     TRY(card_warm_up(card, program, device, err));
@@ -176,7 +184,7 @@ static enum status add_program(struct repository_draft *draft, const struct cata
 {
     struct origin *origin;
     TRY(check_callable(program, err));
-    TRY(apply_card(*card, program, draft->repository->device, err));
+    TRY(apply_card(file->name, *card, program, draft->repository->device, err));
     TRY(new_origin(file, &origin, err));
     origin->card = *card;
     *card = NULL;

@@ -175,8 +175,12 @@ MUST_CHECK enum status options_add_setting(struct options *options, struct optio
                                            const struct setting *setting, const char *value,
                                            struct error *err);
 
-/* The name that |model| is served by. "dir/name.pte" is called "name". */
+/* The name that |model| is served by. "dir/name.pte" is called "name", and so is a folder
+ * "dir/name/" or "dir/name_executorch_model/". */
 struct span options_model_name(const struct option_model *model);
+
+/* The name of the model in a folder called |folder|. */
+struct span options_folder_model(struct span folder);
 
 /* The file with the labels of the model |name|; NULL: there is none. */
 const struct option_model *options_find_labels(const struct options *options, struct span name);

@@ -8,7 +8,20 @@
 
 #include "server/process/fetch.h"
 
-#define SUFFIX ".pte"
+/* Ultralytics writes a folder with this ending. */
+#define FOLDER_SUFFIX "_executorch_model"
+
+static struct span without(struct span name, const char *suffix)
+{
+    size_t len = strlen(suffix);
+    bool has_it = name.len > len && memcmp(name.ptr + name.len - len, suffix, len) == 0;
+    return span_of(name.ptr, name.len - (has_it ? len : 0));
+}
+
+struct span options_folder_model(struct span folder)
+{
+    return without(folder, FOLDER_SUFFIX);
+}
 
 struct span options_model_name(const struct option_model *model)
 {
@@ -16,14 +29,13 @@ struct span options_model_name(const struct option_model *model)
         return span_of(model->name, model->name_len);
     }
     size_t len = fetch_is_url(model->path) ? strcspn(model->path, "?#") : strlen(model->path);
+    while (len > 1 && model->path[len - 1] == '/') {
+        len--; /* a folder */
+    }
     const char *slash = memrchr(model->path, '/', len);
     struct span name = slash ? span_of(slash + 1, len - (size_t)(slash + 1 - model->path))
                              : span_of(model->path, len);
-    size_t suffix = strlen(SUFFIX);
-    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
-        name.len -= suffix;
-    }
-    return name;
+    return options_folder_model(without(name, ".pte"));
 }
 
 /* A model takes the place of the one with its name that a source before its own has given. */

@@ -74,7 +74,8 @@ def usage_errors():
     expect_exit(66, "device 'toaster': expected auto", "--device", "toaster", ADD)
     expect_exit(64, "model name", "--model", f"a/b={ADD}")
     for folder in (str(MODELS), f"{MODELS}/"):
-        expect_exit(64, f"is a directory, expected a file; --models {folder} serves", folder)
+        expect_exit(64, f"several programs, expected model.pte or one .pte file in it; --models "
+                    f"{folder} serves", folder)
     expect_exit(64, "there are two of them", "--listen", "127.0.0.1:0", ADD, ADD)
 
 

@@ -24,6 +24,10 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/encoder/answers.json %D%/encoder/classes.pte %D%/encoder/model.card.json %D%/encoder/model.pte \
 	%D%/encoder/tokenizer.json \
 	%D%/media/model.pte %D%/media/sizes.pte \
+	%D%/hub/pictures.json \
+	%D%/yolo/answers.json %D%/yolo/near.png %D%/yolo/tall.png %D%/yolo/wide.png \
+	%D%/yolo/classify_executorch_model/metadata.yaml %D%/yolo/classify_executorch_model/model.pte \
+	%D%/yolo/detect_executorch_model/metadata.yaml %D%/yolo/detect_executorch_model/model.pte \
 	%D%/layers/head.pte %D%/layers/int8.pte %D%/layers/middle.pte %D%/layers/net.npz \
 	%D%/layers/portable.pte %D%/layers/stem.pte %D%/layers/xnnpack.pte \
 	%D%/weights/adapter.pte %D%/weights/answers.json %D%/weights/base.pte \

@@ -333,7 +333,7 @@ static void test_first_card(void **state)
         struct buf text;
         open_program(&f, names[i]);
         buf_init(&text, 1 << 20);
-        card_print(f.program, &text);
+        card_print(f.program, NULL, &text);
         buf_add_char(&text, '\0');
         assert_false(buf_failed(&text));
         check_used(&again, names[i], (const char *)text.ptr);
