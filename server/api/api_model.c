@@ -225,8 +225,9 @@ static const char *v1_id(const struct model *model)
 /* Has OpenAI's API a use for it? A file that is not loaded may have what it takes. */
 static bool is_for_openai(const struct model *model)
 {
-    return model->generator || model->embedder || model->transcriber ||
-           model_state(model) == MODEL_UNKNOWN;
+    const struct model_uses *uses = &model->uses;
+    bool was_loaded = model_state(model) != MODEL_UNKNOWN || model->origin->why_listed;
+    return !was_loaded || uses->generates || uses->transcribes || uses->embeds || uses->ranks;
 }
 
 static void print_v1_members(struct buf *out, const struct model *model)

@@ -103,11 +103,12 @@ struct answerers {
 
 static void note_answerer(struct answerers *all, const struct model *model, bool is_ranking)
 {
-    const struct embedder *embedder = model->embedder;
-    if (!model_is_ready(model) || !embedder || (embedder->is_ranker && !is_ranking)) {
+    const struct model_uses *uses = &model->uses;
+    bool ranks = uses->ranks && is_ranking;
+    if (!model_can_serve(model) || (!uses->embeds && !ranks)) {
         return;
     }
-    unsigned place = embedder->claim + (embedder->is_ranker ? 0 : EMBEDDER_CLAIMS);
+    unsigned place = uses->embeds_claim + (ranks ? 0 : EMBEDDER_CLAIMS);
     all->counts[place] += strcmp(all->names[place], model->name) != 0; /* versions are neighbours */
     snprintf(all->names[place], sizeof(all->names[place]), "%s", model->name);
 }

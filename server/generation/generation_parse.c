@@ -30,7 +30,7 @@ int generation_parse_find(struct request *request)
 
 static bool is_language_model(const struct model *model)
 {
-    return model->generator != NULL;
+    return model->uses.generates;
 }
 
 static enum status find_model(struct request *request, struct generation *generation,

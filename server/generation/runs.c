@@ -25,7 +25,7 @@ enum status runs_find_only(struct request *request, bool (*can_answer)(const str
     out_name[0] = '\0';
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        if (model_is_ready(model) && can_answer(model)) {
+        if (model_can_serve(model) && can_answer(model)) {
             count += strcmp(out_name, model->name) != 0; /* versions follow each other */
             snprintf(out_name, MODEL_NAME_MAX + 1, "%s", model->name);
         }

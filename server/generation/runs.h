@@ -18,7 +18,7 @@ struct request;
 /*
  * The model of a request that names none: the only one that |can_answer|, whose name goes to
  * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what| and |page| of docs/ are for
- * these messages. Models that are only listed do not count. Any thread.
+ * these messages. Files that are only listed count if they were loaded once. Any thread.
  */
 MUST_CHECK enum status runs_find_only(struct request *request,
                                       bool (*can_answer)(const struct model *model),

@@ -37,7 +37,7 @@ static enum status transcription_new(struct request *request, struct error *err)
 
 static bool is_speech_model(const struct model *model)
 {
-    return model->transcriber != NULL;
+    return model->uses.transcribes;
 }
 
 static enum status find_model(struct request *request, struct transcription *t, struct error *err)

@@ -68,6 +68,15 @@ struct model_io {
     bool is_filled;        /* an input that is made together with the text of another one */
 };
 
+/* What requests that name no model may mean a model for. A file that is only listed again is for
+ * the same. */
+struct model_uses {
+    bool generates;        /* it has a generator */
+    bool transcribes;      /* it has a transcriber */
+    bool embeds, ranks;    /* it has an embedder, which ranks or does not */
+    unsigned embeds_claim; /* how sure that is: enum embedder_claim */
+};
+
 struct model {
     uint32_t magic;
     struct refs refs;
@@ -91,10 +100,11 @@ struct model {
     struct generator *generator;     /* owned: of a language model with a tokenizer; else NULL */
     struct embedder *embedder;       /* owned: of an encoder of texts; else NULL */
     struct transcriber *transcriber; /* owned: of a speech model with a tokenizer; else NULL */
-    struct rt_sched_queue *queue;    /* ref held; NULL if the model cannot be called */
-    struct hal_pool *pool;           /* owned: holds the inputs of waiting calls */
-    struct hal_pool *run_pool;       /* owned: holds what calls need to run */
-    int64_t rows_form;         /* rows that may be tried as one, see server/serving/proving.h */
+    struct model_uses uses;
+    struct rt_sched_queue *queue; /* ref held; NULL if the model cannot be called */
+    struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
+    struct hal_pool *run_pool;    /* owned: holds what calls need to run */
+    int64_t rows_form;            /* rows that may be tried as one, see server/serving/proving.h */
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */
     struct error why_alone;    /* the loop's: the reason why that is 1 */

@@ -35,6 +35,28 @@ void repository_drop_removed(struct repository_removed *removed)
     removed->models = NULL;
 }
 
+static void add_uses(struct model_uses *uses, const struct model_uses *more)
+{
+    bool is_surer = (more->embeds || more->ranks) &&
+                    ((!uses->embeds && !uses->ranks) || more->embeds_claim < uses->embeds_claim);
+    uses->embeds_claim = is_surer ? more->embeds_claim : uses->embeds_claim;
+    uses->generates |= more->generates;
+    uses->transcribes |= more->transcribes;
+    uses->embeds |= more->embeds;
+    uses->ranks |= more->ranks;
+}
+
+/* Its listed file is for what its models are for. */
+static void keep_uses(const struct repository_index *index, struct model *listed,
+                      const struct origin *old)
+{
+    for (uint32_t i = 0; i < index->count; i++) {
+        if (index->models[i]->origin == old) {
+            add_uses(&listed->uses, &index->models[i]->uses);
+        }
+    }
+}
+
 /* The file is listed as it was when it was loaded; a scan sees whether it has changed. Its default
  * model goes on with the counts. */
 static enum status list_file(const struct repository_index *index, struct repository_draft *draft,
@@ -50,6 +72,7 @@ static enum status list_file(const struct repository_index *index, struct reposi
     origin_unref(origin);
     if (status == ST_OK) {
         struct model *listed = draft->models[draft->count - 1];
+        keep_uses(index, listed, old);
         const struct model *twin = repository_index_twin(index, listed);
         if (twin) {
             model_keep_stats(listed, twin);

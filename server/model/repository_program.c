@@ -14,6 +14,7 @@
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
 #include "server/intake/intake.h"
+#include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/model/repository_priv.h"
 
@@ -187,6 +188,13 @@ static enum status open_language(struct model *model, struct error *err)
     model->transcriber = language.transcriber;
     model->generator = language.generator;
     model->embedder = language.embedder;
+    model->uses = (struct model_uses){
+        .generates = model->generator != NULL,
+        .transcribes = model->transcriber != NULL,
+        .embeds = model->embedder && !model->embedder->is_ranker,
+        .ranks = model->embedder && model->embedder->is_ranker,
+        .embeds_claim = model->embedder ? model->embedder->claim : 0,
+    };
     return ST_OK;
 }
 

@@ -10,6 +10,8 @@ import signal
 import sys
 
 from load import occupy, release, wait_until
+from run_embeddings import ENCODER
+from run_generate import CHAT
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Report, build_request, expect
 from run_lifecycle import (ADD_BODY, X, call, expect_change, index, infer_add, loaded, post, put,
                            served, state, wait_for_state)
@@ -94,6 +96,20 @@ def steps_of_pipelines_stay():
         wait_for_state(daemon, "digits", "UNKNOWN")
         expect("the step", state(daemon, "add"), "READY")
         expect("chain", infer_add(daemon.port, "chain"), 200)
+
+
+def models_that_nobody_names():
+    """A request that names no model means the same one as while it was loaded."""
+    with Daemon([*CHAT, *ENCODER, str(MODELS / "add.pte"), *SOON]) as daemon:
+        for path, body in (("/v1/completions", {"prompt": "a", "max_tokens": 1}),
+                           ("/rerank", {"query": "a", "texts": ["b"], "truncate": True})):
+            for _ in range(2):
+                wait_until("all are idle", lambda: loaded(daemon) == [])
+                status, answer = post(daemon.port, path, json.dumps(body).encode())
+                expect(f"{path}: {answer[:200]}", status, 200)
+        wait_until("all are idle", lambda: loaded(daemon) == [])
+        ids = [row["id"] for row in json.loads(get(daemon, "/v1/models")[1])["data"]]
+        expect("names for OpenAI's clients", ids, ["chat", "enc"])
 
 
 # ---- what is use --------------------------------------------------------------------------------
@@ -187,6 +203,7 @@ def administrators():
 
 
 CHECKS = (go_and_come_back, for_each_model, methods_go_together, steps_of_pipelines_stay,
+          models_that_nobody_names,
           calls_keep_it, sequences_keep_it, changed_files, files_that_are_away,
           named_files_that_are_away, administrators)
 
