@@ -74,10 +74,13 @@ void drain_begin(struct server *server)
     uv_timer_start(&drain->timer, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
-/* Nothing but probes gets answers yet, and a thread that loads a model may take minutes. */
+/* Nothing but probes gets answers yet, calls wait for the models, and a thread that loads a model
+ * may take minutes. */
 static _Noreturn void leave_start(struct server *server)
 {
     log_line(LOG_NOTICE, "stopped while models were loading");
+    changes_refuse_start(server);
+    turns_end(server);
     notify_send(&server->notify, "STOPPING=1");
     listener_close_all(server);
     access_log_close(&server->access_log);

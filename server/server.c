@@ -196,6 +196,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
         }
     }
     server_watch_deadline(server, offload_expire(server));
+    server_watch_deadline(server, waits_expire(server, uv_hrtime()));
     server_watch_deadline(server, changes_unload_idle(server, uv_hrtime()));
 }
 
@@ -395,6 +396,7 @@ static enum status init_handles(struct server *server, struct error *err)
     drain_init(server);
     recovery_init(server);
     changes_init(server);
+    waits_init(server);
     transfers_init(server);
     trim_init(server);
     proving_init(server);
@@ -595,6 +597,7 @@ void server_fini(struct server *server)
     log_limits_flush(&server->log_limits, true);
     log_limits_fini(&server->log_limits);
     changes_fini(server);
+    waits_fini(server);
     watch_fini(server);
     reload_fini(server);
     serving_free(server->serving);

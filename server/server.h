@@ -36,6 +36,7 @@
 #include "server/serving/proving.h"
 #include "server/serving/recovery.h"
 #include "server/serving/trim.h"
+#include "server/serving/waits.h"
 #include "server/serving/watch.h"
 #include "server/watchdog.h"
 
@@ -61,6 +62,7 @@ struct server {
     struct serving *serving; /* owned; requests may still hold a replaced one */
     struct recovery recovery;
     struct changes changes;
+    struct waits waits;
     struct watch watch;
     struct proving proving;
     struct trim trim;

@@ -177,6 +177,22 @@ static bool look_at_generations(const struct api_metrics_page *page, struct shar
     return true;
 }
 
+/* ---- loading models -------------------------------------------------------------------------- */
+
+static bool look_at_loading(const struct api_metrics_page *page, struct share_stats *out_stats)
+{
+    share_stats(&page->server->waits.places, out_stats);
+    out_stats->taken_back_count = NONE;
+    return true;
+}
+
+static bool look_at_loads(const struct api_metrics_page *page, struct share_stats *out_stats)
+{
+    share_stats(&page->server->changes.loads, out_stats);
+    out_stats->taken_back_count = NONE;
+    return true;
+}
+
 /* ---- what lasts longer than requests --------------------------------------------------------- */
 
 static bool look_at_sequences(const struct api_metrics_page *page, struct share_stats *out_stats)

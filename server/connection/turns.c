@@ -120,3 +120,10 @@ void turns_add(struct server *server, struct request *request)
         uv_idle_start(&turns->idle, on_idle);
     }
 }
+
+void turns_end(struct server *server)
+{
+    while (server->turns.requests) {
+        run_requests(server);
+    }
+}

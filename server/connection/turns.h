@@ -50,4 +50,7 @@ bool turns_may_begin(struct conn *conn);
  * requests behind it by |next|; now if the turn has time. */
 void turns_add(struct server *server, struct request *request);
 
+/* The process ends: all of these have their turn now. */
+void turns_end(struct server *server);
+
 #endif

@@ -260,7 +260,7 @@ int infer_begin(struct request *request, const struct infer_ops *ops, const stru
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     must(infer->call.model == NULL);
-    int status = ops->find(request);
+    int status = request->server->is_starting ? 200 : ops->find(request); /* or see step LOAD */
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
     }
@@ -530,36 +530,59 @@ static uint64_t client_limit_ns(const struct request *request)
     return is_limit ? ns : UINT64_MAX;
 }
 
-/* The longest time that one run may wait and run, and a request before its first run: ours, or the
- * client's if shorter. */
-static uint64_t run_limit_ns(const struct request *request)
+static uint64_t add_ns(uint64_t ns, uint64_t more)
 {
-    uint64_t ours = params_of(request)->request_timeout * NS_PER_MS;
-    uint64_t clients = client_limit_ns(request);
+    uint64_t sum;
+    return __builtin_add_overflow(ns, more, &sum) ? RT_SCHED_NEVER : sum;
+}
+
+uint64_t infer_client_due_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops ? add_ns(request->arrived_ns, client_limit_ns(request))
+                              : RT_SCHED_NEVER;
+}
+
+/* The time in which its model was loaded does not count. */
+static uint64_t our_due_ns(const struct request *request, uint64_t limit_ms)
+{
+    return add_ns(request->arrived_ns + request->waited_ns, limit_ms * NS_PER_MS);
+}
+
+/* When one run has to be over, and the wait before the first: as we say, or the client, if that is
+ * sooner. */
+static uint64_t run_due_ns(const struct request *request)
+{
+    uint64_t ours = our_due_ns(request, params_of(request)->request_timeout);
+    uint64_t clients = infer_client_due_ns(request);
     return clients < ours ? clients : ours;
 }
 
-/* The longest time that all runs may take together. */
-static uint64_t all_limit_ns(const struct request *request)
+/* When all runs together have to be over. */
+static uint64_t all_due_ns(const struct request *request)
 {
-    uint64_t ours = request->infer.ops->sample ? params_of(request)->generation_timeout * NS_PER_MS
-                                               : UINT64_MAX;
-    uint64_t clients = client_limit_ns(request);
+    uint64_t ours = request->infer.ops->sample
+                        ? our_due_ns(request, params_of(request)->generation_timeout)
+                        : RT_SCHED_NEVER;
+    uint64_t clients = infer_client_due_ns(request);
     return clients < ours ? clients : ours;
 }
 
 enum status infer_fail_late(const struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    uint64_t run_ns = run_limit_ns(request), all_ns = all_limit_ns(request);
-    bool is_all = all_ns != UINT64_MAX && uv_hrtime() - request->arrived_ns >= all_ns;
-    uint64_t limit_ns = is_all ? all_ns : run_ns;
+    const struct params *params = params_of(request);
+    uint64_t all_ns = all_due_ns(request);
+    bool is_all = all_ns != RT_SCHED_NEVER && uv_hrtime() >= all_ns;
+    bool is_clients = (is_all ? all_ns : run_due_ns(request)) == infer_client_due_ns(request);
+    double ms = is_clients ? (double)client_limit_ns(request) / NS_PER_MS
+                : is_all   ? (double)params->generation_timeout
+                           : (double)params->request_timeout;
     return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
-                     request->job.started_ns ? "not done" : "still waiting",
-                     (double)limit_ns / NS_PER_MS,
-                     limit_ns == client_limit_ns(request) ? ""
-                     : is_all                             ? " (--generation-timeout)"
-                                                          : " (--request-timeout)");
+                     request->job.started_ns ? "not done" : "still waiting", ms,
+                     is_clients ? ""
+                     : is_all   ? " (--generation-timeout)"
+                                : " (--request-timeout)");
 }
 
 enum status infer_finish(struct request *request, enum status status, struct error *err)
@@ -572,7 +595,7 @@ enum status infer_finish(struct request *request, enum status status, struct err
 uint64_t infer_wait_due_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->arrived_ns + run_limit_ns(request);
+    return run_due_ns(request);
 }
 
 uint64_t infer_deadline_ns(const struct request *request)
@@ -581,9 +604,9 @@ uint64_t infer_deadline_ns(const struct request *request)
     if (!request->infer.ops->sample) {
         return infer_wait_due_ns(request);
     }
-    uint64_t step_ns = uv_hrtime() + params_of(request)->request_timeout * NS_PER_MS, all_ns;
-    bool is_limited = !__builtin_add_overflow(request->arrived_ns, all_limit_ns(request), &all_ns);
-    return is_limited && all_ns < step_ns ? all_ns : step_ns;
+    uint64_t step_ns = uv_hrtime() + params_of(request)->request_timeout * NS_PER_MS;
+    uint64_t all_ns = all_due_ns(request);
+    return all_ns < step_ns ? all_ns : step_ns;
 }
 
 size_t infer_held_bytes(const struct request *request)

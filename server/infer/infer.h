@@ -269,6 +269,9 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
  * all of them. */
 uint64_t infer_deadline_ns(const struct request *request);
 
+/* When the time that the client has given is over; RT_SCHED_NEVER: it has given none. */
+uint64_t infer_client_due_ns(const struct request *request);
+
 /* Until when its first heavy step waits for a thread. */
 uint64_t infer_wait_due_ns(const struct request *request);
 

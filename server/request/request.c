@@ -222,6 +222,10 @@ static enum step_result step_read(struct request *request)
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
+    if (request->server->is_starting) {
+        request->absent[0] = '\0';
+        return advance(request, ST_WOULD_LOAD, STEP_PARSE);
+    }
     return advance(request, infer_settle(request, &request->err), STEP_PARSE);
 }
 
@@ -383,6 +387,7 @@ void request_go_on(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
+    request->server->waits.told_count -= request->step == STEP_LOAD && request->is_unfinished;
     request->is_on_worker = false;
     if (has_run) {
         look_for_loss(request);
@@ -462,6 +467,10 @@ static enum step_result step_wait_memory(struct request *request)
 
 static enum step_result step_load(struct request *request)
 {
+    if (request->is_unfinished) { /* it has waited, and this is its turn */
+        request->is_unfinished = false;
+        return advance(request, request->err.code, request->resume_step);
+    }
     request->err.code = ST_OK;
     enum status status =
         request->load_count++ < LOADS_MAX
@@ -487,7 +496,14 @@ void request_note_changed(struct request *request, enum status status, const str
     if (status != ST_OK) {
         request->err = *err;
     }
-    enum step_result result = advance(request, status, is_load ? request->resume_step : STEP_WRITE);
+    if (is_load) { /* there may be many of them */
+        request->is_unfinished = true;
+        request->next = NULL;
+        request->server->waits.told_count++;
+        turns_add(request->server, request);
+        return;
+    }
+    enum step_result result = advance(request, status, STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -646,6 +662,8 @@ void request_abandon(struct request *request)
         leave_thread(request);
     } else if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
+    } else if (request->step == STEP_LOAD && request->is_unfinished) {
+        return; /* request_go_on() ends it in its turn */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request);
         go(request, STEP_DONE);

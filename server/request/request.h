@@ -82,9 +82,12 @@ struct request {
     uint32_t listed;
     const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
     struct list change_link;         /* in a change that it waits for */
-    char absent[MODEL_NAME_MAX + 1]; /* with ST_WOULD_LOAD: the file that is only listed */
-    uint32_t load_count;             /* times that it has waited for a file */
-    struct changes_order order;      /* set by the handler of a request that changes models */
+    /* with ST_WOULD_LOAD: the file that is only listed; empty: the first models are awaited */
+    char absent[MODEL_NAME_MAX + 1];
+    uint32_t load_count;               /* times that it has waited for a file */
+    struct list wait_link;             /* in server->waits, while it waits for one */
+    uint64_t wait_began_ns, waited_ns; /* since when; all earlier waits together */
+    struct changes_order order;        /* set by the handler of a request that changes models */
     struct infer infer;
 
     uint64_t client; /* who is charged for what it takes (base/share.h), set with its head; see

@@ -92,10 +92,11 @@ static int find_route(struct request *request, const struct exchange_head *head)
     return route_find(head_target(&request->head), head->method, &request->match, &request->err);
 }
 
-/* Before the first models are there, it is not known what the daemon has. */
+/* Before the first models are there, it is not known what the daemon has. Calls wait for them. */
 static int check_started(struct request *request)
 {
-    if (!request->server->is_starting || request_route(request)->is_for_probes) {
+    const struct route *route = request_route(request);
+    if (!request->server->is_starting || route->is_for_probes || !route->handler) {
         return 200;
     }
     error_set(&request->err, ST_UNAVAILABLE, "models are loading");

@@ -38,6 +38,7 @@ static struct request *request_new(struct server *server)
         offload_init_task(&request->task, request);
         list_init(&request->link);
         list_init(&request->change_link);
+        list_init(&request->wait_link);
     }
     return request;
 }
@@ -91,6 +92,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->retry_after_s = 0;
     request->arrived_ns = request->wait_since_ms = 0;
     request->listed = request->load_count = 0;
+    request->waited_ns = 0;
     request->look = NULL;
     request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
     request->is_counted = false;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "runtime/sched/sequence.h"
 #include "server/conf/conf.h"
 #include "server/process/log.h"
@@ -21,6 +22,7 @@
 /* A file that is to be loaded waits so long for others to become unused, and looks so often. */
 #define ROOM_MS 5000
 #define ROOM_LOOK_MS 5
+#define STOPPING "the daemon is stopping"
 
 static struct changes *changes_of(struct server *server)
 {
@@ -225,7 +227,7 @@ static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
     struct error err;
     uint64_t next_ns;
     if (changes->current || changes->awaits_room || server->recovery.is_active ||
-        server->is_starting) {
+        server->is_starting || server->waits.told_count > 0) {
         return now_ns + IDLE_PAUSE_NS;
     }
     if (!serving->sequences || server->drain.is_active) {
@@ -273,8 +275,11 @@ static struct change *new_change(void)
     return change;
 }
 
-static void free_change(struct change *change)
+static void free_change(struct server *server, struct change *change)
 {
+    if (change->is_load) {
+        share_give(&changes_of(server)->loads, change->client, 1);
+    }
     update_fini(&change->update);
     list_remove(&change->link);
     conf_free(change->config);
@@ -338,6 +343,9 @@ static void publish(struct server *server, struct change *change)
     }
     if (update->kind == UPDATE_START) {
         server_end_start(server, change->status, &change->err);
+        if (change->status != ST_OK) { /* which clients need not know */
+            change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
+        }
         return;
     }
     if (change->is_reload && change->status == ST_OK) {
@@ -354,15 +362,20 @@ static void publish(struct server *server, struct change *change)
     }
 }
 
-/* Tells the requests that wait, and is done with the change. */
-static void finish(struct change *change)
+static void tell_requests(struct change *change, enum status status, const struct error *err)
 {
     while (!list_is_empty(&change->requests)) {
         struct request *request = LIST_ENTRY(change->requests.next, struct request, change_link);
-        list_remove(&request->change_link);
-        request_note_changed(request, change->status, &change->err);
+        changes_forget(request);
+        request_note_changed(request, status, err);
     }
-    free_change(change);
+}
+
+/* Tells the requests that wait, and is done with the change. */
+static void finish(struct server *server, struct change *change)
+{
+    tell_requests(change, change->status, &change->err);
+    free_change(server, change);
 }
 
 static void prepare(uv_work_t *work)
@@ -401,9 +414,10 @@ static bool make_room(struct server *server, struct change *change)
     struct error err;
     uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
     change->wait_ms = change->wait_ms ? change->wait_ms : now;
-    update_fini(&change->update); /* its draft holds all models */
-    if (repository_evict(&serving->repository, serving->sequences, bytes, &removed, &err) ==
-        ST_OK) {
+    update_fini(&change->update);                   /* its draft holds all models */
+    bool may_evict = server->waits.told_count == 0; /* else a model that was loaded for them */
+    if (may_evict && repository_evict(&serving->repository, serving->sequences, bytes, &removed,
+                                      &err) == ST_OK) {
         unload(server, &removed, METRICS_DISPLACED);
         changes->awaits_room = true;
         uv_timer_start(&changes->timer, on_timer, 0, 0);
@@ -430,7 +444,7 @@ static void on_prepared(uv_work_t *work, int uv_status)
     changes->serving = NULL;
     if (server->is_closing) {
         server_let_go_serving(server, serving);
-        free_change(change); /* no request is left, which could wait for it */
+        free_change(server, change); /* no request is left, which could wait for it */
         return;
     }
     if (serving != server->serving || server->recovery.is_active) {
@@ -444,7 +458,7 @@ static void on_prepared(uv_work_t *work, int uv_status)
     } else {
         publish(server, change);
         server_let_go_serving(server, serving);
-        finish(change);
+        finish(server, change);
     }
     begin_next(server);
     server_check_drained(server);
@@ -458,8 +472,8 @@ static void refuse_waiting(struct server *server)
         struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
         list_remove(&change->link);
         changes->waiting_count--;
-        change->status = error_set(&change->err, ST_UNAVAILABLE, "the daemon is stopping");
-        finish(change);
+        change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
+        finish(server, change);
     }
 }
 
@@ -555,17 +569,16 @@ void changes_reload(struct server *server, struct conf *config)
     begin_next(server);
 }
 
-enum status changes_begin(struct request *request, const struct changes_order *order,
-                          struct error *err)
+/* A change of |kind| of the model |name|, which waits. */
+static enum status add_change(struct server *server, const struct changes_order *order,
+                              struct change **out_change, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct server *server = request->server;
     if (changes_of(server)->waiting_count >= CHANGES_WAITING_MAX) {
         return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
                          CHANGES_WAITING_MAX);
     }
     if (server->drain.is_active) {
-        return error_set(err, ST_UNAVAILABLE, "the daemon is stopping");
+        return error_set(err, ST_UNAVAILABLE, STOPPING);
     }
     struct change *change = new_change();
     if (!change) {
@@ -574,43 +587,93 @@ enum status changes_begin(struct request *request, const struct changes_order *o
     change->update.kind = order->kind;
     change->update.with_dependents = order->with_dependents;
     snprintf(change->update.name, sizeof(change->update.name), "%s", order->name);
-    list_push_back(&change->requests, &request->change_link);
-    append(server, change);
+    *out_change = change;
     return ST_OK;
 }
 
-/* A change that loads |name| because it was called, and that is not yet made. */
-static struct change *find_need(struct changes *changes, const char *name)
+enum status changes_begin(struct request *request, const struct changes_order *order,
+                          struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct change *change;
+    TRY(add_change(request->server, order, &change, err));
+    list_push_back(&change->requests, &request->change_link);
+    append(request->server, change);
+    return ST_OK;
+}
+
+/* The change of that kind and name that is not yet made; or NULL. */
+static struct change *find_change(struct changes *changes, enum update_kind kind, const char *name)
 {
     struct change *current = changes->current;
-    if (current && current->update.kind == UPDATE_NEED && strcmp(current->update.name, name) == 0) {
+    if (current && current->update.kind == kind && strcmp(current->update.name, name) == 0) {
         return current;
     }
     for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
         struct change *change = LIST_ENTRY(l, struct change, link);
-        if (change->update.kind == UPDATE_NEED && strcmp(change->update.name, name) == 0) {
+        if (change->update.kind == kind && strcmp(change->update.name, name) == 0) {
             return change;
         }
     }
     return NULL;
 }
 
+/* A load of the file |name|, charged to the client of |request|. */
+static enum status add_load(struct request *request, const char *name, struct change **out_change,
+                            struct error *err)
+{
+    const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
+    struct share *loads = &changes_of(request->server)->loads;
+    enum share_taken taken = share_take(loads, request->client, 1);
+    if (taken != SHARE_TAKEN) {
+        return resource_refuse(RESOURCE_LOADS, loads, taken, request->client, err);
+    }
+    if (add_change(request->server, &order, out_change, err) != ST_OK) {
+        share_give(loads, request->client, 1);
+        return err->code;
+    }
+    (*out_change)->is_load = true;
+    (*out_change)->client = request->client;
+    return ST_OK;
+}
+
 enum status changes_need(struct request *request, const char *name, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct change *change = find_need(changes_of(request->server), name);
-    if (change) {
-        list_push_back(&change->requests, &request->change_link);
-        return ST_OK;
+    struct server *server = request->server;
+    bool is_start = *name == '\0';
+    struct change *change =
+        find_change(changes_of(server), is_start ? UPDATE_START : UPDATE_NEED, name);
+    bool is_new = !change && !is_start;
+    if (!change && is_start) {
+        return error_set(err, ST_UNAVAILABLE, STOPPING);
     }
-    const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
-    return changes_begin(request, &order, err);
+    TRY(waits_begin(request, err));
+    if (is_new && add_load(request, name, &change, err) != ST_OK) {
+        waits_end(request);
+        return err->code;
+    }
+    list_push_back(&change->requests, &request->change_link);
+    if (is_new) {
+        append(server, change);
+    }
+    return ST_OK;
+}
+
+void changes_refuse_start(struct server *server)
+{
+    struct error err;
+    struct change *change = find_change(changes_of(server), UPDATE_START, "");
+    if (change) { /* which a thread may have; the requests are the loop's */
+        tell_requests(change, error_set(&err, ST_UNAVAILABLE, STOPPING), &err);
+    }
 }
 
 void changes_forget(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     list_remove(&request->change_link);
+    waits_end(request);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -619,6 +682,8 @@ void changes_init(struct server *server)
 {
     server->changes = (struct changes){.magic = CHANGES_MAGIC, .idle_due_ns = RT_SCHED_NEVER};
     list_init(&server->changes.waiting);
+    share_init(&server->changes.loads, CHANGES_LOADS_MAX,
+               resource_kept(RESOURCE_LOADS, CHANGES_LOADS_MAX));
     uv_timer_init(&server->loop, &server->changes.timer);
 }
 
@@ -630,12 +695,13 @@ void changes_fini(struct server *server)
     struct changes *changes = changes_of(server);
     must(!changes->current && !changes->going);
     while (!list_is_empty(&changes->waiting)) {
-        free_change(LIST_ENTRY(changes->waiting.next, struct change, link));
+        free_change(server, LIST_ENTRY(changes->waiting.next, struct change, link));
     }
     for (uint32_t i = 0; i < changes->retired_count; i++) {
         model_unref(changes->retired[i].model);
         server_let_go_serving(server, changes->retired[i].serving);
     }
     free(changes->retired);
+    share_fini(&changes->loads);
     changes->magic = 0;
 }

@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/share.h"
 #include "base/status.h"
 #include "server/model/update.h"
 
@@ -31,14 +32,18 @@ struct serving;
 
 #define CHANGES_MAGIC 0x63686e67u
 
-/* Changes that may wait; the next request for one gets 429. */
+/* Changes that may wait; the next request for one gets 429. Some of them may be loads because of a
+ * call; the others are for administrators. */
 #define CHANGES_WAITING_MAX 64
+#define CHANGES_LOADS_MAX 48
 
 struct change {
     struct list link; /* in changes->waiting */
     struct update update;
-    struct conf *config;  /* owned: the settings to load by; NULL: the settings in use */
-    bool is_reload;       /* by SIGHUP */
+    struct conf *config; /* owned: the settings to load by; NULL: the settings in use */
+    bool is_reload;      /* by SIGHUP */
+    bool is_load;        /* one of changes->loads, of |client| */
+    uint64_t client;
     struct list requests; /* that wait for it, by change_link */
     uint64_t wait_ms;     /* since when it waits for room, on the loop's clock; 0: it does not */
     enum status status;
@@ -55,6 +60,7 @@ struct changes {
     uint32_t magic;
     struct list waiting; /* oldest first */
     uint32_t waiting_count;
+    struct share loads;      /* by client, each until it is made */
     bool awaits_room;        /* the oldest one waits for models to become unused */
     struct change *current;  /* owned; a thread has it. NULL: none */
     struct serving *serving; /* held for |current| */
@@ -92,9 +98,10 @@ struct changes_order {
 };
 
 /*
- * |request| is for the file |name|, which is only listed: it is loaded. request_note_changed()
- * tells when the model can be looked for again. Requests for the same file wait for the same
- * change. Otherwise as changes_begin().
+ * |request| is for the file |name|, which is only listed: it is loaded. An empty |name|: it is for
+ * one of the first models, which are loading. request_note_changed() tells when the model can be
+ * looked for again. Requests for the same file wait for the same change (server/serving/waits.h).
+ * Otherwise as changes_begin().
  */
 MUST_CHECK enum status changes_need(struct request *request, const char *name, struct error *err);
 
@@ -103,7 +110,10 @@ MUST_CHECK enum status changes_need(struct request *request, const char *name, s
 MUST_CHECK enum status changes_begin(struct request *request, const struct changes_order *order,
                                      struct error *err);
 
-/* The request's client has gone; the change goes on. */
+/* The daemon stops while the first models are loading: refuses the requests that wait for them. */
+void changes_refuse_start(struct server *server);
+
+/* The request waits no more; the change goes on. */
 void changes_forget(struct request *request);
 
 /* Unloads models that nobody has needed for long enough (--idle-unload), if it is time to look for

@@ -7,4 +7,5 @@ server_libserver_a_SOURCES += \
 	%D%/reload.c %D%/reload.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/trim.c %D%/trim.h \
+	%D%/waits.c %D%/waits.h \
 	%D%/watch.c %D%/watch.h

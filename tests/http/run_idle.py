@@ -6,15 +6,21 @@ test waits for the state that it expects.
 """
 import json
 import os
+import re
 import signal
+import socket
 import sys
+import tempfile
+import time
+from contextlib import ExitStack
 
-from load import occupy, release, wait_until
+from load import in_threads, occupy, release, wait_until
 from run_embeddings import ENCODER
 from run_generate import CHAT
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Report, build_request, expect
 from run_lifecycle import (ADD_BODY, X, call, expect_change, index, infer_add, loaded, post, put,
                            served, state, wait_for_state)
+from run_start import HoldingOrigin
 
 SOON = ("--idle-unload", "1ms")
 LATE = ("--idle-unload", "1h")
@@ -202,10 +208,212 @@ def administrators():
         wait_until("gone", lambda: infer_add(daemon.port) == 404)
 
 
+# ---- calls that wait ----------------------------------------------------------------------------
+
+class Busy:
+    """A daemon whose changes of models wait for release(): it loads a file that does not come.
+    |files| are idle before that, if --idle-unload says so."""
+
+    def __init__(self, files, *arguments):
+        self.files, self.arguments = files, arguments
+
+    def __enter__(self):
+        self.stack = ExitStack()
+        self.origin = self.stack.enter_context(HoldingOrigin())
+        self.origin.may_send.set()
+        cache = self.stack.enter_context(tempfile.TemporaryDirectory())
+        self.daemon, self.folder = self.stack.enter_context(served(
+            self.files, "--cache-dir", cache, "--model", f"slow={self.origin.url}/add.pte",
+            "--set", "slow:idle-unload=0", "--listen", f"unix:{cache}/socket",
+            *self.arguments))
+        self.path = f"{cache}/socket"
+        for name in self.files:
+            wait_for_state(self.daemon, name, "UNKNOWN")
+        self.origin.may_send.clear()
+        self.origin.files["/add.pte"] = (MODELS / "digits.pte").read_bytes()
+        count = len(self.origin.requests)
+        self.admin = Client(self.daemon.admin_port())
+        self.admin.send(build_request("POST", "/v2/repository/models/slow/load", b""))
+        wait_until("the file is asked for", lambda: len(self.origin.requests) > count)
+        return self
+
+    def __exit__(self, *why):
+        self.origin.may_send.set()
+        self.stack.close()
+
+    def release(self):
+        """Lets the changes go on."""
+        self.origin.may_send.set()
+        expect("the slow file", self.admin.answer(), 200)
+
+    def ask(self, model="add", fields=(), client=None):
+        """A client that has sent a call."""
+        client = client or Client(self.daemon.port)
+        client.send(build_request("POST", f"/v2/models/{model}/infer", ADD_BODY, fields))
+        return client
+
+    def others(self):
+        """A client of its own: a connection to the socket."""
+        client = Client.__new__(Client)
+        client.socket = socket.socket(socket.AF_UNIX)
+        client.socket.settimeout(TIMEOUT_S)
+        client.socket.connect(self.path)
+        client.unread, client.fields, client.body = b"", [], b""
+        return client
+
+    def held(self, resource="loading"):
+        """How much of |resource| is in use."""
+        return metric(self.daemon, f'pted_share_used{{resource="{resource}"}}')
+
+    def wait_for_held(self, count, resource="loading"):
+        """Waits until that is so."""
+        wait_until(f"{count} are in use", lambda: self.held(resource) == count)
+
+
+def error(client):
+    return json.loads(client.body)["error"]
+
+
+def callers_are_bounded():
+    """One client leaves places to others. When the model is loaded, those that wait get answers."""
+    with Busy({"add": "add"}, *SOON, "--loading-count-max", "8") as busy:
+        waiting = [busy.ask() for _ in range(6)]
+        busy.wait_for_held(6)
+        late = busy.ask()
+        expect("too many of one client", late.answer(), 429)
+        expect("why", error(late), "this client has 6 of 8 calls that wait for a model to load, "
+                                   "the others are for other clients")
+        expect("metadata wait, too, and are calls here", get(busy.daemon, "/v2/models/add")[0], 429)
+        waiting += [busy.ask(client=busy.others()) for _ in range(2)]
+        busy.wait_for_held(8)
+        last = busy.ask(client=busy.others())
+        expect("too many", last.answer(), 429)
+        expect("why", error(last), "all 8 calls that wait for a model to load are in use")
+        expect("one load", busy.held("loads"), 1)
+        busy.release()
+        expect("answers", [client.answer() for client in waiting], [200] * 8)
+        busy.wait_for_held(0)
+        busy.wait_for_held(0, "loads")
+        expect("refused", metric(busy.daemon, 'pted_share_refused_total{resource="loading"}'), 3)
+
+
+def callers_do_not_wait_for_ever():
+    """The load goes on without them; the time of a client counts, that of --request-timeout does
+    not."""
+    with Busy({"add": "add"}, "--idle-unload", "50ms", "--loading-timeout", "300ms",
+              "--request-timeout", "100ms") as busy:
+        client = busy.ask(fields=["X-Request-Timeout-Ms: 20"])
+        expect("its own time", client.answer(), 504)
+        expect("why", error(client).startswith("model 'add' is still loading after "), True)
+        client = busy.ask()
+        expect("ours", client.answer(), 503)
+        expect("why", re.sub("after [0-9.]+ ms", "after N ms", error(client)),
+               "model 'add' is still loading after N ms (--loading-timeout)")
+        expect("when to ask again", "retry-after: 1" in
+               [f"{name}: {value}".lower() for name, value in client.fields], True)
+        busy.wait_for_held(0)
+        busy.release()
+        expect("later", infer_add(busy.daemon.port), 200)
+    with Busy({"add": "add"}, *SOON, "--request-timeout", "50ms") as busy:
+        client = busy.ask()
+        busy.wait_for_held(1)
+        time.sleep(0.2)
+        busy.release()
+        expect("a call after a long load", client.answer(), 200)
+
+
+def callers_that_leave():
+    with Busy({"add": "add"}, "--idle-unload", "100ms") as busy:
+        clients = [busy.ask() for _ in range(20)]
+        busy.wait_for_held(20)
+        for client in clients[::2]:
+            client.reset()
+        busy.wait_for_held(10)
+        for client in clients[1::2]:
+            client.reset()
+        busy.wait_for_held(0)
+        expect("the load", busy.held("loads"), 1)
+        stays = busy.ask()
+        busy.release()
+        expect("one that stays", stays.answer(), 200)
+
+
+def callers_of_a_bad_file():
+    """All are told, and the file is read once."""
+    with Busy({"add": "add"}, *SOON) as busy:
+        put(busy.folder, "add", None)
+        clients = [busy.ask() for _ in range(100)]
+        busy.wait_for_held(100)
+        busy.release()
+        expect("answers", {client.answer() for client in clients}, {503})
+        expect("reason", error(clients[0])[:35], "model 'add' cannot be called: not a")
+        expect("tries", busy.daemon.read_log().count("error: model file"), 1)
+        busy.wait_for_held(0)
+        expect("later ones", infer_add(busy.daemon.port), 503)
+        expect("tries", busy.daemon.read_log().count("error: model file"), 1)
+
+
+def loads_are_bounded():
+    """A client that calls many files leaves room for the files of others and for orders."""
+    names = [f"m{n:02}" for n in range(60)]
+    with Busy({name: "add" for name in names + ["add"]}, *SOON) as busy:
+        clients = [busy.ask(name) for name in names]
+        busy.wait_for_held(36, "loads")
+        wait_until("refusals", lambda: metric(
+            busy.daemon, 'pted_share_refused_total{resource="loads"}') == 24)
+        busy.wait_for_held(36)
+        other = busy.ask(client=busy.others())
+        busy.wait_for_held(37, "loads")
+        admin = Client(busy.daemon.admin_port())
+        admin.send(build_request("POST", "/v2/repository/models/add/load", b""))
+        busy.release()
+        expect("statuses", sorted(client.answer() for client in clients), [200] * 36 + [429] * 24)
+        expect("the other client", other.answer(), 200)
+        expect("the order", admin.answer(), 200)
+        busy.wait_for_held(0, "loads")
+
+
+def stop_while_callers_wait():
+    with Busy({"add": "add"}, *SOON) as busy:
+        clients = [busy.ask() for _ in range(20)]
+        busy.wait_for_held(20)
+        busy.daemon.process.terminate()
+        busy.daemon.wait_for("stopping: ")
+        busy.origin.may_send.set()
+        expect("answers", {client.answer() for client in clients}, {503})
+        expect("why", error(clients[0]), "the daemon is stopping")
+        expect("exit", busy.daemon.process.wait(TIMEOUT_S), 0)
+
+
+def calls_while_models_go():
+    """Models go whenever they can, while clients call them by all kinds of requests."""
+    name = ADD_BODY.decode()
+    calls = [("/v2/models/add/infer", ADD_BODY),
+             ("/v2/batch", f'[{{"model_name":"digits2",{name[1:-1]}}},'
+                           f'{{"model_name":"add",{name[1:-1]}}}]'.encode()),
+             ("/v1/completions", b'{"prompt":"a","max_tokens":2}'),
+             ("/v1/chat/completions",
+              b'{"model":"chat","messages":[{"role":"user","content":"a"}],"max_tokens":2}')]
+    with served({"add": "add", "digits2": "add"}, *CHAT, *SOON) as (daemon, _):
+        def run(number):
+            for n in range(40):
+                path, body = calls[(number + n) % len(calls)]
+                status, answer = post(daemon.port, path, body)
+                expect(f"{path}: {answer[:300]}", status, 200)
+                if n % 4 == number:
+                    time.sleep(0.003)
+        in_threads(4, run)
+        expect("did they go", unloads(daemon) > 0, True)
+        wait_until("all go", lambda: loaded(daemon) == [])
+        wait_until("nothing is kept", lambda: metric(daemon, "pted_prefixes") == 0)
+
+
 CHECKS = (go_and_come_back, for_each_model, methods_go_together, steps_of_pipelines_stay,
           models_that_nobody_names,
           calls_keep_it, sequences_keep_it, changed_files, files_that_are_away,
-          named_files_that_are_away, administrators)
+          named_files_that_are_away, administrators, callers_are_bounded,
+          callers_do_not_wait_for_ever, callers_that_leave, callers_of_a_bad_file,
+          loads_are_bounded, stop_while_callers_wait, calls_while_models_go)
 
 
 def main():

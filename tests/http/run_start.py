@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a daemon does while its first models load: probes get answers, other requests get 503, and a
-signal or a bad file ends it. The models come from a server that holds them back.
+"""What a daemon does while its first models load: probes get answers, calls wait, other requests
+get 503, and a signal or a bad file ends it. The models come from a server that holds them back.
 
 usage: run_start.py, with top_srcdir and top_builddir in the environment.
 """
@@ -75,18 +75,97 @@ def other_requests():
     """Nobody is told that a model is missing which may come, or gets a list without it."""
     with starting() as (daemon, path, origin):
         for target, body in (("/v2/models", None), ("/v2/models/add/ready", None),
-                             ("/v2/models/add/call", '{"args":[]}'),
-                             ("/v1/models", None), ("/v1/chat/completions", "{}")):
+                             ("/v1/models", None)):
             status, head, answer = ask(path, target, body)
             expect(target, (status, "models are loading" in answer), (503, True))
             expect(f"{target}: when to ask again", "Retry-After: 1" in head, True)
         expect("no such path", ask(path, "/nowhere")[0], 404)
         origin.may_send.set()
         daemon.wait_for("serving 1 of 1 models")
-        matrix = [[1, 2, 3], [4, 5, 6]]
-        status, _, answer = ask(path, "/v2/models/add/call", json.dumps({"args": [matrix, matrix]}))
+        status, _, answer = ask(path, "/v2/models/add/call", json.dumps({"args": [MATRIX, MATRIX]}))
         expect("a call", (status, json.loads(answer)),
                (200, {"result": [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]}))
+
+
+MATRIX = [[1, 2, 3], [4, 5, 6]]
+CALLS = (("/v2/models/add/call", json.dumps({"args": [MATRIX, MATRIX]}), 200),
+         ("/v2/models/add.forward/call", json.dumps({"args": [MATRIX, MATRIX]}), 200),
+         ("/v2/models/add/call", '{"args":[]}', 400), ("/v2/models/none/call", "{}", 404),
+         ("/v2/batch", json.dumps([{"model_name": "add", "args": [MATRIX, MATRIX]}]), 200),
+         ("/v1/chat/completions", '{"messages":[]}', 404),
+         ("/v1/embeddings", '{"model":"add","input":"a"}', 400),
+         ("/v2/models/add/generate", '{"text_input":"a"}', 400))
+
+
+class Waiting:
+    """A call at the socket |path|, whose answer is awaited on a thread."""
+
+    def __init__(self, path, target, body, *fields):
+        self.answer = None
+        self.thread = threading.Thread(target=self.run, args=(path, target, body, fields))
+        self.thread.start()
+
+    def run(self, path, target, body, fields):
+        """Keeps the answer, or None if there is none."""
+        command = ["curl", "-s", "-w", "\n%{http_code}", "--unix-socket", path, "--data-binary",
+                   body, *(part for field in fields for part in ("-H", field))]
+        done = subprocess.run([*command, f"http://x{target}"], capture_output=True, text=True,
+                              check=False)
+        self.answer = done.stdout.rpartition("\n") if done.returncode == 0 else None
+
+    def join(self):
+        """The status and the body."""
+        self.thread.join()
+        return (int(self.answer[2]), self.answer[0]) if self.answer else (0, "")
+
+
+def wait_for_waiting(path, count):
+    """Waits until so many calls wait."""
+    line = f'pted_share_used{{resource="loading"}} {count}\n'
+    wait_until(f"{count} calls wait", lambda: line in ask(path, "/metrics")[2])
+
+
+def calls():
+    """They wait for the models, and get the answers that they get later, too."""
+    with starting() as (daemon, path, origin):
+        waiting = [Waiting(path, target, body) for target, body, _ in CALLS]
+        wait_for_waiting(path, len(CALLS))
+        late = Waiting(path, *CALLS[0][:2], "X-Request-Timeout-Ms: 30")
+        expect("its time is over", late.join()[0], 504)
+        origin.may_send.set()
+        for call, (target, body, status) in zip(waiting, CALLS):
+            got = call.join()
+            expect(f"{target}: {got[1][:200]}", got[0], status)
+            if status == 200:
+                expect(target, ask(path, target, body)[2], got[1])
+        wait_for_waiting(path, 0)
+        daemon.wait_for("serving 1 of 1 models")
+
+
+def too_many_calls():
+    """Some wait no longer than they may, and there are places for a few."""
+    with starting("--loading-count-max", "2", "--loading-timeout", "1s") as (_, path, origin):
+        waiting = [Waiting(path, *CALLS[0][:2]) for _ in range(2)]
+        wait_for_waiting(path, 2)
+        expect("one more", ask(path, *CALLS[0][:2])[0], 429)
+        expect("after a while", [call.join()[0] for call in waiting], [503, 503])
+        origin.may_send.set()
+
+
+def calls_of_a_start_that_fails():
+    for data, number in ((b"no program, although it has more than the 64 bytes that one must have",
+                          None), (DATA, signal.SIGTERM)):
+        with starting(data=data) as (daemon, path, origin):
+            waiting = [Waiting(path, *CALLS[0][:2]) for _ in range(3)]
+            wait_for_waiting(path, 3)
+            if number:
+                daemon.process.send_signal(number)
+            else:
+                origin.may_send.set()
+            expect("answers", [(status, "the daemon is stopping" in text)
+                               for status, text in (call.join() for call in waiting)],
+                   [(503, True)] * 3)
+            expect("status", daemon.process.wait(TIMEOUT_S), 0 if number else 65)
 
 
 def stopped():
@@ -123,7 +202,8 @@ def hangup():
         expect("ready", ask(path, "/v2/health/ready")[0], 200)
 
 
-CHECKS = (probes, other_requests, stopped, bad_file, hangup)
+CHECKS = (probes, other_requests, calls, too_many_calls, calls_of_a_start_that_fails, stopped,
+          bad_file, hangup)
 
 
 def main():
