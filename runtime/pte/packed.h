@@ -8,8 +8,8 @@
  * a fingerprint: a digest of its operators and of their inputs. The file has the results of all
  * rounds, one after the other, and a table of them at its end. While a load meets the rounds of the
  * table it takes their results from the mapping, which processes share. At the first difference the
- * load computes again, and a new file takes the place of the old one when loading has ended. Results
- * that several rounds have are in the file once.
+ * load computes again, and a new file takes the place of the old one when loading has ended.
+ * Results that several rounds have are in the file once.
  *
  * The name of a file consists of the digest of the program's bytes and of a digest of everything
  * else that decides the bytes of results: this very build of pted, the instruction set, the
