@@ -139,6 +139,9 @@ class Chat(torch.nn.Module):
         self.cache = Cache(layers=[layer(self, i, (1, context, *shape), self.step)
                                    for i, shape in enumerate(shapes)])
         self.windows = [window_of(config, i) for i in range(len(shapes))]
+        # What needs the position comes behind its one read, so that rows of tokens, of caches and
+        # of positions are one size for pted: only then beginnings are shared and guesses checked.
+        self.register_buffer("places", torch.arange(context), persistent=False)
         parameters = inspect.signature(model.forward).parameters
         self.cache_name = "cache" if "cache" in parameters else "past_key_values"
         for module in model.modules():
@@ -150,7 +153,7 @@ class Chat(torch.nn.Module):
         torch._check(start >= 0)
         torch._check(start + count <= self.context)
         self.step.start = start
-        places = input_pos + torch.arange(count)
+        places = self.places.narrow(0, start, count)
         out = self.model(input_ids=tokens, position_ids=places.unsqueeze(0), use_cache=True,
                          logits_to_keep=1, **{self.cache_name: self.cache})
         return out.logits[:, -1]
