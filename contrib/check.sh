@@ -10,6 +10,12 @@
 #
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart
+#
+# One more step runs only by its name, and not in CI. It installs the newest ExecuTorch,
+# transformers, optimum-executorch and Ultralytics, exports with them and runs the programs, for
+# hours; contrib/export/newest.py has its options:
+#
+#   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -225,6 +231,14 @@ make_python() {
     export PYTHON="$tree/bin/python"
 }
 
+# What the newest exporters write. The environments and the programs stay in the tree.
+newest() {
+    mkdir -p build/check-newest
+    (cd build/check-newest && ../../configure --quiet && make -s -j"$(nproc)" all-am) || return
+    top_srcdir=$PWD top_builddir=$PWD/build/check-newest \
+        contrib/export/newest.py --work build/check-newest/newest "$@"
+}
+
 if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
@@ -238,8 +252,13 @@ if [ -d /usr/lib/ccache ]; then
     export CCACHE_NOHASHDIR=1 CCACHE_DIR PATH="/usr/lib/ccache:$PATH"
 fi
 mkdir -p build
-make_python
+[ "${1-}" = newest ] || make_python
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
+if [ "${1-}" = newest ]; then
+    shift
+    newest "$@"
+    exit
+fi
 # shellcheck disable=SC2086 # a list of words
 [ $# -gt 0 ] || set -- $STEPS
 for name; do

@@ -12,7 +12,7 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/ops_extent.py %D%/export/ops_llm.py \
 	%D%/export/ops_numbers.py %D%/export/ops_order.py %D%/export/ops_quant.py \
 	%D%/export/ops_tensors.py %D%/export/ops_vision.py %D%/export/pictures.py \
-	%D%/export/pted_card.py %D%/export/pted_chat.py %D%/export/pted_check.py \
+	%D%/export/newest.py %D%/export/newest_worker.py %D%/export/pted_card.py %D%/export/pted_chat.py %D%/export/pted_check.py \
 	%D%/export/pted_describe.py %D%/export/pted_export.py %D%/export/pted_folder.py %D%/export/pted_kinds.py \
 	%D%/export/pted_export.txt %D%/export/requirements.txt %D%/export/sweep.py %D%/export/sweep_corners.py \
 	%D%/export/sweep_kernels.py \

@@ -15,6 +15,8 @@ With PTED_DEVICE in the environment the daemon computes on that device, and each
 over HTTP with binary tensors, and the sequences; see vulkan.sh. With PTED_PRECISION=bf16 likewise
 in that precision; floats may then differ by BF16_PART of the largest number of their output.
 
+With PTED_TEST_COLLECTION=DIR the models of that folder run in place of all others.
+
 usage: run_models.py [NAME...], with top_srcdir and top_builddir in the environment.
 """
 import ast
@@ -46,6 +48,7 @@ BUNDLED = SOURCE / "tests" / "models"
 CORPUS = next((folder / "shared/models/public" for folder in (SOURCE, SOURCE.parent)
                if (folder / "shared/models/public").is_dir()), None)
 CORPUS_EXCLUDED = {}  # name: reason
+COLLECTION = os.environ.get("PTED_TEST_COLLECTION")
 TIMEOUT_S = 120
 
 # dtype of a description: name in the protocol, type in an .npy file, format of struct.
@@ -607,8 +610,10 @@ def is_model(path):
 
 
 def main(names):
-    paths = sorted(BUNDLED.glob("*.json"))
-    if CORPUS:
+    paths = sorted((Path(COLLECTION) if COLLECTION else BUNDLED).glob("*.json"))
+    if COLLECTION:
+        paths = [path for path in paths if is_model(path)]
+    elif CORPUS:
         paths += [path for path in sorted(CORPUS.glob("*.json")) if is_model(path)]
     else:
         print("# skipped: the collection shared/models/public is not here")
