@@ -43,6 +43,19 @@ enum status hal_buffer_new(struct hal_device *device, size_t size, struct hal_bu
     return device->ops->buffer_new(device, size, HAL_MEMORY_ZEROED, out_buffer, err);
 }
 
+enum status hal_buffer_new_sparse(struct hal_device *device, size_t size,
+                                  struct hal_buffer **out_buffer, struct error *err)
+{
+    return hal_buffer_new_in(device, size, HAL_MEMORY_SPARSE, out_buffer, err);
+}
+
+size_t hal_buffer_page_bytes(const struct hal_buffer *buffer)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    const struct hal_device_ops *ops = buffer->device->ops;
+    return ops->buffer_page_bytes ? ops->buffer_page_bytes(buffer) : 0;
+}
+
 enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
                                     struct hal_buffer **out_buffer, struct error *err)
 {

@@ -22,8 +22,17 @@ typedef void hal_buffer_release_f(void *arg);
 MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
                                       struct hal_buffer **out_buffer, struct error *err);
 
-/* The same for contents that the caller soon writes as a whole, and that many calls read: weights.
- * They may lie in larger pages. */
+/* The same for contents of which only parts are ever used: a large buffer takes memory only for the
+ * pages that have been written, where the device can do so. */
+MUST_CHECK enum status hal_buffer_new_sparse(struct hal_device *device, size_t size,
+                                             struct hal_buffer **out_buffer, struct error *err);
+
+/* The size of the pages by which |buffer|, which hal_buffer_new_sparse() has made, takes memory; 0:
+ * it has taken all of it. */
+size_t hal_buffer_page_bytes(const struct hal_buffer *buffer);
+
+/* hal_buffer_new() for contents that the caller soon writes as a whole, and that many calls read:
+ * weights. They may lie in larger pages. */
 MUST_CHECK enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
                                                struct hal_buffer **out_buffer, struct error *err);
 

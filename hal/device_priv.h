@@ -15,6 +15,7 @@
 /* The purpose of a new buffer. */
 enum hal_memory {
     HAL_MEMORY_ZEROED,    /* visible to host and device, filled with zeros */
+    HAL_MEMORY_SPARSE,    /* likewise; its memory is taken by pages, when they are touched */
     HAL_MEMORY_CONSTANT,  /* likewise; soon written as a whole, then only read */
     HAL_MEMORY_RAW,       /* visible to host and device, contents undefined */
     HAL_MEMORY_TRANSIENT, /* the device's own memory if that is faster, contents undefined */
@@ -22,7 +23,8 @@ enum hal_memory {
 
 static inline bool hal_memory_is_zeroed(enum hal_memory memory)
 {
-    return memory == HAL_MEMORY_ZEROED || memory == HAL_MEMORY_CONSTANT;
+    return memory == HAL_MEMORY_ZEROED || memory == HAL_MEMORY_SPARSE ||
+           memory == HAL_MEMORY_CONSTANT;
 }
 
 struct hal_device_ops {
@@ -45,6 +47,8 @@ struct hal_device_ops {
     /* (optional) |size| bytes of a RAW buffer are no longer needed: their memory may go back to the
      * system, and their contents are undefined until they are written again. */
     void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
+    /* (optional) See hal_buffer_page_bytes(). Default: 0. */
+    size_t (*buffer_page_bytes)(const struct hal_buffer *buffer);
     /* (optional) hal_buffer_clear() of a RAW buffer. Default: the host writes zeros. */
     void (*buffer_clear)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional) Compiles the records into the device's own form, at hal_command_end(). */

@@ -661,6 +661,46 @@ def scroll():
                  [Case(call, fresh=i == 0) for i, call in enumerate(calls)])
 
 
+@model
+def notebook():
+    class Pages(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(2, 2048, 32))
+
+        def forward(self, x):
+            return x
+
+    class Write(nn.Module):
+        """Writes rows of a buffer of many pages."""
+        def __init__(self, pages):
+            super().__init__()
+            self.pages = pages
+
+        def forward(self, x, at):
+            first, n = at[0].item(), x.shape[0]
+            torch._check(first >= 0)
+            torch._check(first + n <= 2048)
+            self.pages.rows[:, first:first + n] = torch.stack([x, x * 2])
+            return self.pages.rows.sum((1, 2))
+
+    class Put(Write):
+        def forward(self, x, at):
+            self.pages.rows[:, at] = torch.stack([x, x * 2])
+            return self.pages.rows.sum((1, 2))
+
+    pages = Pages()
+    n = Dim("n", min=1, max=512)
+    calls = [("forward", 4, torch.tensor([0])), ("forward", 1, torch.tensor([4])),
+             ("put", 2, torch.tensor([5, 6])), ("put", 2, torch.tensor([1, 2000]))]
+    calls = [(name, (torch.randint(-4, 4, (rows, 32)).float(), at)) for name, rows, at in calls]
+    return Model("a buffer of many pages, whose rows two methods write",
+                 {"forward": Method(Write(pages), calls[0][1], ({0: n}, None)),
+                  "put": Method(Put(pages), calls[2][1], ({0: n}, {0: n}))},
+                 [Case(args, method=name, fresh=i == 0) for i, (name, args) in enumerate(calls)],
+                 config={"emit_mutable_buffer_names": True})
+
+
 class Recent(nn.Module):
     """A decoder of bytes that remembers the last 8 tokens. Its weights are random, so that an
     answer soon repeats itself. The rows of its caches are no positions."""

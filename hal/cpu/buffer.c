@@ -5,7 +5,8 @@
  * model reads all weights, and looking up small pages takes a fifth of the time. Constants that are
  * made together share one mapping, because a huge page needs 2 MB in a row, which one constant may
  * not have; each buffer frees its own part. Other buffers do not ask, because a page that is
- * written in part takes memory as a whole.
+ * written in part takes memory as a whole. Sparse ones ask for small pages, whatever the system
+ * prefers.
  */
 #include "config.h"
 
@@ -50,6 +51,9 @@ static void *allocate(size_t size, enum hal_memory memory, enum origin *out_orig
         host = hal_cpu_map(mapped_bytes(size));
         if (host && memory == HAL_MEMORY_CONSTANT) {
             hal_cpu_map_huge(host, size);
+        }
+        if (host && memory == HAL_MEMORY_SPARSE) {
+            hal_cpu_map_small(host, mapped_bytes(size));
         }
         return host;
     }
@@ -210,4 +214,11 @@ void hal_cpu_buffer_clear(struct hal_buffer *base, size_t offset, size_t size)
     if (end < all) {
         memset(host + end, 0, all - end);
     }
+}
+
+size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *base)
+{
+    const struct cpu_buffer *buffer = (const struct cpu_buffer *)base;
+    OBJ_CHECK(base, HAL_BUFFER_MAGIC);
+    return base->root == base && buffer->origin == MAPPED ? page_size() : 0;
 }

@@ -74,6 +74,7 @@ const struct hal_device_ops hal_cpu_ops = {
     .buffer_import = hal_cpu_buffer_import,
     .buffer_free = hal_cpu_buffer_free,
     .buffer_discard = hal_cpu_buffer_discard,
+    .buffer_page_bytes = hal_cpu_buffer_page_bytes,
     .buffer_clear = hal_cpu_buffer_clear,
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,

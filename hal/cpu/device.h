@@ -49,6 +49,7 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
+size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *buffer);
 void hal_cpu_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
 
 /* hal/cpu/queue.c */

@@ -32,3 +32,8 @@ void hal_cpu_map_huge(void *host, size_t bytes)
 {
     (void)madvise(host, bytes, MADV_HUGEPAGE);
 }
+
+void hal_cpu_map_small(void *host, size_t bytes)
+{
+    (void)madvise(host, bytes, MADV_NOHUGEPAGE);
+}

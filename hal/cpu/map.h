@@ -16,4 +16,7 @@ void *hal_cpu_map_aligned(size_t bytes);
 /* Asks for huge pages: a hint, since not every system has them. */
 void hal_cpu_map_huge(void *host, size_t bytes);
 
+/* Asks for pages of the usual size, also where the system prefers huge ones. */
+void hal_cpu_map_small(void *host, size_t bytes);
+
 #endif

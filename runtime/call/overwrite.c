@@ -17,7 +17,7 @@ static struct rt_rows find_kept(const struct rt_overwrite *o, const struct rt_up
 {
     struct rt_rows kept = rt_state_touched(o->state, o->cell, update->rows, update->row_bytes);
     if (update->tiles == 0) {
-        struct rt_rows known = rt_words_known(o->plan, update, o->workspace);
+        struct rt_rows known = rt_words_known(update, o->words);
         kept.first = kept.first > known.first ? kept.first : known.first;
         kept.end = kept.end < known.end ? kept.end : known.end;
     }
@@ -61,6 +61,44 @@ void rt_overwrite_measure(const struct rt_overwrite *o, size_t *io_bytes)
         }
         i = o->plan->updates[i].next;
     }
+}
+
+/* The most bytes that cell and log may have after |update|, if |touched| may have been written
+ * before; |*io_rows| become all rows that are known to have been. */
+static size_t grow(const struct rt_overwrite *o, const struct rt_update *update,
+                   struct rt_rows *io_rows)
+{
+    const struct rt_state_cell *cell = &o->state->cells->items[o->cell];
+    if (update->tiles == 0) {
+        *io_rows = rt_rows_join(*io_rows, rt_words_known(update, o->words));
+        return 0;
+    }
+    size_t page = hal_buffer_page_bytes(cell->initial), bytes;
+    size_t rows = outer_of(o, update) * (size_t)update->count;
+    bool is_known = mul_size(rows, (size_t)update->row_bytes + 2 * page, &bytes);
+    return is_known && bytes < cell->tensor.byte_count ? bytes : cell->tensor.byte_count;
+}
+
+void rt_overwrite_grow(const struct rt_overwrite *o, bool has_base, size_t *io_bytes)
+{
+    OBJ_CHECK(o->state, RT_STATE_MAGIC);
+    const struct rt_plan_result *result = &o->plan->results[o->result];
+    const struct rt_state_cell *cell = &o->state->cells->items[o->cell];
+    struct rt_rows rows = o->state->touched[o->cell];
+    size_t before = rt_state_rows_bytes(cell, rows), after = 0, log_bytes = 0;
+    if (cell->is_replaced || hal_buffer_page_bytes(cell->initial) == 0) {
+        return; /* it has all its memory */
+    }
+    for (uint32_t i = result->first_update, n = 0; has_base && n < result->update_count; n++) {
+        after = rt_add_or_max(after, grow(o, &o->plan->updates[i].of, &rows));
+        i = o->plan->updates[i].next;
+    }
+    after =
+        has_base ? rt_add_or_max(after, rt_state_rows_bytes(cell, rows)) : cell->tensor.byte_count;
+    after = after < cell->tensor.byte_count ? after : cell->tensor.byte_count;
+    rt_overwrite_measure(o, &log_bytes);
+    *io_bytes =
+        rt_add_or_max(*io_bytes, rt_add_or_max(after > before ? after - before : 0, log_bytes));
 }
 
 /* Logs |kept| rows before the run. */

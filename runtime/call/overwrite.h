@@ -6,6 +6,8 @@
  * only appends rows copies nothing.
  *
  *     rt_state_open             for each mutable buffer that the run writes
+ *     rt_overwrite_grow         for each of them: adds up what the run may take
+ *     rt_state_charge           once
  *     rt_overwrite_measure      for each of them: adds up what its logs take
  *     rt_state_reserve_log      once
  *     rt_overwrite_begin        for each of them
@@ -13,6 +15,7 @@
 #ifndef PTED_RUNTIME_CALL_OVERWRITE_H
 #define PTED_RUNTIME_CALL_OVERWRITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +27,13 @@ struct rt_overwrite {
     const struct rt_plan *plan;
     uint32_t result, cell;
     struct rt_state *state;
-    uint8_t *workspace; /* rt_words_put() has run */
+    const int64_t *words; /* numbers for the run */
+    uint8_t *workspace;   /* to begin; rt_words_put() has run */
 };
+
+/* Adds to |*io_bytes| by how much the run may make the state larger: the pages of its rows, and the
+ * logs. |has_base|: the result is its base but for rows. */
+void rt_overwrite_grow(const struct rt_overwrite *overwrite, bool has_base, size_t *io_bytes);
 
 /* Adds the bytes of the logs to |*io_bytes|, which stops at SIZE_MAX. Nothing unless the current
  * generation is overwritten. */

@@ -80,12 +80,29 @@ static enum status open_states(struct rt_invocation *inv, size_t *out_log_bytes)
             has_base(inv, inputs + i, result) && inv->plan->results[result].may_overwrite;
         TRY(rt_state_open(inv->state, cell, may_overwrite, &target, &inv->error));
         inv->slots[rt_slot_result(inv->plan->input_count, result)] = hal_binding_whole(target);
-        rt_overwrite_measure(
-            &(struct rt_overwrite){inv->plan, result, cell, inv->state, map_workspace(inv)},
-            out_log_bytes);
+        rt_overwrite_measure(&(struct rt_overwrite){inv->plan, result, cell, inv->state, inv->words,
+                                                    map_workspace(inv)},
+                             out_log_bytes);
         result++;
     }
     return ST_OK;
+}
+
+/* The memory that the state may take from now on. */
+static enum status charge(struct rt_invocation *inv)
+{
+    const struct rt_method *method = inv->method;
+    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        if (method->states[i].is_written) {
+            rt_overwrite_grow(&(struct rt_overwrite){inv->plan, result, method->states[i].cell,
+                                                     inv->state, inv->words, map_workspace(inv)},
+                              has_base(inv, inputs + i, result), &bytes);
+            result++;
+        }
+    }
+    return rt_state_charge(inv->state, bytes, &inv->error);
 }
 
 static void begin_states(struct rt_invocation *inv)
@@ -98,8 +115,8 @@ static void begin_states(struct rt_invocation *inv)
             continue;
         }
         if (has_base(inv, inputs + i, result)) {
-            rt_overwrite_begin(
-                &(struct rt_overwrite){inv->plan, result, cell, inv->state, map_workspace(inv)});
+            rt_overwrite_begin(&(struct rt_overwrite){inv->plan, result, cell, inv->state,
+                                                      inv->words, map_workspace(inv)});
         } else {
             (void)rt_state_spoil(inv->state, cell);
         }
@@ -128,6 +145,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     if (inv->state) {
         size_t log_bytes;
         TRY(open_states(inv, &log_bytes));
+        TRY(charge(inv));
         TRY(rt_state_reserve_log(inv->state, log_bytes, &inv->error));
         begin_states(inv);
     }

@@ -314,14 +314,17 @@ static bool find_write(const struct rt_invocation *joined, uint32_t row, uint32_
         .result = row * step->graph.output_count + step->state_outputs[index],
         .cell = run->parts[row]->method->states[index].cell,
         .state = run->parts[row]->state,
+        .words = joined->words,
         .workspace = joined->workspace ? hal_buffer_map(joined->workspace) : NULL,
     };
     return step->state_outputs[index] != RT_NO_OUTPUT;
 }
 
+/* Binds and charges the memory that the row writes. */
 static enum status bind_written(const struct rt_steps_run *run, struct rt_invocation *joined,
                                 uint32_t row, struct error *err)
 {
+    size_t bytes = 0;
     for (uint32_t i = 0; i < run->steps->step.state_count; i++) {
         struct rt_overwrite write;
         struct hal_buffer *target;
@@ -333,8 +336,9 @@ static enum status bind_written(const struct rt_steps_run *run, struct rt_invoca
         TRY(rt_state_open(write.state, write.cell, result->base == input && result->may_overwrite,
                           &target, err));
         joined->bound[write.result] = share(hal_binding_whole(target));
+        rt_overwrite_grow(&write, result->base == input, &bytes);
     }
-    return ST_OK;
+    return rt_state_charge(run->parts[row]->state, bytes, err);
 }
 
 /* The results of a row: in the memory that the part has for them, or gets now. */

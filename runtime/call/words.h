@@ -26,16 +26,10 @@ static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t resul
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
                         uint8_t *workspace);
 
-/* The rows of |update| that overwrite its base and that the host knows, of |rows| rows, once
- * rt_words_put() has run. */
-static inline struct rt_rows
-rt_words_known(const struct rt_plan *plan, const struct rt_update *update, const uint8_t *workspace)
+/* The rows of |update| that the host knows; |words| are the run's. */
+static inline struct rt_rows rt_words_known(const struct rt_update *update, const int64_t *words)
 {
-    int64_t first = update->first.known;
-    if (update->first.is_read) {
-        memcpy(&first, workspace + plan->words_offset + update->first.word * sizeof(first),
-               sizeof(first));
-    }
+    int64_t first = update->first.is_read ? words[update->first.word] : update->first.known;
     first = first < 0 ? 0 : first > update->rows ? update->rows : first;
     int64_t count = update->count < update->rows - first ? update->count : update->rows - first;
     return (struct rt_rows){update->rows, update->row_bytes, first, first + count};

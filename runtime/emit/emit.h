@@ -66,7 +66,7 @@ const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel);
 
 /*
- * A node writes some of |rows| rows of |row_bytes|, repeated as often as needed: |count| rows from
+ * A node writes |count| of |rows| rows of |row_bytes|, repeated as often as needed: those from
  * |first| on; or, if |tiles| is not 0, rows that only its kernel knows. Each of its tiles then logs
  * at most |entries| pieces of |entry_bytes| (rt_update_log()).
  */

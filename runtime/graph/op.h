@@ -93,6 +93,7 @@ enum rt_op_flags {
     RT_OP_PARTS = 1 << 11,    /* output 0 may be a part of the channels of a larger image, if there
                                  is no residual: see |pitch| of struct rt_tensor */
     RT_OP_COMPLEX = 1 << 12,  /* accepts complex tensors: moves their elements, or checks them */
+    RT_OP_ROWS = 1 << 13,     /* output 0 is argument 0 but for some rows (rt_emit_update()) */
 };
 
 /*

@@ -13,6 +13,7 @@
 #include "hal/device.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/unify.h"
+#include "runtime/graph/op.h"
 #include "runtime/import/kernels.h"
 #include "runtime/program/names.h"
 #include "runtime/program/state_cells.h"
@@ -216,6 +217,49 @@ static enum status unify(struct rt_method *method, struct error *err)
     return rt_code_unify(code, is_state, err);
 }
 
+/* Is output |output| of |graph| an input but for some rows? */
+static bool is_of_rows(const struct rt_graph *graph, uint32_t output)
+{
+    const struct rt_value *v = &graph->values[graph->outputs[output]];
+    bool has_rows = false;
+    while (v->kind == RT_TENSOR && v->node != RT_NO_NODE) {
+        const struct rt_node *node = &graph->nodes[v->node];
+        has_rows |= (node->op->flags & RT_OP_ROWS) != 0;
+        if (!(node->op->flags & (RT_OP_ROWS | RT_OP_VIEW))) {
+            return false;
+        }
+        v = &graph->values[node->args[0]];
+    }
+    return has_rows;
+}
+
+/* Cells of which the method replaces more than rows. */
+static void note_replaced(const struct rt_method *method)
+{
+    const struct rt_code *code = &method->code;
+    struct rt_state_cells *cells = rt_program_state_cells(method->program);
+    uint32_t result = method->result_count;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        const struct rt_method_state *use = &method->states[i];
+        bool is_of_all = false;
+        if (!use->is_written) {
+            continue;
+        }
+        if (code->stmt_count == 0) {
+            is_of_all = !is_of_rows(&code->blocks[0]->graph, result++);
+        }
+        for (uint32_t b = 0; code->stmt_count > 0 && b < code->block_count; b++) {
+            const struct rt_block *block = code->blocks[b];
+            for (uint32_t k = 0; k < block->out_count; k++) {
+                const struct rt_block_out *out = &block->outs[k];
+                is_of_all |= out->reg == use->reg && !out->is_input &&
+                             !is_of_rows(&block->graph, out->index);
+            }
+        }
+        cells->items[use->cell].is_replaced |= is_of_all;
+    }
+}
+
 static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
                            struct error *err)
 {
@@ -231,6 +275,7 @@ static enum status compile(struct rt_method *method, enum precision precision, b
     if (code->stmt_count > 0) {
         method->callable = &vm_callable;
     }
+    note_replaced(method);
     return check_results(method, err);
 }
 

@@ -191,6 +191,7 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
     const struct rt_update update = {
         .rows = k.rows,
         .row_bytes = k.row_bytes,
+        .count = k.count,
         .tiles = dispatch.grid[0] * dispatch.grid[1],
         .entries = k.count,
         .entry_bytes = rt_min(slice, k.row_bytes),
@@ -516,11 +517,12 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
     }
 
 const struct rt_op rt_ops_llm[] = {
-    {"write_rows", NULL, "TTI>T", write_rows_shape, write_rows_emit, RT_OP_IN_PLACE,
+    {"write_rows", NULL, "TTI>T", write_rows_shape, write_rows_emit, RT_OP_IN_PLACE | RT_OP_ROWS,
      RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_ALL, .runs = &rt_copy_kernel,
      .read = 1 << CACHE_PLACE, .place = write_rows_place},
-    {"write_rows_at", NULL, "TTT>T", write_rows_at_shape, write_rows_at_emit, RT_OP_IN_PLACE,
-     RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_ALL, .runs = &write_rows_at_kernel},
+    {"write_rows_at", NULL, "TTT>T", write_rows_at_shape, write_rows_at_emit,
+     RT_OP_IN_PLACE | RT_OP_ROWS, RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_ALL,
+     .runs = &write_rows_at_kernel},
     LOWERED("update_cache", "llama::update_cache.out", "TT!I>T", update_shape, RT_DTYPES_ALL,
             "write_rows"),
     LOWERED("update_cache_at", "llama::update_cache_with_indices.out", "TT!IT>T", update_at_shape,

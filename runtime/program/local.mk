@@ -21,6 +21,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/results.c %D%/results.h \
 	%D%/signature.c %D%/signature.h \
 	%D%/state.c %D%/state.h \
+	%D%/state_bytes.c \
 	%D%/state_cells.h \
 	%D%/state_undo.c \
 	%D%/summary.c %D%/summary.h

@@ -89,55 +89,6 @@ void rt_state_cells_fini(struct rt_state_cells *cells)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* The method of a program without a file. The buffers of its parts are the program's, too. */
-static const struct rt_method *whole_of(struct rt_program *program)
-{
-    return rt_program_method(program, 0);
-}
-
-static size_t add_or_max(size_t a, size_t b)
-{
-    size_t sum;
-    return add_size(a, b, &sum) ? sum : SIZE_MAX;
-}
-
-/* The program of part |index|, if it is the first part that has it. */
-static struct rt_program *new_program(const struct rt_method *method, uint32_t index)
-{
-    struct rt_program *program = rt_method_program(method->parts[index]);
-    for (uint32_t i = 0; i < index; i++) {
-        if (rt_method_program(method->parts[i]) == program) {
-            return NULL;
-        }
-    }
-    return program;
-}
-
-/* Of one generation. */
-static size_t generation_bytes(struct rt_program *program)
-{
-    const struct rt_method *method = whole_of(program);
-    const struct rt_state_cells *cells = rt_program_state_cells(program);
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        const struct rt_state_cell *cell = &cells->items[i];
-        bytes = add_or_max(bytes, cell->is_written ? cell->tensor.byte_count : 0);
-    }
-    for (uint32_t i = 0; i < method->part_count; i++) {
-        struct rt_program *part = new_program(method, i);
-        bytes = add_or_max(bytes, part ? generation_bytes(part) : 0);
-    }
-    return bytes;
-}
-
-/* Several parts may have written a buffer: the generation that the call found is kept as well. */
-size_t rt_program_state_bytes(struct rt_program *program)
-{
-    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    size_t one = generation_bytes(program), both = add_or_max(one, one);
-    return whole_of(program)->part_count > 0 ? add_or_max(both, one) : both;
-}
-
 /* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
 static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
@@ -170,8 +121,8 @@ static enum status add_parts(struct rt_state *state, const struct rt_method *met
                              struct error *err)
 {
     for (uint32_t i = 0; i < method->part_count; i++) {
-        struct rt_program *program = new_program(method, i);
-        if (program && generation_bytes(program) > 0) {
+        struct rt_program *program = rt_state_new_part(method, i);
+        if (program && rt_program_state_bytes(program) > 0) {
             struct rt_state **part = &state->parts[state->part_count];
             TRY(rt_state_new(program, part, err));
             (*part)->is_part = true;
@@ -184,7 +135,7 @@ static enum status add_parts(struct rt_state *state, const struct rt_method *met
 enum status rt_state_new(struct rt_program *program, struct rt_state **out_state, struct error *err)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    const struct rt_method *method = whole_of(program);
+    const struct rt_method *method = rt_program_method(program, 0);
     struct rt_state *state = allocate(rt_program_state_cells(program), method->part_count);
     if (!state) {
         return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
@@ -266,6 +217,18 @@ void rt_state_share(struct rt_state *state, struct rt_state *from)
     }
 }
 
+void rt_state_cut(struct rt_state *state, int64_t rows)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        struct rt_rows *touched = &state->touched[i];
+        bool is_of_rows = state->cells->items[i].begins_zero && touched->rows > 0;
+        if (state->shared[i] && is_of_rows && touched->end > rows) {
+            touched->end = rows > touched->first ? rows : touched->first;
+        }
+    }
+}
+
 size_t rt_state_trim(struct rt_state *state)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
@@ -275,38 +238,10 @@ size_t rt_state_trim(struct rt_state *state)
     for (uint32_t i = 0; i < state->cells->count; i++) {
         hal_buffer_unref(state->spare[i]);
         state->spare[i] = NULL;
-        bool is_own = state->current[i] != state->cells->items[i].initial;
-        bytes = add_or_max(bytes, is_own ? hal_buffer_size(state->current[i]) : 0);
+        bytes = rt_add_or_max(bytes, rt_state_cell_bytes(state, i));
     }
     for (uint32_t i = 0; i < state->part_count; i++) {
-        bytes = add_or_max(bytes, rt_state_trim(state->parts[i]));
-    }
-    return bytes;
-}
-
-static size_t touched_bytes(const struct rt_state *state, uint32_t cell)
-{
-    const struct rt_rows *rows = &state->touched[cell];
-    size_t bytes = hal_buffer_size(state->current[cell]);
-    if (state->current[cell] == state->cells->items[cell].initial) {
-        return 0;
-    }
-    if (rows->rows <= 0 || !state->cells->items[cell].begins_zero) {
-        return bytes;
-    }
-    int64_t count = rows->end > rows->first ? rows->end - rows->first : 0;
-    return (size_t)((double)bytes * (double)count / (double)rows->rows);
-}
-
-size_t rt_state_touched_bytes(const struct rt_state *state)
-{
-    OBJ_CHECK(state, RT_STATE_MAGIC);
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < state->cells->count; i++) {
-        bytes = add_or_max(bytes, touched_bytes(state, i));
-    }
-    for (uint32_t i = 0; i < state->part_count; i++) {
-        bytes = add_or_max(bytes, rt_state_touched_bytes(state->parts[i]));
+        bytes = rt_add_or_max(bytes, rt_state_trim(state->parts[i]));
     }
     return bytes;
 }
@@ -333,8 +268,8 @@ enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error
         return ST_OK;
     }
     state->stale[cell] = of->begins_zero ? state->touched[cell] : (struct rt_rows){0};
-    return hal_buffer_new(hal_buffer_device(of->initial), hal_buffer_size(of->initial),
-                          &state->spare[cell], err);
+    return hal_buffer_new_sparse(hal_buffer_device(of->initial), hal_buffer_size(of->initial),
+                                 &state->spare[cell], err);
 }
 
 void rt_state_enter(struct rt_state *state)
@@ -397,6 +332,10 @@ void rt_state_leave(struct rt_state *state, bool is_kept)
     rt_state_forget(state);
     if (!state->is_part) {
         settle(state, is_kept);
+    }
+    state->growth = 0;
+    if (state->account) {
+        state->account->settle(state->account, rt_state_bytes(state));
     }
     atomic_store_explicit(&state->is_busy, false, memory_order_release);
 }

@@ -39,6 +39,24 @@ struct rt_state;
  * buffers and needs no states. */
 size_t rt_program_state_bytes(struct rt_program *program);
 
+/* The part of it that a state takes before its first call. A buffer of which calls write some rows
+ * takes memory by pages, as rows are written; others take all of it. */
+size_t rt_program_state_bytes_least(struct rt_program *program);
+
+/* What pays for the memory of a state. Any thread. */
+struct rt_state_account {
+    /* The state may soon have |bytes|: it does, or ST_EXHAUSTED. */
+    enum status (*charge)(const struct rt_state_account *account, size_t bytes, struct error *err);
+    /* A call has ended, and the state has |bytes|: it gives back what it was charged for more. */
+    void (*settle)(const struct rt_state_account *account, size_t bytes);
+};
+
+/* Borrowed; NULL: nobody pays. No call of the state is in flight. */
+void rt_state_set_account(struct rt_state *state, const struct rt_state_account *account);
+
+/* Bytes of memory that |state| has. Content that it shares with another state is not counted. */
+size_t rt_state_bytes(const struct rt_state *state);
+
 /* The state keeps its program alive. The caller owns a reference. */
 MUST_CHECK enum status rt_state_new(struct rt_program *program, struct rt_state **out_state,
                                     struct error *err);
@@ -51,6 +69,12 @@ void rt_state_unref(struct rt_state *state); /* NULL is fine */
  * written before, except what it writes itself.
  */
 void rt_state_share(struct rt_state *state, struct rt_state *from);
+
+/*
+ * After rt_state_share(), for a positional state (rt_method_is_positional()) of which only the
+ * first |rows| positions are wanted: rows behind them are neither copied nor paid for.
+ */
+void rt_state_cut(struct rt_state *state, int64_t rows);
 
 /* Frees memory for next generations: |state| gets no calls any more. Returns the bytes of its
  * content, initial contents not counted. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/bytes.h"
 #include "base/refs.h"
 #include "runtime/program/state.h"
 #include "runtime/pte/pte.h"
@@ -14,6 +15,7 @@
 struct hal_buffer;
 struct hal_device;
 struct rt_log;
+struct rt_method;
 
 /* A mutable buffer of a program. Immutable after loading. */
 struct rt_state_cell {
@@ -21,7 +23,8 @@ struct rt_state_cell {
     const struct pte_plan *plan; /* that method's */
     struct hal_buffer *initial;  /* owned: the content before any call, row-major */
     bool begins_zero;            /* that content is zeros, as new memory is */
-    bool is_written;             /* by some method: there are generations */
+    bool is_written;             /* by some method */
+    bool is_replaced;            /* some method writes more than rows of it: two generations */
 };
 
 /* All cells of a program. */
@@ -72,12 +75,31 @@ struct rt_state {
     struct rt_rows *unsettled;          /* by cell: where |settled| may */
     struct rt_rows *touched;            /* by cell: where |current| may differ from the initial
                                            content */
-    bool *is_overwritten;               /* by cell: the call in flight writes |current| itself */
-    struct hal_buffer *log;             /* owned: of what it has overwritten; or NULL */
-    struct rt_state **parts;            /* owned; of a pipeline: of each program of its steps that
-                                           has mutable buffers */
+    const struct rt_state_account *account; /* borrowed, or NULL */
+    size_t growth;                          /* what the call in flight has charged */
+    bool *is_overwritten;    /* by cell: the call in flight writes |current| itself */
+    struct hal_buffer *log;  /* owned: of what it has overwritten; or NULL */
+    struct rt_state **parts; /* owned; of a pipeline: of each program of its steps that
+                                has mutable buffers */
     uint32_t part_count;
 };
+
+/* The sum, or SIZE_MAX. */
+static inline size_t rt_add_or_max(size_t a, size_t b)
+{
+    size_t sum;
+    return add_size(a, b, &sum) ? sum : SIZE_MAX;
+}
+
+/* Bytes of |cell| if |rows| of it have been written and nothing else has: whole pages. */
+size_t rt_state_rows_bytes(const struct rt_state_cell *cell, struct rt_rows rows);
+
+/* Bytes of one generation of |cell| in |state|. */
+size_t rt_state_cell_bytes(const struct rt_state *state, uint32_t cell);
+
+/* The call in flight may bring the state to |bytes| more than it has had: the account may refuse
+ * that. */
+MUST_CHECK enum status rt_state_charge(struct rt_state *state, size_t bytes, struct error *err);
 
 /* The part of a pipeline's state that calls of |program| share; NULL: they have none. */
 struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program);
@@ -110,6 +132,10 @@ struct rt_rows rt_state_touched(const struct rt_state *state, uint32_t cell, int
 void rt_state_undo(struct rt_state *state);
 void rt_state_forget(struct rt_state *state);
 void rt_state_drop_logs(struct rt_state *state);
+size_t rt_state_log_bytes(const struct rt_state *state);
+
+/* The program of part |index| of a pipeline, if that is the first part that has it; else NULL. */
+struct rt_program *rt_state_new_part(const struct rt_method *method, uint32_t index);
 
 /*
  * A call begins; a call has ended, and its writes are kept or everything is as the call found it.

@@ -75,6 +75,16 @@ void rt_state_drop_logs(struct rt_state *state)
     }
 }
 
+size_t rt_state_log_bytes(const struct rt_state *state)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    size_t bytes = 0;
+    for (struct hal_buffer *at = state->log; at; at = memory_of(at)->before) {
+        bytes += hal_buffer_size(at);
+    }
+    return bytes;
+}
+
 enum status rt_state_reserve_log(struct rt_state *state, size_t bytes, struct error *err)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);

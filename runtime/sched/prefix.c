@@ -308,7 +308,7 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
 }
 
 uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
-                          struct rt_state **out_state)
+                          struct rt_state **out_state, bool *out_has_more)
 {
     OBJ_CHECK(prefixes, PREFIXES_MAGIC);
     struct prefix *best = NULL;
@@ -324,6 +324,7 @@ uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_k
     if (best) {
         touch(prefixes, best);
         *out_state = rt_state_ref(best->state);
+        *out_has_more = most < best->count;
     }
     pthread_mutex_unlock(&prefixes->lock);
     return most;

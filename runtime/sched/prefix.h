@@ -70,9 +70,10 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
 /*
  * The state that has most tokens at the beginning of |key|, but not all of them: the last one is
  * left for a call. Returns the number of tokens, and a reference in |out_state|; 0: there is none.
+ * |*out_has_more|: the state has had other tokens behind them, and is positional.
  */
 uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
-                          struct rt_state **out_state);
+                          struct rt_state **out_state, bool *out_has_more);
 
 /* Sets |*is_closed|, and drops all states of |method|. */
 void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *method,

@@ -33,11 +33,12 @@ enum party { CLIENT, MODEL, PARTIES };
 
 struct rt_sequence {
     uint32_t magic;
-    struct rt_sequences *sequences; /* borrowed */
-    struct rt_sequence *next;       /* in its chain, while |is_listed| */
-    struct list link;               /* in a list of |sequences| while nobody holds it */
-    struct rt_program *program;     /* kept alive by |state| */
-    struct rt_state *state;         /* ref held */
+    struct rt_sequences *sequences;  /* borrowed */
+    struct rt_sequence *next;        /* in its chain, while |is_listed| */
+    struct list link;                /* in a list of |sequences| while nobody holds it */
+    struct rt_program *program;      /* kept alive by |state| */
+    struct rt_state *state;          /* ref held */
+    struct rt_state_account account; /* of |state|: pays from |bytes| */
     struct rt_sched_lane lane;
     size_t bytes;
     uint64_t parties[PARTIES]; /* that it counts for */
@@ -170,6 +171,7 @@ static void destroy(struct rt_sequence *sequence)
     sequences->count--;
     sequences->bytes -= sequence->bytes;
     give_back(sequences, sequence->parties, sequence->bytes, PARTIES);
+    rt_state_set_account(sequence->state, NULL); /* others may keep it */
     rt_state_unref(sequence->state);
     sequence->magic = 0;
     free(sequence);
@@ -217,11 +219,15 @@ static uint64_t expire(struct rt_sequences *sequences, uint64_t now)
     return idle < started ? idle : started;
 }
 
+static bool lacks_bytes(const struct rt_sequences *sequences, size_t bytes)
+{
+    size_t max = sequences->options.bytes_max;
+    return bytes > max || sequences->bytes > max - bytes;
+}
+
 static bool is_full(const struct rt_sequences *sequences, size_t bytes)
 {
-    const struct rt_sequences_options *options = &sequences->options;
-    return sequences->count >= options->count_max || bytes > options->bytes_max ||
-           sequences->bytes > options->bytes_max - bytes;
+    return sequences->count >= sequences->options.count_max || lacks_bytes(sequences, bytes);
 }
 
 /* Why an idle sequence may have to give way: its party holds more than the newcomer's would then,
@@ -231,6 +237,7 @@ enum claim { CLIENT_HOLDS_MORE, MODEL_HOLDS_MORE, SAME_CLIENT, ANY };
 struct newcomer {
     uint64_t parties[PARTIES];
     size_t bytes;
+    bool is_open; /* it is counted already, and needs only bytes */
 };
 
 static bool holds_more(struct rt_sequences *sequences, enum party party, uint64_t holder,
@@ -238,7 +245,7 @@ static bool holds_more(struct rt_sequences *sequences, enum party party, uint64_
 {
     struct share *counts = &sequences->counts[party], *sizes = &sequences->sizes[party];
     uint64_t taker = newcomer->parties[party];
-    return sequences->count >= sequences->options.count_max
+    return !newcomer->is_open && sequences->count >= sequences->options.count_max
                ? share_held(counts, holder) > share_held(counts, taker) + 1
                : share_held(sizes, holder) > share_held(sizes, taker) + newcomer->bytes;
 }
@@ -296,17 +303,98 @@ static struct rt_sequence *find_displaced(struct rt_sequences *sequences,
 static void make_room(struct rt_sequences *sequences, const struct newcomer *newcomer)
 {
     struct rt_sequence *displaced = NULL;
-    while (is_full(sequences, newcomer->bytes) &&
+    while ((newcomer->is_open ? lacks_bytes(sequences, newcomer->bytes)
+                              : is_full(sequences, newcomer->bytes)) &&
            (displaced = find_displaced(sequences, newcomer)) != NULL) {
         sequences->displaced_count++;
         unlist(displaced);
     }
 }
 
+/* ---- growing states -------------------------------------------------------------------------- */
+
+static struct rt_sequence *sequence_of(const struct rt_state_account *account)
+{
+    struct rt_sequence *sequence =
+        LIST_ENTRY((struct rt_state_account *)(uintptr_t)account, struct rt_sequence, account);
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
+    return sequence;
+}
+
+/* All parties take, or none; false: there is no memory to note it. */
+static bool take_bytes(struct rt_sequences *sequences, const uint64_t parties[PARTIES],
+                       size_t bytes)
+{
+    for (int i = 0; i < PARTIES; i++) {
+        if (share_take(&sequences->sizes[i], parties[i], bytes) != SHARE_TAKEN) {
+            while (i-- > 0) {
+                share_give(&sequences->sizes[i], parties[i], bytes);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+/* With the lock: |sequence| gets |more| bytes, also those of idle sequences that give way. */
+static enum status enlarge(struct rt_sequence *sequence, size_t more, struct error *err)
+{
+    struct rt_sequences *sequences = sequence->sequences;
+    struct newcomer newcomer = {.bytes = more, .is_open = true};
+    memcpy(newcomer.parties, sequence->parties, sizeof(newcomer.parties));
+    make_room(sequences, &newcomer);
+    if (lacks_bytes(sequences, more)) {
+        sequences->refused_count++;
+        return error_set(err, ST_EXHAUSTED,
+                         "the state of this sequence has %zu bytes and needs %zu more: all "
+                         "sequences have %zu, at most %zu",
+                         sequence->bytes, more, sequences->bytes, sequences->options.bytes_max);
+    }
+    if (!take_bytes(sequences, sequence->parties, more)) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+    }
+    sequence->bytes += more;
+    sequences->bytes += more;
+    rt_prefixes_shrink(sequences->prefixes, sequences->options.bytes_max - sequences->bytes);
+    return ST_OK;
+}
+
+/* A call may bring the state to |bytes|. Any thread. */
+static enum status charge(const struct rt_state_account *account, size_t bytes, struct error *err)
+{
+    struct rt_sequence *sequence = sequence_of(account);
+    struct rt_sequences *sequences = sequence->sequences;
+    enum status status = ST_OK;
+    pthread_mutex_lock(&sequences->lock);
+    if (bytes > sequence->bytes) {
+        status = enlarge(sequence, bytes - sequence->bytes, err);
+    }
+    pthread_mutex_unlock(&sequences->lock);
+    return status;
+}
+
+static void settle(const struct rt_state_account *account, size_t bytes)
+{
+    struct rt_sequence *sequence = sequence_of(account);
+    struct rt_sequences *sequences = sequence->sequences;
+    pthread_mutex_lock(&sequences->lock);
+    if (bytes < sequence->bytes) {
+        size_t less = sequence->bytes - bytes;
+        for (int i = 0; i < PARTIES; i++) {
+            share_give(&sequences->sizes[i], sequence->parties[i], less);
+        }
+        sequence->bytes -= less;
+        sequences->bytes -= less;
+    }
+    pthread_mutex_unlock(&sequences->lock);
+}
+
+/* ---- new ones -------------------------------------------------------------------------------- */
+
 static enum status add(struct rt_sequences *sequences, const struct rt_sequence_key *key,
                        struct rt_sequence **out_sequence, struct error *err)
 {
-    size_t bytes = rt_program_state_bytes(key->program);
+    size_t bytes = rt_program_state_bytes_least(key->program);
     struct newcomer newcomer = {.bytes = bytes};
     find_parties(key, newcomer.parties);
     if (bytes > sequences->options.bytes_max) {
@@ -348,6 +436,8 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
         memcpy(sequence->name, key->name.ptr, key->name.len);
     }
     sequence->bytes = bytes;
+    sequence->account = (struct rt_state_account){.charge = charge, .settle = settle};
+    rt_state_set_account(sequence->state, &sequence->account);
     sequence->is_listed = true;
     list_init(&sequence->link);
     rt_sched_lane_init(&sequence->lane);
@@ -536,7 +626,7 @@ bool rt_sequences_is_full_for(struct rt_sequences *sequences, struct rt_program 
 {
     OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
     pthread_mutex_lock(&sequences->lock);
-    bool is_without_room = is_full(sequences, rt_program_state_bytes(program));
+    bool is_without_room = is_full(sequences, rt_program_state_bytes_least(program));
     pthread_mutex_unlock(&sequences->lock);
     return is_without_room;
 }

@@ -14,6 +14,9 @@
  * Sequences of single requests count as those of a model of their own: they find room beside the
  * sequences that clients name.
  *
+ * The memory of a state grows with its rows, call by call. A call that finds none left, also when
+ * idle sequences have given way, fails and leaves its state as it was.
+ *
  * A request holds the sequence from rt_sequences_open() to rt_sequence_close(); its job runs in the
  * sequence's lane, so that they follow each other. Any thread.
  */
@@ -36,7 +39,7 @@ struct share_stats;
 
 struct rt_sequences_options {
     uint32_t count_max;
-    size_t bytes_max;        /* of all states, by what each may need at most */
+    size_t bytes_max;        /* of all states, by what each has */
     size_t prefix_bytes_max; /* of states that are kept when they have ended; part of |bytes_max| */
     uint64_t idle_ns;        /* after which a sequence that nobody holds is forgotten */
     uint64_t (*clock)(void); /* ns, monotone */

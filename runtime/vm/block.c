@@ -112,8 +112,30 @@ static bool find_written(const struct vm *vm, uint32_t index, enum vm_owner owne
 
 static struct rt_overwrite overwrite_of(struct rt_invocation *inv, uint32_t index, uint32_t state)
 {
-    return (struct rt_overwrite){vm_of(inv)->plan, index, inv->method->states[state].cell,
-                                 inv->state, vm_map(vm_of(inv)->workspace)};
+    return (struct rt_overwrite){vm_of(inv)->plan,
+                                 index,
+                                 inv->method->states[state].cell,
+                                 inv->state,
+                                 vm_of(inv)->words,
+                                 vm_map(vm_of(inv)->workspace)};
+}
+
+/* The memory that the state may take from now on. */
+static enum status charge(struct rt_invocation *inv)
+{
+    struct vm *vm = vm_of(inv);
+    size_t bytes = 0;
+    uint32_t state;
+    bool writes = false;
+    for (uint32_t i = 0; i < vm->plan->result_count; i++) {
+        bool is_spare = find_written(vm, i, VM_OWNER_SPARE, &state);
+        if (is_spare || find_written(vm, i, VM_OWNER_STATE, &state)) {
+            const struct rt_overwrite overwrite = overwrite_of(inv, i, state);
+            rt_overwrite_grow(&overwrite, !is_spare || vm->spares[state].has_base, &bytes);
+            writes = true;
+        }
+    }
+    return writes ? rt_state_charge(inv->state, bytes, &inv->error) : ST_OK;
 }
 
 /* Before the block runs: rows that it overwrites are logged. */
@@ -128,6 +150,7 @@ static enum status begin_overwrites(struct rt_invocation *inv)
             rt_overwrite_measure(&overwrite, &bytes);
         }
     }
+    TRY(charge(inv));
     if (bytes > 0) {
         TRY(rt_state_reserve_log(inv->state, bytes, &inv->error));
     }

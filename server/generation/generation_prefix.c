@@ -49,7 +49,8 @@ void generation_prefix_find(struct request *request)
     generation->has_looked = true;
     must(generation->fed_count == 0 && !request->infer.call.sequence);
     const struct rt_prefix_key key = key_of(request, generation->token_count);
-    generation->fed_count = rt_prefixes_find(prefixes_of(request), &key, &generation->kept);
+    generation->fed_count = rt_prefixes_find(prefixes_of(request), &key, &generation->kept,
+                                             &generation->is_kept_longer);
     generation->cached_count = generation->fed_count;
     if (generation->choice % generation->ask.n == 0) { /* prompts are counted once, too */
         generation->reply.cached_tokens += generation->cached_count;
@@ -60,6 +61,9 @@ void generation_prefix_use(struct generation *generation, struct rt_state *state
 {
     if (generation->kept) {
         rt_state_share(state, generation->kept);
+        if (generation->is_kept_longer) {
+            rt_state_cut(state, generation->fed_count);
+        }
         rt_state_unref(generation->kept);
         generation->kept = NULL;
     }

@@ -59,6 +59,7 @@ struct generation {
     uint32_t said_count;
     struct generation_drafts drafted; /* of all choices */
     struct rt_state *kept; /* ref held: of an earlier generation, until the sequence is open */
+    bool is_kept_longer;   /* it has had other tokens behind those that it is kept for */
     uint32_t cached_count; /* tokens that it has had */
     bool has_looked;       /* for such a state */
     bool is_settled;       /* the sequence has had exactly |fed_count| tokens */

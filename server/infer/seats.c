@@ -175,7 +175,7 @@ enum status seats_end_unread(struct request *request, struct error *err)
 uint64_t seats_count(const struct model *model, const struct params *params)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
-    size_t state_bytes = rt_program_state_bytes(model->program);
+    size_t state_bytes = rt_program_state_bytes_least(model->program);
     uint64_t states = state_bytes > 0 ? params->sequence_bytes_max / state_bytes : UINT64_MAX;
     uint64_t count = model->params.generation_count_max;
     count = states < count ? states : count;

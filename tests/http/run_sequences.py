@@ -13,10 +13,12 @@ import random
 import sys
 
 from load import in_threads, wait_until
+from run_generate import metric
 from run_http import MODELS, Client, Daemon, Report, build_request, expect
 from run_pipelines import Pipelines
 
-RUNNING, LEDGER, FAULTS = (str(MODELS / f"{name}.pte") for name in ("running", "ledger", "faults"))
+RUNNING, LEDGER, FAULTS, NOTEBOOK = (str(MODELS / f"{name}.pte")
+                                     for name in ("running", "ledger", "faults", "notebook"))
 TWICE = {"steps": [{"model": "running", "inputs": [{"input": 0}]},
                    {"model": "running", "inputs": [{"from": 0, "output": 0}]},
                    {"model": "faults.divide", "inputs": [{"input": 1}, {"input": 2}]}],
@@ -150,6 +152,33 @@ def idle_sequence():
 
 # ---- pipelines ----------------------------------------------------------------------------------
 
+def pages_of_rows():
+    """A sequence has memory for the rows that its calls have written, in pages of 4 KiB, and not
+    for all rows of the buffer. A call that would take too much is refused and changes nothing."""
+    def write(first, rows, **parameters):
+        return infer(client, "notebook", [[[1.0] * 32] * rows, [first]], sequence_id=7,
+                     **parameters)
+
+    def held():
+        return int(metric(client, "pted_sequence_bytes"))
+
+    def pages(rows):
+        return 2 * -(-rows * 128 // 4096) * 4096
+    with Daemon([NOTEBOOK, "--sequence-bytes-max=80000"]) as daemon:
+        client = Client(daemon.port)
+        expect("first rows", write(0, 100, sequence_start=True), 200)
+        expect("memory of 100 rows", held(), pages(100))
+        expect("more rows", write(100, 100), 200)
+        expect("memory of 200 rows", held(), pages(200))
+        expect("too many rows", write(200, 512), 429)
+        expect("memory as before", held(), pages(200))
+        expect("one row", write(200, 1), 200)
+        expect("rows as before", json.loads(client.body)["result"], [201.0 * 32, 201.0 * 64])
+        expect("memory of 201 rows", held(), pages(201))
+        expect("the end", write(0, 1, sequence_end=True), 200)
+        wait_until("no memory", lambda: held() == 0)
+
+
 def pipelines_of_a_sequence():
     """Steps with the same program share its state. The model itself has a separate state."""
     ones = [1, 1, 1, 1]
@@ -274,8 +303,8 @@ def random_sequences():
         expect("all of them", sorted(counter), list(range(2, 2 + 2 * len(counter), 2)))
 
 
-CHECKS = (lists_of_a_sequence, beginning_and_end, crowd, idle_sequence, pipelines_of_a_sequence,
-          random_sequences)
+CHECKS = (lists_of_a_sequence, beginning_and_end, crowd, idle_sequence, pages_of_rows,
+          pipelines_of_a_sequence, random_sequences)
 
 
 def main():

@@ -65,6 +65,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/ring.pte %D%/ring.json %D%/ring.cases \
 	%D%/running.pte %D%/running.json %D%/running.cases \
 	%D%/scalars.pte %D%/scalars.json %D%/scalars.cases \
+	%D%/notebook.pte %D%/notebook.json %D%/notebook.cases \
 	%D%/scroll.pte %D%/scroll.json %D%/scroll.cases \
 	%D%/select_ops.pte %D%/select_ops.json %D%/select_ops.cases \
 	%D%/shapes.pte %D%/shapes.json %D%/shapes.cases \

@@ -27,6 +27,7 @@ static uint64_t fake_clock(void)
 }
 
 struct world {
+    bool has_more; /* of the last search */
     struct hal_device *device;
     struct rt_program *program, *chat;
     struct rt_prefixes *prefixes;
@@ -89,7 +90,7 @@ static uint32_t find(struct world *w, const char *owner, uint32_t count)
 {
     struct rt_state *state = NULL;
     const struct rt_prefix_key key = key_of(w, owner, count);
-    uint32_t found = rt_prefixes_find(w->prefixes, &key, &state);
+    uint32_t found = rt_prefixes_find(w->prefixes, &key, &state, &w->has_more);
     assert_int_equal(found > 0, state != NULL);
     rt_state_unref(state);
     return found;
@@ -108,7 +109,9 @@ static void test_longest(void **state)
     assert_int_equal(kept(w), 0);
     keep(w, "", 10, true);
     assert_int_equal(find(w, "", COUNT), 10);
+    assert_false(w->has_more);
     assert_int_equal(find(w, "", 10), 9); /* the last token is left for a call */
+    assert_true(w->has_more);
     assert_int_equal(find(w, "", 8), 0);
     w->tokens[9]++; /* only the first 9 are the same */
     assert_int_equal(find(w, "", COUNT), 9);
@@ -120,7 +123,7 @@ static void test_longest(void **state)
     const struct rt_prefix_key other = {
         .method = rt_program_method(w->chat, 0), .owner = "", .tokens = w->tokens, .count = COUNT};
     struct rt_state *none;
-    assert_int_equal(rt_prefixes_find(w->prefixes, &other, &none), 0);
+    assert_int_equal(rt_prefixes_find(w->prefixes, &other, &none, &w->has_more), 0);
 }
 
 static void test_contained(void **state)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/list.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
@@ -501,6 +502,103 @@ static void test_new_memory_gets_only_written_rows(void **unused)
     close_world(&w);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+enum { PAGE = 4096, NOTE_ROWS = 2048, NOTE_BYTES = 32 * sizeof(float), NOTE_OUTER = 2 };
+
+/* A state's account, which gives up to |max| bytes. */
+struct purse {
+    struct rt_state_account account;
+    size_t bytes, max;
+};
+
+static enum status charge(const struct rt_state_account *account, size_t bytes, struct error *err)
+{
+    struct purse *purse =
+        LIST_ENTRY((struct rt_state_account *)(uintptr_t)account, struct purse, account);
+    if (bytes > purse->max) {
+        return error_set(err, ST_EXHAUSTED, "the purse is empty");
+    }
+    purse->bytes = bytes > purse->bytes ? bytes : purse->bytes;
+    return ST_OK;
+}
+
+static void settle(const struct rt_state_account *account, size_t bytes)
+{
+    struct purse *purse =
+        LIST_ENTRY((struct rt_state_account *)(uintptr_t)account, struct purse, account);
+    assert_true(bytes <= purse->bytes);
+    purse->bytes = bytes;
+}
+
+/* Writes |n| rows of "notebook" from |first| on, by one of its methods. */
+static enum status note(struct world *w, const char *method, struct rt_state *state, int64_t first,
+                        int64_t n)
+{
+    static float rows[512 * 32];
+    static int64_t places[512];
+    bool is_put = method[0] == 'p';
+    for (int64_t i = 0; i < n; i++) {
+        places[i] = first + i;
+        rows[32 * i] = 1;
+    }
+    const struct input inputs[] = {
+        {DT_F32, {.rank = 2, .dims = {n, 32}}, rows},
+        {DT_I64, {.rank = 1, .dims = {is_put ? n : 1}}, places},
+    };
+    struct rt_invocation *inv = prepare(w, method, state, inputs, 2);
+    enum status status = submit_and_wait(inv, false);
+    rt_invocation_free(inv);
+    return status;
+}
+
+static size_t pages_of(int64_t rows)
+{
+    return NOTE_OUTER * (((size_t)rows * NOTE_BYTES + PAGE - 1) / PAGE * PAGE);
+}
+
+/* A state has pages for the rows that calls have written. A call that may not have more fails and
+ * changes nothing; what a failed call has taken goes back. */
+static void test_a_state_has_pages_for_its_rows(void **unused)
+{
+    static const char *const methods[] = {"forward", "put"};
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    assert_int_equal(rt_program_state_bytes_least(w.program), 0);
+    assert_int_equal(rt_program_state_bytes(w.program), NOTE_OUTER * NOTE_ROWS * NOTE_BYTES);
+    for (int k = 0; k < 2; k++) {
+        struct purse purse = {.account = {charge, settle}, .max = SIZE_MAX};
+        struct rt_state *state, *part;
+        assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+        rt_state_set_account(state, &purse.account);
+        for (int64_t at = 0; at < 500; at += 100) {
+            assert_int_equal(note(&w, methods[k], state, at, 100), ST_OK);
+            size_t bytes = pages_of(at + 100), logs = rt_state_log_bytes(state);
+            assert_int_equal(rt_state_bytes(state), bytes + logs);
+            assert_int_equal(purse.bytes, bytes + logs);
+            assert_true(k == 1 || logs == 0);
+        }
+        purse.max = purse.bytes;
+        assert_int_equal(note(&w, methods[k], state, 500, 512), ST_EXHAUSTED);
+        assert_int_equal(rt_state_bytes(state) - rt_state_log_bytes(state), pages_of(500));
+        purse.max = SIZE_MAX;
+        assert_int_equal(note(&w, methods[k], state, 500, 512), ST_OK);
+        assert_int_equal(rt_state_trim(state), pages_of(1012));
+        assert_ok(w.err, rt_state_new(w.program, &part, &w.err));
+        rt_state_share(part, state);
+        rt_state_cut(part, 100);
+        assert_int_equal(rt_state_bytes(part), 0); /* the other one has paid for it */
+        assert_int_equal(note(&w, "forward", part, 100, 20), ST_OK);
+        assert_int_equal(rt_state_bytes(part), pages_of(120));
+        rt_state_unref(part);
+        rt_state_set_account(state, NULL);
+        rt_state_unref(state);
+    }
+    close_world(&w);
+}
+
 /* One block, with places that only the device knows, some of them wrong. */
 static void test_entries_survive_faults(void **unused)
 {
@@ -655,6 +753,7 @@ int main(void)
         cmocka_unit_test(test_positions_share_a_plan),
         cmocka_unit_test(test_a_step_writes_in_place),
         cmocka_unit_test(test_overwritten_rows_come_back),
+        cmocka_unit_test(test_a_state_has_pages_for_its_rows),
         cmocka_unit_test(test_new_memory_gets_only_written_rows),
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
