@@ -276,7 +276,7 @@ struct hal_buffer *rt_shared_put(const struct rt_recipe *recipe, struct hal_buff
     if (same) {
         add_name(find_content(same), recipe);
     } else if (content) {
-        content->source = packed && rt_packed_has(packed, bytes_of(buffer)) ? packed : NULL;
+        content->source = packed ? rt_packed_source(packed, bytes_of(buffer)) : NULL;
         content->sample = sample;
         insert(content, buffer, recipe);
         content = NULL;

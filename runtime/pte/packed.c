@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,24 +18,28 @@
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/digest.h"
+#include "base/list.h"
 #include "base/refs.h"
 #include "hal/buffer.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/kept.h"
 
 /* The first words of a file; the number changes with the format. */
-#define MAGIC 0x314b43504445544cu
+#define MAGIC 0x324b43504445544cu
 #define ROUNDS_MAX (1u << 16)
 #define PARTS_MAX (1u << 20)
 #define NAME_BUCKETS 1024
+#define REFERENCES_MAX 64
+#define REFERRED_MIN 4096                 /* bytes of a result; smaller ones are stored again */
 #define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
 
 struct header {
     uint64_t magic;
-    uint64_t table; /* its offset: the rounds, then their parts, up to the end of the file */
+    uint64_t table; /* its offset: rounds, parts, references, up to the end of the file */
     uint64_t round_count, part_count;
     uint64_t digest[2]; /* of the table */
-    uint64_t unused[2];
+    uint64_t reference_count;
+    uint64_t unused;
 };
 
 _Static_assert(sizeof(struct header) == RT_PACKED_ALIGN, "parts begin behind it");
@@ -46,6 +51,13 @@ struct round {
 
 struct part {
     uint64_t offset, bytes;
+    uint64_t file; /* 0: this one; else reference |file| - 1 */
+};
+
+/* Another file of the folder, in which parts lie. */
+struct reference {
+    char name[112];
+    uint64_t digest[2]; /* of its table: it is still the same file */
 };
 
 /* What tells that a result is one of the parts. */
@@ -62,20 +74,30 @@ struct rt_packed {
     uint32_t taken;            /* rounds */
     struct rt_packed **others; /* owned, refs held: rt_packed_rely_on() */
     uint32_t other_count;
+    uint64_t digest[2]; /* of the table of its file */
     /* READING, and as long as results are in use */
     struct pte_file file;
     const struct round *rounds; /* in the mapping, like |parts| */
     const struct part *parts;
-    uint64_t round_count;
-    /* WRITING */
-    int fd; /* -1: nothing has been written yet */
+    const struct reference *references;
+    uint64_t round_count, reference_count;
+    struct rt_packed *referred[REFERENCES_MAX]; /* among |others| */
+    /* WRITING, and what was written */
+    struct list link; /* of |written| */
+    int fd;           /* -1: nothing has been written yet */
     uint64_t end;
     struct round *new_rounds;       /* owned */
     struct part *new_parts;         /* owned */
     struct part_name *new_names;    /* owned; of the parts */
     uint64_t buckets[NAME_BUCKETS]; /* of names: the newest part + 1 in each; 0: none */
-    uint64_t new_round_count, new_part_count;
+    struct reference new_references[REFERENCES_MAX];
+    uint64_t new_round_count, new_part_count, new_reference_count;
 };
+
+/* Those of loaded programs whose files were written by this process. Their parts do not change any
+ * more. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct list written = {&written, &written};
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -138,23 +160,96 @@ static bool name_file(struct rt_packed *packed, const char *folder, const uint64
     return true;
 }
 
+static void unref(void *arg)
+{
+    struct rt_packed *packed = arg;
+    if (refs_drop(&packed->refs)) {
+        pte_file_unmap(&packed->file);
+        free(packed);
+    }
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void digest_table(const struct round *rounds, uint64_t round_count, const struct part *parts,
-                         uint64_t part_count, uint64_t out[2])
+static void digest_table(const struct header *header, const struct round *rounds,
+                         const struct part *parts, const struct reference *references,
+                         uint64_t out[2])
 {
     struct digest digest;
     digest_init(&digest);
-    digest_add(&digest, span_of(rounds, round_count * sizeof(*rounds)));
-    digest_add(&digest, span_of(parts, part_count * sizeof(*parts)));
+    digest_add(&digest, span_of(rounds, header->round_count * sizeof(*rounds)));
+    digest_add(&digest, span_of(parts, header->part_count * sizeof(*parts)));
+    digest_add(&digest, span_of(references, header->reference_count * sizeof(*references)));
     digest_end(&digest, out);
 }
 
-static bool parts_lie_before(const struct rt_packed *packed, uint64_t part_count, uint64_t table)
+/* Maps the file |packed|->path, if it is private and has this format. */
+static bool map_file(struct rt_packed *packed, struct header *out_header)
+{
+    struct error ignored;
+    struct stat st;
+    if (pte_file_map(packed->path, &packed->file, &ignored) != ST_OK) {
+        return false;
+    }
+    struct span bytes = packed->file.bytes;
+    if (fstat(packed->file.fd, &st) == 0 && rt_kept_is_private(&st) &&
+        bytes.len >= sizeof(*out_header)) {
+        memcpy(out_header, bytes.ptr, sizeof(*out_header));
+        memcpy(packed->digest, out_header->digest, sizeof(packed->digest));
+        return out_header->magic == MAGIC;
+    }
+    return false;
+}
+
+/* FOLDER/|name| in the folder of |packed|. */
+static bool name_beside(const struct rt_packed *packed, const char *name, char out[PATH_MAX])
+{
+    const char *slash = strrchr(packed->path, '/');
+    int len = snprintf(out, PATH_MAX, "%.*s/%s", (int)(slash - packed->path), packed->path, name);
+    return len >= 0 && len < PATH_MAX && !strchr(name, '/') && ends_with(name, RT_KEPT_PACKED);
+}
+
+/* The file of a reference becomes one of |packed|->others. NULL: it is not there any more. */
+static struct rt_packed *open_reference(struct rt_packed *packed, const struct reference *reference)
+{
+    struct header header;
+    struct rt_packed *other = calloc(1, sizeof(*other));
+    if (!other) {
+        return NULL;
+    }
+    refs_init(&other->refs);
+    list_init(&other->link);
+    other->fd = other->file.fd = -1;
+    other->state = RT_PACKED_DONE;
+    bool is_there = memchr(reference->name, 0, sizeof(reference->name)) &&
+                    name_beside(packed, reference->name, other->path) && map_file(other, &header) &&
+                    memcmp(header.digest, reference->digest, sizeof(header.digest)) == 0 &&
+                    rt_packed_rely_on(packed, other);
+    unref(other); /* the list has one */
+    return is_there ? other : NULL;
+}
+
+static bool open_references(struct rt_packed *packed)
+{
+    for (uint64_t i = 0; i < packed->reference_count; i++) {
+        packed->referred[i] = open_reference(packed, &packed->references[i]);
+        if (!packed->referred[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Does each part lie in its file? |end|: of the parts in this one. */
+static bool parts_are_there(const struct rt_packed *packed, uint64_t part_count, uint64_t end)
 {
     for (uint64_t i = 0; i < part_count; i++) {
         const struct part *part = &packed->parts[i];
-        if (part->offset % RT_PACKED_ALIGN || !in_range(part->offset, part->bytes, table)) {
+        if (part->offset % RT_PACKED_ALIGN || part->file > packed->reference_count) {
+            return false;
+        }
+        uint64_t size = part->file ? packed->referred[part->file - 1]->file.bytes.len : end;
+        if (!in_range(part->offset, part->bytes, size)) {
             return false;
         }
     }
@@ -166,44 +261,46 @@ static bool parts_lie_before(const struct rt_packed *packed, uint64_t part_count
     return true;
 }
 
-/* Is the mapping a whole file of this format? Then its table can be used. */
-static bool read_table(struct rt_packed *packed)
+/* Is the mapping a whole file? Then its table can be used. */
+static bool read_table(struct rt_packed *packed, const struct header *header)
 {
     struct span bytes = packed->file.bytes;
-    struct header header;
     uint64_t digest[2];
-    if (bytes.len < sizeof(header)) {
+    if (header->table % RT_PACKED_ALIGN || header->round_count > ROUNDS_MAX ||
+        header->part_count > PARTS_MAX || header->reference_count > REFERENCES_MAX) {
         return false;
     }
-    memcpy(&header, bytes.ptr, sizeof(header));
-    if (header.magic != MAGIC || header.table % RT_PACKED_ALIGN ||
-        header.round_count > ROUNDS_MAX || header.part_count > PARTS_MAX) {
+    uint64_t size = header->round_count * sizeof(struct round) +
+                    header->part_count * sizeof(struct part) +
+                    header->reference_count * sizeof(struct reference);
+    if (!in_range(header->table, size, bytes.len)) {
         return false;
     }
-    uint64_t size =
-        header.round_count * sizeof(struct round) + header.part_count * sizeof(struct part);
-    if (!in_range(header.table, size, bytes.len)) {
-        return false;
+    packed->rounds = (const void *)(bytes.ptr + header->table);
+    packed->parts = (const void *)(packed->rounds + header->round_count);
+    packed->references = (const void *)(packed->parts + header->part_count);
+    packed->round_count = header->round_count;
+    packed->reference_count = header->reference_count;
+    digest_table(header, packed->rounds, packed->parts, packed->references, digest);
+    return memcmp(digest, header->digest, sizeof(digest)) == 0 && open_references(packed) &&
+           parts_are_there(packed, header->part_count, header->table);
+}
+
+static void drop_others(struct rt_packed *packed)
+{
+    while (packed->other_count > 0) {
+        unref(packed->others[--packed->other_count]);
     }
-    packed->rounds = (const void *)(bytes.ptr + header.table);
-    packed->parts = (const void *)(packed->rounds + header.round_count);
-    packed->round_count = header.round_count;
-    digest_table(packed->rounds, header.round_count, packed->parts, header.part_count, digest);
-    return memcmp(digest, header.digest, sizeof(digest)) == 0 &&
-           parts_lie_before(packed, header.part_count, header.table);
 }
 
 /* A file that is not there, or damaged, is written anew. */
 static void open_file(struct rt_packed *packed)
 {
-    struct error ignored;
-    struct stat st;
-    if (pte_file_map(packed->path, &packed->file, &ignored) != ST_OK) {
-        return;
-    }
-    if (fstat(packed->file.fd, &st) == 0 && rt_kept_is_private(&st) && read_table(packed)) {
+    struct header header;
+    if (map_file(packed, &header) && read_table(packed, &header)) {
         packed->state = RT_PACKED_READING;
     } else {
+        drop_others(packed);
         pte_file_unmap(&packed->file);
     }
 }
@@ -216,6 +313,7 @@ enum status rt_packed_open(const char *folder, const uint64_t program[2], const 
         return error_set(err, ST_EXHAUSTED, "packed weights: out of memory");
     }
     refs_init(&packed->refs);
+    list_init(&packed->link);
     packed->fd = packed->file.fd = -1;
     packed->state = RT_PACKED_WRITING;
     if (make_folder(packed, folder) && name_file(packed, folder, program, machine)) {
@@ -223,15 +321,6 @@ enum status rt_packed_open(const char *folder, const uint64_t program[2], const 
     }
     *out_packed = packed;
     return ST_OK;
-}
-
-static void unref(void *arg)
-{
-    struct rt_packed *packed = arg;
-    if (refs_drop(&packed->refs)) {
-        pte_file_unmap(&packed->file);
-        free(packed);
-    }
 }
 
 void rt_packed_free(struct rt_packed *packed)
@@ -242,9 +331,10 @@ void rt_packed_free(struct rt_packed *packed)
     if (packed->fd >= 0) {
         give_up(packed, "loading has not ended");
     }
-    for (uint32_t i = 0; i < packed->other_count; i++) {
-        unref(packed->others[i]);
-    }
+    pthread_mutex_lock(&mutex);
+    list_remove(&packed->link);
+    pthread_mutex_unlock(&mutex);
+    drop_others(packed);
     free(packed->others);
     free(packed->new_rounds);
     free(packed->new_parts);
@@ -263,19 +353,30 @@ bool rt_packed_import(struct rt_packed *packed, struct hal_device *device, struc
         const uint8_t *from;
         void *to;
     } cast = {.from = bytes.ptr};
-    refs_take(&packed->refs);
-    if (hal_buffer_import(device, cast.to, bytes.len, true, unref, packed, out_buffer, &ignored) !=
+    struct rt_packed *owner = rt_packed_source(packed, bytes);
+    must(owner != NULL);
+    refs_take(&owner->refs);
+    if (hal_buffer_import(device, cast.to, bytes.len, true, unref, owner, out_buffer, &ignored) !=
         ST_OK) {
-        unref(packed);
+        unref(owner);
         return false;
     }
     return true;
 }
 
-bool rt_packed_has(const struct rt_packed *packed, struct span bytes)
+static bool has(const struct rt_packed *packed, struct span bytes)
 {
     struct span file = packed->file.bytes;
     return file.len > 0 && bytes.ptr >= file.ptr && bytes.ptr < file.ptr + file.len;
+}
+
+struct rt_packed *rt_packed_source(struct rt_packed *packed, struct span bytes)
+{
+    struct rt_packed *source = has(packed, bytes) ? packed : NULL;
+    for (uint32_t i = 0; i < packed->other_count && !source; i++) {
+        source = has(packed->others[i], bytes) ? packed->others[i] : NULL;
+    }
+    return source;
 }
 
 bool rt_packed_rely_on(struct rt_packed *packed, struct rt_packed *other)
@@ -366,19 +467,111 @@ static const struct part *find_part(struct rt_packed *packed, const struct rt_pa
     return NULL;
 }
 
-static bool put_result(struct rt_packed *packed, const struct rt_packed_result *result)
+/* ---- parts in other files -------------------------------------------------------------------- */
+
+/* The file of |other| as a reference. False: it is in another folder. */
+static bool refer(const struct rt_packed *packed, const struct rt_packed *other,
+                  struct reference *out)
 {
-    const struct part *same = find_part(packed, result);
-    uint64_t index = packed->new_part_count++;
-    if (same) {
-        packed->new_parts[index] = *same;
-        return true;
+    size_t folder = (size_t)(strrchr(packed->path, '/') - packed->path) + 1;
+    const char *name = other->path + folder;
+    if (strncmp(packed->path, other->path, folder) != 0 || strchr(name, '/') ||
+        strlen(name) >= sizeof(out->name)) {
+        return false;
     }
-    packed->new_parts[index] = (struct part){packed->end, result->bytes.len};
+    *out = (struct reference){.digest = {other->digest[0], other->digest[1]}};
+    memcpy(out->name, name, strlen(name));
+    return true;
+}
+
+/* A file that this process has written for a loaded program. */
+static bool find_written(struct rt_packed *packed, const struct rt_packed_result *result,
+                         struct reference *out, uint64_t *out_offset)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&mutex);
+    for (struct list *at = written.next; at != &written && !is_found; at = at->next) {
+        struct rt_packed *other = LIST_ENTRY(at, struct rt_packed, link);
+        const struct part *part = find_part(other, result);
+        is_found = part && refer(packed, other, out);
+        if (is_found) {
+            *out_offset = part->offset;
+        }
+        if (is_found && part->file) {
+            *out = other->new_references[part->file - 1];
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return is_found;
+}
+
+/* A file that is mapped. */
+static bool find_mapped(struct rt_packed *packed, const struct rt_packed_result *result,
+                        struct reference *out, uint64_t *out_offset)
+{
+    struct rt_packed *source = rt_packed_source(packed, result->bytes);
+    if (!source || source == packed || !refer(packed, source, out)) {
+        return false;
+    }
+    *out_offset = (uint64_t)(result->bytes.ptr - source->file.bytes.ptr);
+    return *out_offset % RT_PACKED_ALIGN == 0;
+}
+
+/* The number of a reference, counted from 1; 0: there are too many. */
+static uint64_t add_reference(struct rt_packed *packed, const struct reference *reference)
+{
+    uint64_t i = 0;
+    while (i < packed->new_reference_count &&
+           memcmp(&packed->new_references[i], reference, sizeof(*reference)) != 0) {
+        i++;
+    }
+    if (i == REFERENCES_MAX) {
+        return 0;
+    }
+    packed->new_references[i] = *reference;
+    packed->new_reference_count += i == packed->new_reference_count;
+    return i + 1;
+}
+
+/* True: another file has |result|, and |*out| says where. */
+static bool find_elsewhere(struct rt_packed *packed, const struct rt_packed_result *result,
+                           struct part *out)
+{
+    struct reference reference;
+    uint64_t offset;
+    if (result->bytes.len < REFERRED_MIN || (!find_mapped(packed, result, &reference, &offset) &&
+                                             !find_written(packed, result, &reference, &offset))) {
+        return false;
+    }
+    *out = (struct part){offset, result->bytes.len, add_reference(packed, &reference)};
+    return out->file > 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool write_result(struct rt_packed *packed, const struct rt_packed_result *result,
+                         struct part *out)
+{
+    *out = (struct part){packed->end, result->bytes.len, 0};
     if (!write_at(packed, packed->end, result->bytes)) {
         return false;
     }
     packed->end += align_up(result->bytes.len, RT_PACKED_ALIGN);
+    return true;
+}
+
+static bool put_result(struct rt_packed *packed, const struct rt_packed_result *result)
+{
+    const struct part *same = find_part(packed, result);
+    uint64_t index = packed->new_part_count++;
+    struct part *part = &packed->new_parts[index];
+    if (same) {
+        *part = *same;
+        return true;
+    }
+    if (!find_elsewhere(packed, result, part) && !write_result(packed, result, part)) {
+        return false;
+    }
     if (result->has_name) {
         struct part_name *name = &packed->new_names[index];
         memcpy(name->words, result->name, sizeof(name->words));
@@ -403,7 +596,8 @@ void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
 static struct span part_of(const struct rt_packed *packed, const struct round *round, uint64_t i)
 {
     const struct part *part = &packed->parts[round->first + i];
-    return span_of(packed->file.bytes.ptr + part->offset, part->bytes);
+    const struct rt_packed *file = part->file ? packed->referred[part->file - 1] : packed;
+    return span_of(file->file.bytes.ptr + part->offset, part->bytes);
 }
 
 /* The file is for other constants: a new one begins with the rounds that were right. */
@@ -418,15 +612,17 @@ static void turn_to_writing(struct rt_packed *packed)
             return;
         }
         for (uint64_t i = 0; i < round->count; i++) {
+            const struct part *part = &packed->parts[round->first + i];
             results[i] = (struct rt_packed_result){
                 .bytes = part_of(packed, round, i),
                 .has_name = true,
-                .name = {packed->parts[round->first + i].offset, 1}, /* no recipe is so */
+                .name = {part->offset, 1 + part->file}, /* no recipe is so */
             };
         }
         rt_packed_put(packed, round->fingerprint, results, (uint32_t)round->count);
         free(results);
     }
+    memset(packed->buckets, 0, sizeof(packed->buckets)); /* those names are nobody else's */
 }
 
 bool rt_packed_take(struct rt_packed *packed, const uint64_t fingerprint[2], const size_t *bytes,
@@ -456,13 +652,18 @@ static bool write_table(struct rt_packed *packed)
     struct header header = {.magic = MAGIC,
                             .table = packed->end,
                             .round_count = packed->new_round_count,
-                            .part_count = packed->new_part_count};
+                            .part_count = packed->new_part_count,
+                            .reference_count = packed->new_reference_count};
     size_t rounds = packed->new_round_count * sizeof(struct round);
     size_t parts = packed->new_part_count * sizeof(struct part);
-    digest_table(packed->new_rounds, header.round_count, packed->new_parts, header.part_count,
+    size_t references = packed->new_reference_count * sizeof(struct reference);
+    digest_table(&header, packed->new_rounds, packed->new_parts, packed->new_references,
                  header.digest);
+    memcpy(packed->digest, header.digest, sizeof(packed->digest));
     return write_at(packed, packed->end, span_of(packed->new_rounds, rounds)) &&
            write_at(packed, packed->end + rounds, span_of(packed->new_parts, parts)) &&
+           write_at(packed, packed->end + rounds + parts,
+                    span_of(packed->new_references, references)) &&
            write_at(packed, 0, span_of(&header, sizeof(header)));
 }
 
@@ -474,6 +675,9 @@ void rt_packed_settle(struct rt_packed *packed)
             give_up(packed, "%.160s: %s", packed->path, strerror(errno));
         } else {
             packed->fd = -1;
+            pthread_mutex_lock(&mutex);
+            list_push_back(&written, &packed->link);
+            pthread_mutex_unlock(&mutex);
         }
     }
     if (packed->state != RT_PACKED_BROKEN) {

@@ -9,7 +9,9 @@
  * rounds, one after the other, and a table of them at its end. While a load meets the rounds of the
  * table it takes their results from the mapping, which processes share. At the first difference the
  * load computes again, and a new file takes the place of the old one when loading has ended.
- * Results that several rounds have are in the file once.
+ * Results that several rounds have are in the file once. Results that the file of another program
+ * has, which is loaded, too, are not stored again: a part may refer to that file. It names the
+ * digest of the other file's table; if that file has gone or changed, the load computes again.
  *
  * The name of a file consists of the digest of the program's bytes and of a digest of everything
  * else that decides the bytes of results: this very build of pted, the instruction set, the
@@ -73,8 +75,8 @@ struct rt_packed_result {
 void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
                    const struct rt_packed_result *results, uint32_t count);
 
-/* Do |bytes| lie in the mapping? */
-bool rt_packed_has(const struct rt_packed *packed, struct span bytes);
+/* In whose mapping |bytes| lie: |packed|, or one that it relies on. NULL: in none. */
+struct rt_packed *rt_packed_source(struct rt_packed *packed, struct span bytes);
 
 /* The program uses results of |other|, too, by buffers that keep its mapping: rt_packed_verify()
  * looks at its file. False: there is no memory. */

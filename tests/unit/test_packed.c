@@ -468,6 +468,64 @@ static void test_methods_share_results(void **state)
     each_file(delete);
 }
 
+static off_t largest_bytes;
+static char largest_path[PATH_MAX];
+
+static void find_largest(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    if (st.st_size > largest_bytes) {
+        largest_bytes = st.st_size;
+        snprintf(largest_path, sizeof(largest_path), "%s", path);
+    }
+}
+
+/* Two programs with the same weights are loaded at a time. */
+static void load_both(bool are_read)
+{
+    const struct rt_load_options options = {.device = device, .packed_folder = folder};
+    struct rt_program *one = load_model("weights/one", &options);
+    struct rt_program *copy = load_model("weights/copy", &options);
+    size_t bytes = call(copy, got);
+    assert_memory_equal(got, expected, bytes);
+    struct rt_program *programs[] = {one, copy};
+    for (size_t i = 0; i < 2; i++) {
+        struct buf text;
+        buf_init(&text, 4096);
+        rt_program_print_packed(programs[i], &text);
+        buf_add_char(&text, '\0');
+        assert_string_equal((const char *)buf_span(&text).ptr, are_read ? READ : COMPUTED);
+        buf_fini(&text);
+        rt_program_unref(programs[i]);
+    }
+}
+
+/* The file of the second one refers to that of the first one, also if a load has mapped that. */
+static void test_programs_share_files(void **state)
+{
+    (void)state;
+    each_file(delete);
+    expect("weights/one", COMPUTED);
+    off_t bytes = count_bytes();
+    const struct rt_load_options options = {.device = device, .packed_folder = folder};
+    struct rt_program *one = load_model("weights/one", &options);
+    rt_program_unref(load_model("weights/copy", &options)); /* one's file is mapped */
+    rt_program_unref(one);
+    assert_true(count_bytes() <= bytes + bytes / 20);
+    load_both(true);
+    each_file(delete);
+    load_both(false); /* one's file is being written */
+    assert_true(count_bytes() <= bytes + bytes / 20);
+    load_both(true);
+    largest_bytes = 0;
+    each_file(find_largest);
+    delete (largest_path); /* without it, the other one is of no use */
+    expect("weights/copy", COMPUTED);
+    expect("weights/copy", READ);
+    each_file(delete);
+}
+
 static void touch(const char *path)
 {
     const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -507,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_other_weights),
         cmocka_unit_test(test_killed_processes),
         cmocka_unit_test(test_methods_share_results),
+        cmocka_unit_test(test_programs_share_files),
         cmocka_unit_test(test_mapping_of_another_program),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
