@@ -13,6 +13,8 @@
 #include "runtime/graph/graph.h"
 #include "runtime/program/method.h"
 #include "runtime/program/resident.h"
+#include "runtime/program/summary.h"
+#include "runtime/pte/files.h"
 
 #define BUCKETS 4096 /* a power of 2 */
 
@@ -149,9 +151,43 @@ static enum status take_all(struct rt_held *held, struct constants *constants, s
     return has_all ? ST_OK : no_memory(err);
 }
 
+/* Bytes of the own file that the methods' weights are. */
+static enum status count_weights(const struct rt_program *program, uint64_t *out_bytes,
+                                 struct error *err)
+{
+    struct constants constants = {.items = NULL};
+    for (uint32_t i = 0; i < program->method_count; i++) {
+        constants.count += program->methods[i].weights.count;
+    }
+    constants.items = calloc(constants.count + 1, sizeof(*constants.items));
+    if (!constants.items) {
+        return no_memory(err);
+    }
+    constants.count = 0;
+    for (uint32_t i = 0; i < program->method_count; i++) {
+        const struct rt_weights *weights = &program->methods[i].weights;
+        for (uint32_t k = 0; k < weights->count; k++) {
+            constants.items[constants.count++] = weights->items[k].bytes;
+        }
+    }
+    qsort(constants.items, constants.count, sizeof(*constants.items), compare);
+    *out_bytes = 0;
+    for (size_t i = 0; i < constants.count; i++) {
+        bool is_new = i == 0 || constants.items[i].ptr != constants.items[i - 1].ptr;
+        if (is_new && rt_files_are_own(&program->files, constants.items[i])) {
+            *out_bytes += constants.items[i].len;
+        }
+    }
+    free(constants.items);
+    return ST_OK;
+}
+
 enum status rt_held_init(struct rt_held *held, const struct rt_program *program, struct error *err)
 {
     struct constants constants = {.items = NULL};
+    uint64_t file = rt_program_file_bytes(program), weights = 0;
+    TRY(count_weights(program, &weights, err));
+    held->rest = file > weights ? file - weights : 0;
     TRY(each_constant(program, &constants, err));
     if (constants.count == 0) {
         return ST_OK;
@@ -181,7 +217,7 @@ void rt_held_fini(struct rt_held *held)
 struct rt_held_bytes rt_program_held(const struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    struct rt_held_bytes bytes = {0};
+    struct rt_held_bytes bytes = {.rest = program->held.rest};
     for (uint32_t i = 0; i < program->held.count; i++) {
         const struct rt_held_item *item = program->held.items[i];
         unsigned programs = atomic_load_explicit(&item->programs, memory_order_relaxed);
@@ -193,6 +229,26 @@ struct rt_held_bytes rt_program_held(const struct rt_program *program)
         }
     }
     return bytes;
+}
+
+uint64_t rt_program_extends(const struct rt_program *program, const struct rt_program *base)
+{
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    OBJ_CHECK(base, RT_PROGRAM_MAGIC);
+    const struct rt_held *all = &program->held, *some = &base->held;
+    uint64_t common = 0, more = 0;
+    uint32_t at = 0;
+    for (uint32_t i = 0; some->count < all->count && i < all->count; i++) {
+        const struct rt_held_item *item = all->items[i];
+        bool is_common = at < some->count && item == some->items[at];
+        if (at < some->count && some->items[at]->address < item->address) {
+            return 0; /* the base reads something else */
+        }
+        at += is_common;
+        common += is_common ? item->bytes : 0;
+        more += is_common ? 0 : item->bytes;
+    }
+    return at == some->count && more > 0 && more <= common ? common : 0;
 }
 
 uint64_t rt_held_total(void)

@@ -3,6 +3,7 @@
 
 #include "server/api/api_metrics_priv.h"
 
+#include "runtime/program/held.h"
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
 #include "server/process/fetch.h"
@@ -69,6 +70,11 @@ void api_metrics_put_accepted(struct api_metrics_page *page)
 void api_metrics_put_turned_away(struct api_metrics_page *page)
 {
     api_metrics_add(page, counter_get(&page->server->metrics.turned_away));
+}
+
+void api_metrics_put_weights(struct api_metrics_page *page)
+{
+    api_metrics_add(page, rt_held_total());
 }
 
 void api_metrics_put_displaced_connections(struct api_metrics_page *page)

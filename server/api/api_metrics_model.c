@@ -3,6 +3,7 @@
 
 #include "server/api/api_metrics_priv.h"
 
+#include "runtime/program/held.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
 #include "server/infer/stats.h"
@@ -236,6 +237,15 @@ void api_metrics_put_model_plans(struct api_metrics_page *page, const struct mod
 {
     if (has_plans(model)) {
         api_metrics_add(page, rt_method_plan_stats(model->method).count);
+    }
+}
+
+void api_metrics_put_model_weights(struct api_metrics_page *page, const struct model *model)
+{
+    if (has_plans(model)) {
+        const struct rt_held_bytes held = rt_program_held(model->program);
+        api_metrics_add_labelled(page, "kind", "own", held.own);
+        api_metrics_add_labelled(page, "kind", "shared", held.shared);
     }
 }
 

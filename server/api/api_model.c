@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "protocol/oip_config.h"
 #include "protocol/oip_reply.h"
+#include "runtime/program/held.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/api/api.h"
@@ -230,10 +231,34 @@ static bool is_for_openai(const struct model *model)
     return !was_loaded || uses->generates || uses->transcribes || uses->embeds || uses->ranks;
 }
 
-static void print_v1_members(struct buf *out, const struct model *model)
+/* The model that |model| is an adapter of: the least one, should there be several; or itself. */
+static const struct model *find_root(const struct repository_index *index,
+                                     const struct model *model)
+{
+    const struct model *root = model;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; model_is_ready(model) && i < index->count; i++) {
+        const struct model *other = index->models[i];
+        uint64_t bytes = model_is_ready(other) && other->program != model->program &&
+                                 other->origin->path && model->origin->path &&
+                                 strcmp(other->method_name, model->method_name) == 0
+                             ? rt_program_extends(model->program, other->program)
+                             : 0;
+        if (bytes > 0 && bytes < least) {
+            root = other;
+            least = bytes;
+        }
+    }
+    return root;
+}
+
+static void print_v1_members(struct buf *out, const struct repository_index *index,
+                             const struct model *model)
 {
     buf_add_str(out, "\"id\":");
     json_print_string(out, span_str(v1_id(model)));
+    buf_add_str(out, ",\"root\":");
+    json_print_string(out, span_str(v1_id(find_root(index, model))));
     buf_printf(out, ",\"object\":\"model\",\"created\":%" PRIu64 ",\"owned_by\":\"pted\"",
                model->origin->id.program.modified_ns / NS_PER_S);
 }
@@ -254,7 +279,7 @@ static void print_v1_models(struct buf *out, const struct repository_index *inde
             json_print_string(out, span_str(model->name));
         } else {
             buf_add_char(out, '{');
-            print_v1_members(out, model);
+            print_v1_members(out, index, model);
             buf_add_char(out, '}');
         }
     }
@@ -281,7 +306,9 @@ enum status api_v1_model(struct request *request, struct error *err)
     if (model && !buf_failed(out)) {
         must(out->len > 0 && out->ptr[out->len - 1] == '}');
         out->ptr[out->len - 1] = ',';
-        print_v1_members(out, model);
+        struct repository_index *index = repository_ref_index(&request->serving->repository);
+        print_v1_members(out, index, model);
+        repository_unref_index(index);
         buf_add_char(out, '}');
     }
     return api_check_printed(request, err);

@@ -18,6 +18,7 @@
 #include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/call/invocation.h"
+#include "runtime/program/held.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
 #include "server/http/http.h"
@@ -198,7 +199,7 @@ void stats_print_memory(struct buf *out, const struct server *server)
     print_pool(out, "running", &running);
     print_pool(out, "lists", &lists);
     print_pool(out, "answers", &answers);
-    buf_add_char(out, '}');
+    buf_printf(out, ",\"weights\":%" PRIu64 "}", rt_held_total());
 }
 
 /* The cost of the steps of a pipeline, in all its calls: not in the protocol. */
@@ -266,5 +267,8 @@ void stats_print(struct buf *out, const struct model *model)
                "},\"load\":{\"waiting\":%u,\"waiting_bytes\":%zu,\"running\":%u}",
                inputs.in_place, inputs.converted, load.waiting, load.waiting_bytes, load.running);
     print_pool(out, "memory", &waiting);
-    buf_add_char(out, '}');
+    const struct rt_held_bytes held = rt_program_held(model->program);
+    buf_printf(out,
+               ",\"weights\":{\"own\":%" PRIu64 ",\"shared\":%" PRIu64 ",\"rest\":%" PRIu64 "}}",
+               held.own, held.shared, held.rest);
 }

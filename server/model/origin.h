@@ -50,7 +50,8 @@ struct origin {
     const struct span *labels;  /* of the classes, in the arena */
     uint32_t label_count;
     bool outranks_members;  /* the labels were said by the command line or the environment */
-    uint64_t bytes;         /* of the file and its data files, as --model-bytes-max counts them */
+    uint64_t bytes;         /* of the file and its data files; once it has been loaded, what it
+                               takes alone, as --model-bytes-max counts it */
     bool is_on_demand;      /* it may be unloaded while nobody calls it */
     bool is_pinned;         /* a pipeline calls it; set by updates, read between them */
     bool is_unloaded;       /* taken out of service by its name: its only model has that reason */

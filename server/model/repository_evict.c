@@ -12,6 +12,7 @@ struct candidate {
     struct origin *origin; /* borrowed from the index */
     uint64_t used_ns;      /* when the last request for one of its models ended; 0: none has come;
                               UINT64_MAX: one is in use */
+    uint64_t bytes;        /* that it takes now */
 };
 
 struct evictor {
@@ -48,6 +49,7 @@ static void list_candidates(struct evictor *e, struct rt_sequences *sequences)
         struct candidate *candidate = candidate_of(e, model->origin);
         uint64_t used_ns = model->stats ? model_stats_last_ns(model->stats) : 0;
         used_ns = repository_is_unused(model, sequences) ? used_ns : UINT64_MAX;
+        candidate->bytes += candidate->bytes ? 0 : repository_model_bytes(model);
         candidate->used_ns = used_ns > candidate->used_ns ? used_ns : candidate->used_ns;
     }
     if (e->count) {
@@ -60,7 +62,7 @@ static bool choose(struct evictor *e, uint64_t bytes)
 {
     uint64_t freed = 0;
     for (uint32_t i = 0; i < e->count && e->candidates[i].used_ns != UINT64_MAX; i++) {
-        freed += e->candidates[i].origin->bytes;
+        freed += e->candidates[i].bytes;
         if (freed >= bytes) {
             e->count = i + 1;
             return true;

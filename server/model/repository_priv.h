@@ -76,6 +76,14 @@ MUST_CHECK enum status repository_draft_publish(struct repository_draft *draft, 
 /* Were the settings of the model the same with |options|? */
 bool repository_has_same_params(const struct model *model, const struct options *options);
 
+/* What the file of |model| takes, as --model-bytes-max counts it: its weights as calls read them,
+ * and the rest of its file. Weights that several files have count for each in part, and once in the
+ * sum. 0: it is not loaded, or a pipeline. */
+uint64_t repository_model_bytes(const struct model *model);
+
+/* The same if no other file had these weights. */
+uint64_t repository_model_bytes_alone(const struct model *model);
+
 /* Is |name| the name of the model or of its origin? */
 bool repository_is_meant(const struct model *model, struct span name);
 

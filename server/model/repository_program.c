@@ -10,6 +10,7 @@
 #include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/call/batch.h"
+#include "runtime/program/held.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
@@ -287,4 +288,23 @@ enum status repository_draft_add_program(struct repository_draft *draft, struct 
         TRY(open_model(draft, draft->models[i], err));
     }
     return ST_OK;
+}
+
+/* Only a file that can be called is loaded; a pipeline has no weights and no file. */
+static struct rt_held_bytes held_by(const struct model *model)
+{
+    return model_is_ready(model) && model->origin->path ? rt_program_held(model->program)
+                                                        : (struct rt_held_bytes){0};
+}
+
+uint64_t repository_model_bytes(const struct model *model)
+{
+    const struct rt_held_bytes held = held_by(model);
+    return held.own + held.part + held.rest;
+}
+
+uint64_t repository_model_bytes_alone(const struct model *model)
+{
+    const struct rt_held_bytes held = held_by(model);
+    return held.own + held.shared + held.rest;
 }

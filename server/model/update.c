@@ -170,36 +170,105 @@ static bool is_on_demand(const struct updater *u, const struct catalog_file *fil
     return bytes_max(u) > 0 && !file->is_named;
 }
 
+/* As --model-bytes-max counts them; 0: not loaded. */
+static uint64_t source_bytes(const struct source *source)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < source->count && bytes == 0; i++) {
+        bytes = repository_model_bytes(source->models[i]);
+    }
+    return bytes;
+}
+
 /* The bytes of models that are loaded now; models that the update replaces are taken off again. */
 static void count_bytes(struct updater *u)
 {
     for (uint32_t i = 0; i < u->source_count; i++) {
-        u->bytes += has_ready(&u->sources[i]) ? u->sources[i].origin->bytes : 0;
+        u->bytes += source_bytes(&u->sources[i]);
     }
 }
 
-/* Takes |bytes| for a file, in place of the bytes of |old|. */
-static enum status take_bytes(struct updater *u, const struct catalog_file *file,
-                              const struct source *old, struct error *err)
+/* Does a loaded model read the same data files? Their weights are there once. */
+static bool has_same_data(const struct updater *u, const struct catalog_file *file)
 {
-    uint64_t before = old && has_ready(old) ? old->origin->bytes : 0, max = bytes_max(u);
-    uint64_t others = u->bytes - before;
-    if (max == 0 || file->bytes <= max - (others < max ? others : max)) {
-        u->bytes = others + file->bytes;
+    for (uint32_t i = 0; i < u->source_count; i++) {
+        const struct source *source = &u->sources[i];
+        for (uint32_t k = 0; file->id.data && k < source->count; k++) {
+            const struct model *model = source->models[k];
+            if (source->origin->id.data == file->id.data && model_is_ready(model) &&
+                rt_program_data_path(model->program, 0)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What the file probably takes; what it does take is known when it has been loaded. */
+static uint64_t expect_bytes(const struct updater *u, const struct catalog_file *file,
+                             const struct source *old)
+{
+    if (has_same_data(u, file)) {
+        return file->id.program.bytes;
+    }
+    bool is_known = old && old->origin->bytes > file->bytes &&
+                    origin_id_equal_alone(&file->id, &old->origin->id);
+    return is_known ? old->origin->bytes : file->bytes;
+}
+
+/* Takes |bytes| for |file| beside |others|. */
+static enum status take(struct updater *u, const struct catalog_file *file, uint64_t bytes,
+                        uint64_t others, struct error *err)
+{
+    uint64_t max = bytes_max(u);
+    if (max == 0 || bytes <= max - (others < max ? others : max)) {
+        u->bytes = others + bytes;
         return ST_OK;
     }
-    if (file->bytes > max) {
+    if (bytes > max) {
         return error_set(err, ST_TOO_LARGE,
                          "model '%s' takes %llu bytes, all models may take %llu "
                          "(--model-bytes-max)",
-                         file->name, (unsigned long long)file->bytes, (unsigned long long)max);
+                         file->name, (unsigned long long)bytes, (unsigned long long)max);
     }
-    u->update->short_bytes = others + file->bytes - max;
+    u->update->short_bytes = others + bytes - max;
     return error_set(err, ST_EXHAUSTED,
                      "model '%s' takes %llu bytes, but models that are in use take %llu of %llu "
                      "(--model-bytes-max)",
-                     file->name, (unsigned long long)file->bytes, (unsigned long long)others,
+                     file->name, (unsigned long long)bytes, (unsigned long long)others,
                      (unsigned long long)max);
+}
+
+/* Takes what |file| probably needs, in place of the bytes of |old|. */
+static enum status take_bytes(struct updater *u, const struct catalog_file *file,
+                              const struct source *old, struct error *err)
+{
+    uint64_t bytes = expect_bytes(u, file, old);
+    uint64_t before = old ? source_bytes(old) : 0;
+    return take(u, file, bytes, u->bytes - before, err);
+}
+
+/* The models of |file| are the last ones of the draft, from |first| on: what they take, which may
+ * be more than was expected. Weights that others have count for each in part. */
+static enum status take_loaded(struct updater *u, const struct catalog_file *file, uint32_t first,
+                               struct error *err)
+{
+    const struct repository_draft *draft = &u->update->draft;
+    uint64_t bytes = 0, others = 0;
+    for (uint32_t i = 0; i < u->source_count; i++) {
+        others += u->sources[i].is_settled ? 0 : source_bytes(&u->sources[i]);
+    }
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct model *model = draft->models[i];
+        bool is_next = i > 0 && draft->models[i - 1]->origin == model->origin;
+        uint64_t of_model = is_next ? 0 : repository_model_bytes(model);
+        bytes += i >= first ? of_model : 0;
+        others += i < first ? of_model : 0;
+    }
+    if (first < draft->count) {
+        draft->models[first]->origin->bytes = repository_model_bytes_alone(draft->models[first]);
+    }
+    return bytes_max(u) > 0 ? take(u, file, bytes, others, err) : ST_OK;
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -350,6 +419,7 @@ static enum status load(struct updater *u, const struct catalog_file *file,
         if (status == ST_TOO_LARGE) { /* a part of it is, which no free memory changes */
             err->code = status = ST_CORRUPT;
         }
+        status = status == ST_OK ? take_loaded(u, file, count, err) : status;
     }
     if (status == ST_OK) {
         update->loaded_count++;
@@ -419,7 +489,7 @@ static enum status settle_rest(struct updater *u, struct error *err)
             continue;
         }
         if (u->update->kind == UPDATE_SCAN) {
-            u->bytes -= has_ready(source) ? source->origin->bytes : 0;
+            u->bytes -= source_bytes(source);
             log_line(LOG_NOTICE, "model '%s' version %u: its file is gone", source->origin->name,
                      source->origin->version);
             u->update->gone_count++;

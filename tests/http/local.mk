@@ -57,6 +57,7 @@ HTTP_TESTS = \
 	%D%/run_tls.py \
 	%D%/run_turns.py \
 	%D%/run_tls_plays.py \
+	%D%/run_weights.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)
 EXTRA_DIST += $(HTTP_TESTS) %D%/answers.json \

@@ -660,7 +660,11 @@ def loaded_for_lists_and_pipelines():
 
 
 def methods_of_a_file_that_is_not_loaded():
-    largest = (MODELS / "methods.pte").stat().st_size
+    with served({"methods": "methods"}) as (daemon, _):
+        client = Client(daemon.port)
+        client.send(build_request("GET", "/v2/models/stats"))
+        expect("stats", client.answer(), 200)
+        largest = sum(json.loads(client.body)["model_stats"][0]["weights"].values())
     with served({"add": "add", "methods": "methods"}, "--model-bytes-max",
                 str(largest + 10)) as (daemon, _):
         client = Client(daemon.port)
