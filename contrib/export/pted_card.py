@@ -37,7 +37,8 @@ MEMBERS = {
     "step": ("softmax", "sigmoid", "normalize", "arg_max", "pool", "threshold"),
     "answer": ("classes", "boxes", "map", "text"),
     "boxes": ("form", "order", "relative", "objectness", "picture", "normalized", "scores",
-              "classes", "class_count", "background", "score", "iou", "count", "across_classes"),
+              "classes", "points", "angle", "masks", "class_count", "background",
+              "score", "iou", "count", "across_classes"),
     "embedding": ("pooling", "normalize", "max_tokens", "prefix"),
 }
 # What a classifier gives, for people: the best of its classes, as probabilities.

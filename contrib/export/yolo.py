@@ -59,14 +59,14 @@ def corners(kind, x, y, size, angle):
                      for i in range(count)])
 
 
-def draw(random_of, height, width, count):
+def draw(random_of, height, width, count, grow=1.0):
     """A picture, and its figures: the class, and corners in pixels."""
     grey = random_of.randint(20, 90)
     picture = np.full((height, width, 3), grey, np.uint8)
     figures = []
     for _ in range(count):
         kind = random_of.randrange(len(NAMES))
-        size = random_of.uniform(0.1, 0.2) * min(height, width) + 6
+        size = grow * (random_of.uniform(0.1, 0.2) * min(height, width) + 6)
         x, y = random_of.uniform(size, width - size), random_of.uniform(size, height - size)
         points = corners(NAMES[kind], x, y, size, random_of.uniform(0, math.pi))
         if any(np.abs(points[:, None] - other[None]).max(-1).min() < size for _, other in figures):
@@ -162,7 +162,7 @@ def main():
     answers = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     random_of = random.Random(11)
     for name, (height, width) in SENT.items():
-        cv2.imwrite(str(options.out / name), draw(random_of, height, width, 4)[0])
+        cv2.imwrite(str(options.out / name), draw(random_of, height, width, 8, 1.25)[0])
     with tempfile.TemporaryDirectory() as name:
         work = (options.work or Path(name)).absolute()
         for task in options.tasks:

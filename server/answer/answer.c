@@ -5,6 +5,7 @@
 #include "server/answer/answer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +29,7 @@ static bool is_whole(enum dtype dtype)
     return oip_is_score(dtype) && !is_float(dtype);
 }
 
-/* The floats of a row, where they are or as a copy that free() takes. */
-static enum status read_floats(const struct answer_tensor *tensor, size_t row, const float **out,
+enum status answer_read_floats(const struct answer_tensor *tensor, size_t row, const float **out,
                                float **out_copy, struct error *err)
 {
     size_t numel = answer_row_numel(tensor), bytes = dtype_bytes(tensor->dtype);
@@ -132,13 +132,48 @@ static enum status refuse(struct error *err, const char *what, const char *expec
                      dtype_name(got->dtype), shape_print(&got->shape, shape));
 }
 
+size_t answer_rest_count(const struct answer_source *source)
+{
+    const struct answer_form *answer = source->answer;
+    return answer->points                     ? (size_t)answer->points * answer->point_numbers
+           : answer->masks != ANSWER_NO_INDEX ? (size_t)source->masks.shape.dims[1]
+                                              : answer->has_angle;
+}
+
+/* What follows the scores. */
+static enum status verify_rest(const struct answer_source *source, struct error *err)
+{
+    const struct answer_form *answer = source->answer;
+    const struct shape *masks = &source->masks.shape;
+    bool has_masks = answer->masks != ANSWER_NO_INDEX;
+    if (has_masks && (masks->rank != 4 || !is_float(source->masks.dtype))) {
+        return refuse(err, "masks", "floats [n, coefficients, height, width]", &source->masks);
+    }
+    size_t rest = answer_rest_count(source);
+    if (rest > 0 && !answer->box_classes) {
+        return error_set(err, ST_INVALID,
+                         "boxes: expected class_count, too: %zu numbers follow the "
+                         "scores",
+                         rest);
+    }
+    int64_t wanted =
+        BOX_NUMBERS + answer->has_objectness + (int64_t)answer->box_classes + (int64_t)rest;
+    int64_t got = feature_count(answer, &source->tensor.shape);
+    return rest == 0 || got >= wanted
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "boxes: expected at least %" PRIi64 " numbers of a candidate, got "
+                           "%" PRIi64,
+                           wanted, got);
+}
+
 /* Each box with its scores. */
 static enum status verify_joined(const struct answer_source *source, struct error *err)
 {
     const struct answer_form *answer = source->answer;
     int64_t least = BOX_NUMBERS + answer->has_objectness + 1;
     return source->tensor.shape.rank == 3 && feature_count(answer, &source->tensor.shape) >= least
-               ? ST_OK
+               ? verify_rest(source, err)
                : refuse(err, "boxes",
                         answer->has_objectness ? "[n, candidates, 5 + classes] or the last two "
                                                  "the other way round"
@@ -238,6 +273,7 @@ uint64_t answer_score_count(const struct answer_source *source)
 /* A row's numbers, and the memory that is freed behind it. */
 struct numbers {
     struct boxes_candidates candidates;
+    struct answer_rest rest;
     float *places, *scores;
     int64_t *classes;
 };
@@ -260,6 +296,9 @@ static enum status check_counts(const struct answer_source *source, struct error
                (source->answer->classes == ANSWER_NO_INDEX ||
                 (classes->dims[0] == shape->dims[0] && classes->dims[1] == shape->dims[1]));
     }
+    if (fits && source->answer->masks != ANSWER_NO_INDEX) {
+        fits = source->masks.shape.dims[0] == shape->dims[0];
+    }
     bool has_all = fits && answer_score_count(source) >= source->answer->box_classes;
     return has_all && candidate_count(source->answer, shape) <= UINT32_MAX
                ? ST_OK
@@ -275,7 +314,7 @@ static enum status read_joined(const struct answer_source *source, size_t row, s
     size_t candidates = (size_t)candidate_count(answer, shape);
     size_t features = (size_t)feature_count(answer, shape);
     const float *at;
-    TRY(read_floats(&source->tensor, row, &at, &n->places, err));
+    TRY(answer_read_floats(&source->tensor, row, &at, &n->places, err));
     struct boxes_table table = {at, is_last ? 1 : features, is_last ? candidates : 1};
     size_t before = BOX_NUMBERS + answer->has_objectness;
     n->candidates = (struct boxes_candidates){
@@ -286,6 +325,13 @@ static enum status read_joined(const struct answer_source *source, size_t row, s
         .objectness = answer->has_objectness ? at + BOX_NUMBERS * table.of_feature : NULL,
         .of_objectness = table.of_candidate,
     };
+    n->rest = (struct answer_rest){
+        .at = at + (before + n->candidates.class_count) * table.of_feature,
+        .of_candidate = table.of_candidate,
+        .of_feature = table.of_feature,
+    };
+    n->candidates.angles = answer->has_angle ? n->rest.at : NULL;
+    n->candidates.of_angle = table.of_candidate;
     return ST_OK;
 }
 
@@ -295,8 +341,8 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
     bool has_classes = source->answer->classes != ANSWER_NO_INDEX;
     size_t scores_each = has_classes ? 1 : (size_t)source->scores.shape.dims[2];
     const float *places, *scores;
-    TRY(read_floats(&source->tensor, row, &places, &n->places, err));
-    TRY(read_floats(&source->scores, row, &scores, &n->scores, err));
+    TRY(answer_read_floats(&source->tensor, row, &places, &n->places, err));
+    TRY(answer_read_floats(&source->scores, row, &scores, &n->scores, err));
     TRY(has_classes ? answer_read_ints(&source->classes, row, &n->classes, err) : ST_OK);
     n->candidates = (struct boxes_candidates){
         .count = (size_t)source->tensor.shape.dims[1],
@@ -308,41 +354,20 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
     return ST_OK;
 }
 
-static void scale(struct image_edges *edges, double height, double width)
-{
-    edges->left *= width;
-    edges->right *= width;
-    edges->top *= height;
-    edges->bottom *= height;
-}
-
 /* From the model's form of a box to the card's, as far as the model's picture is known. */
-static void place_box(const struct answer_source *source, size_t row, struct box *box)
+static void place_box(const struct answer_placer *placer, struct box *box)
 {
-    const struct answer_form *answer = source->answer;
-    const struct image_place *place = answer_place(source, row);
-    bool is_stored = answer->picture == ANSWER_STORED;
-    struct image_edges edges = {(double)box->left, (double)box->top, (double)box->right,
-                                (double)box->bottom};
-    uint32_t height = source->pixels[0], width = source->pixels[1];
-    bool is_known = height > 0 && width > 0;
-    if (is_known && answer->is_relative) {
-        scale(&edges, height, width);
-    }
-    if (place) {
-        image_place_undo(place, is_stored, &edges);
-        image_place_size(place, is_stored, &height, &width);
-    }
-    if (is_known && answer->is_normalized) {
-        scale(&edges, 1.0 / height, 1.0 / width);
-    }
-    box->left = (float)edges.left;
-    box->top = (float)edges.top;
-    box->right = (float)edges.right;
-    box->bottom = (float)edges.bottom;
+    double left = (double)box->left, top = (double)box->top;
+    double right = (double)box->right, bottom = (double)box->bottom;
+    answer_put_point(placer, true, &left, &top);
+    answer_put_point(placer, true, &right, &bottom);
+    box->left = (float)fmin(left, right);
+    box->top = (float)fmin(top, bottom);
+    box->right = (float)fmax(left, right);
+    box->bottom = (float)fmax(top, bottom);
 }
 
-static void print_float(float number, struct buf *out)
+void answer_print_float(float number, struct buf *out)
 {
     const struct shape scalar = {.rank = 0};
     tensor_text_print_nested(out, DT_F32, &scalar, &number, NUMBER_NAN_STRING);
@@ -361,37 +386,96 @@ void answer_print_class(const struct answer_source *source, int64_t class, struc
 static void print_box(const struct answer_source *source, const struct box *box, struct buf *out)
 {
     const float sides[] = {box->left, box->top, box->right, box->bottom};
-    buf_add_char(out, '{');
     answer_print_class(source, box->class, out);
     buf_add_str(out, ",\"score\":");
-    print_float(box->score, out);
+    answer_print_float(box->score, out);
     for (int i = 0; i < BOX_NUMBERS; i++) {
         buf_add_str(out, i ? "," : ",\"box\":[");
-        print_float(sides[i], out);
+        answer_print_float(sides[i], out);
     }
-    buf_add_str(out, "]}");
+    buf_add_char(out, ']');
+}
+
+static void print_corners(float corners[4][2], struct buf *out)
+{
+    for (int i = 0; i < 4; i++) {
+        buf_add_str(out, i ? ",[" : ",\"corners\":[[");
+        answer_print_float(corners[i][0], out);
+        buf_add_char(out, ',');
+        answer_print_float(corners[i][1], out);
+        buf_add_char(out, ']');
+    }
+    buf_add_char(out, ']');
+}
+
+/* The boxes of a row that are left, and where they go. */
+struct found {
+    const struct answer_source *source;
+    const struct numbers *numbers;
+    struct answer_placer placer;
+    struct answer_masks *masks; /* or NULL */
+    struct box *boxes;
+    uint32_t count;
+};
+
+static enum status print_found(const struct found *f, uint32_t index, const char **before,
+                               struct buf *out, struct error *err)
+{
+    const struct answer_form *answer = f->source->answer;
+    struct box box = f->boxes[index];
+    float corners[4][2];
+    if (answer->has_angle) {
+        answer_turn(&f->placer, &f->numbers->rest, &f->boxes[index], corners, &box);
+    } else {
+        place_box(&f->placer, &box);
+    }
+    if (f->masks && !answer_masks_find(f->masks, &f->numbers->rest, &box)) {
+        return ST_OK;
+    }
+    buf_add_str(out, *before);
+    *before = ",";
+    buf_add_char(out, '{');
+    print_box(f->source, &box, out);
+    if (answer->has_angle) {
+        print_corners(corners, out);
+    }
+    answer_print_points(answer, &f->placer, &f->numbers->rest, box.candidate, out);
+    enum status status = f->masks ? answer_masks_print(f->masks, out, err) : ST_OK;
+    buf_add_char(out, '}');
+    return status;
+}
+
+/* Masks are sized by all boxes of the row. */
+static enum status open_masks(struct found *f, size_t row, struct error *err)
+{
+    return f->source->answer->masks != ANSWER_NO_INDEX && f->count > 0
+               ? answer_masks_new(f->source, row, &f->placer, f->boxes, f->count, &f->masks, err)
+               : ST_OK;
 }
 
 static enum status print_boxes(const struct answer_source *source, size_t row, struct buf *out,
                                struct error *err)
 {
     struct numbers numbers = {0};
-    struct box *boxes = NULL;
-    uint32_t count = 0;
+    struct found f = {.source = source, .numbers = &numbers};
+    const char *before = "";
     TRY(check_counts(source, err));
+    f.placer = answer_placer_of(source, row);
     enum status status = is_apart(source->answer) ? read_apart(source, row, &numbers, err)
                                                   : read_joined(source, row, &numbers, err);
     if (status == ST_OK) {
-        status = boxes_find(&numbers.candidates, &source->answer->rules, &boxes, &count, err);
+        status = boxes_find(&numbers.candidates, &source->answer->rules, &f.boxes, &f.count, err);
+    }
+    if (status == ST_OK) {
+        status = open_masks(&f, row, err);
     }
     buf_add_char(out, '[');
-    for (uint32_t i = 0; i < count; i++) {
-        place_box(source, row, &boxes[i]);
-        buf_add_str(out, i ? "," : "");
-        print_box(source, &boxes[i], out);
+    for (uint32_t i = 0; i < f.count && status == ST_OK; i++) {
+        status = print_found(&f, i, &before, out, err);
     }
     buf_add_char(out, ']');
-    free(boxes);
+    answer_masks_free(f.masks);
+    free(f.boxes);
     free_numbers(&numbers);
     return status;
 }
@@ -446,8 +530,9 @@ size_t answer_work_bytes(const struct answer_source *source)
     }
     /* Numbers become floats or int64 that are used at once; boxes that are left are few. */
     return sizeof(int64_t) *
-           (answer_row_numel(&source->tensor) + answer_row_numel(&source->scores) +
-            answer_row_numel(&source->classes));
+               (answer_row_numel(&source->tensor) + answer_row_numel(&source->scores) +
+                answer_row_numel(&source->classes)) +
+           answer_mask_work_bytes(source);
 }
 
 size_t answer_cost(const struct answer_source *source)
@@ -459,5 +544,6 @@ size_t answer_cost(const struct answer_source *source)
         const struct image_place *place = answer_place(source, row);
         bytes += place ? (size_t)place->height * place->width : 0;
     }
+    bytes += answer_mask_work_bytes(source);
     return source->answer->kind == ANSWER_TEXT ? bytes : bytes + (1u << 20);
 }

@@ -5,7 +5,9 @@
  * as JSON, or as bytes for the Open Inference Protocol:
  *
  *     classes  [{"label": "cat", "index": 3, "score": 0.93}, ...]      see protocol/oip_classes.h
- *     boxes    [{"label": "cat", "index": 3, "score": 0.93, "box": [12, 8, 80, 96]}, ...]
+ *     boxes    [{"label": "cat", "index": 3, "score": 0.93, "box": [12, 8, 80, 96]}, ...]; also
+ *              "points": [[x, y, score], ...], "corners": [[x, y], ... 4 of them], or
+ *              "mask": {"png": "iVBOR...", "left": 12, "top": 8, "width": 68, "height": 88}
  *     map      {"png": "iVBOR...", "width": 64, "height": 48,
  *               "classes": [{"label": "road", "index": 1, "pixels": 512}, ...]}
  *     text     "hello"
@@ -59,6 +61,12 @@ struct answer_form {
     bool is_normalized;       /* in the answer: sides of |picture| are 1 */
     uint32_t scores, classes; /* raw indices of the results that have them, or ANSWER_NO_INDEX:
                                  they follow the four numbers of each box */
+    /* What else follows the scores, one of these at most; |box_classes| is said then. */
+    uint32_t points, point_numbers; /* points of 2 or 3 numbers: x, y, how sure; 0: none */
+    bool has_angle;                 /* the box is turned by so many radians */
+    uint32_t masks; /* coefficients of a mask, one for each map of the result with this raw index:
+                       [n, coefficients, height, width] over the model's picture; or
+                       ANSWER_NO_INDEX */
     /* ---- TEXT ---- */
     uint32_t blank;
 };
@@ -72,13 +80,20 @@ struct answer_tensor {
 /* A result, and everything that is needed to read it; borrowed. */
 struct answer_source {
     const struct answer_form *answer;
-    struct answer_tensor tensor, scores, classes; /* the last two as |answer| says */
+    struct answer_tensor tensor, scores, classes, masks; /* the last three as |answer| says */
     const struct span *labels;
     uint32_t label_count;
     uint32_t pixels[2];               /* height and width of the model's picture; 0: unknown */
     const struct image_place *places; /* of pictures that came as files, in the order of rows */
     uint32_t place_count;             /* 0: none did */
 };
+
+/* Are boxes, which |answer| may say, also made from the result with the raw |index|? */
+static inline bool answer_has_part(const struct answer_form *answer, uint32_t index)
+{
+    return answer && answer->kind == ANSWER_BOXES &&
+           (answer->scores == index || answer->classes == index || answer->masks == index);
+}
 
 /* ---- what a card says ------------------------------------------------------------------------ */
 

@@ -16,9 +16,73 @@ static inline size_t answer_row_numel(const struct answer_tensor *tensor)
  * about the model's picture. A single picture serves all rows. */
 const struct image_place *answer_place(const struct answer_source *source, size_t row);
 
+/* The floats of |row|, where they are or as a copy that free() takes. */
+MUST_CHECK enum status answer_read_floats(const struct answer_tensor *tensor, size_t row,
+                                          const float **out, float **out_copy, struct error *err);
+
 /* Whole numbers of |row| as int64; free() takes |*out|. */
 MUST_CHECK enum status answer_read_ints(const struct answer_tensor *tensor, size_t row,
                                         int64_t **out, struct error *err);
+
+/* What follows the scores of a candidate. */
+struct answer_rest {
+    const float *at; /* the first number */
+    size_t of_candidate, of_feature;
+};
+
+static inline float answer_rest_number(const struct answer_rest *rest, uint32_t candidate, size_t i)
+{
+    return rest->at[candidate * rest->of_candidate + i * rest->of_feature];
+}
+
+/* Where a row's points in the model's picture are in the picture that the answer is about. */
+struct answer_placer {
+    const struct image_place *place; /* NULL: the model's picture is meant */
+    bool is_stored;
+    double scale_x, scale_y; /* what the model's numbers are multiplied by */
+    uint32_t height, width;  /* of the picture; 0: unknown */
+    bool is_normalized;
+};
+
+struct answer_placer answer_placer_of(const struct answer_source *source, size_t row);
+
+/* |clips|: to the borders of the picture. */
+void answer_put_point(const struct answer_placer *placer, bool clips, double *x, double *y);
+
+/* How many numbers of each candidate follow the scores, as |source| says. */
+size_t answer_rest_count(const struct answer_source *source);
+
+/* A number as JSON. */
+void answer_print_float(float number, struct buf *out);
+
+/* ,"points":[[1,2,0.5]] */
+void answer_print_points(const struct answer_form *answer, const struct answer_placer *placer,
+                         const struct answer_rest *rest, uint32_t candidate, struct buf *out);
+
+/* The corners of the turned box in the picture, and the box around them. */
+void answer_turn(const struct answer_placer *placer, const struct answer_rest *rest,
+                 const struct box *raw, float corners[4][2], struct box *around);
+
+/* Bytes of memory for the masks of a row. */
+size_t answer_mask_work_bytes(const struct answer_source *source);
+
+/* The masks of a row's boxes. */
+struct answer_masks;
+
+/* |boxes| are placed in the picture. */
+MUST_CHECK enum status answer_masks_new(const struct answer_source *source, size_t row,
+                                        const struct answer_placer *placer, const struct box *boxes,
+                                        uint32_t count, struct answer_masks **out,
+                                        struct error *err);
+void answer_masks_free(struct answer_masks *masks); /* NULL is fine */
+
+/* Finds the mask of |box|, which answer_masks_print() writes. False: it has no pixel. */
+bool answer_masks_find(struct answer_masks *masks, const struct answer_rest *rest,
+                       const struct box *box);
+
+/* ,"mask":{"png":"...","left":1,"top":2,"width":3,"height":4} */
+MUST_CHECK enum status answer_masks_print(const struct answer_masks *masks, struct buf *out,
+                                          struct error *err);
 
 /* "label":"cat", if the class has one, and "index":3 */
 void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out);

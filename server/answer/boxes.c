@@ -74,7 +74,8 @@ static size_t gather(const struct boxes_candidates *c, const struct boxes_rules 
     struct box ignored;
     for (size_t i = 0; i < c->count; i++) {
         struct candidate best = best_of(c, rules, i);
-        if (best.class >= 0 && (double)best.score >= rules->score_least &&
+        bool is_finite = !c->angles || isfinite(c->angles[i * c->of_angle]);
+        if (best.class >= 0 && (double)best.score >= rules->score_least && is_finite &&
             place_of(c, rules->form, i, &ignored)) {
             out[count++] = best;
         }
@@ -113,6 +114,94 @@ static bool is_covered(const struct box *box, const struct box *kept, uint32_t c
     return false;
 }
 
+/* ---- turned boxes ---------------------------------------------------------------------------- */
+
+#define EPSILON 1e-7
+
+/* A box as a normal distribution: the centre, and the covariance [[a, c], [c, b]]. */
+struct turned {
+    double x, y, a, b, c;
+    int64_t class;
+};
+
+static struct turned turn(const struct boxes_candidates *c, const struct boxes_rules *rules,
+                          const struct candidate *candidate)
+{
+    struct box box;
+    double angle = (double)c->angles[candidate->index * c->of_angle];
+    double cosine = cos(angle), sine = sin(angle);
+    must(place_of(c, rules->form, candidate->index, &box));
+    double width = (double)box.right - (double)box.left;
+    double height = (double)box.bottom - (double)box.top;
+    double along = width * width / 12, across = height * height / 12;
+    return (struct turned){
+        .x = ((double)box.left + (double)box.right) / 2,
+        .y = ((double)box.top + (double)box.bottom) / 2,
+        .a = along * cosine * cosine + across * sine * sine,
+        .b = along * sine * sine + across * cosine * cosine,
+        .c = (along - across) * cosine * sine,
+        .class = candidate->class,
+    };
+}
+
+static double spread_of(const struct turned *t)
+{
+    return fmax(0, t->a * t->b - t->c * t->c);
+}
+
+/* 1 less the Hellinger distance, by way of the Bhattacharyya distance. */
+static double overlap_turned(const struct turned *p, const struct turned *q)
+{
+    double a = p->a + q->a, b = p->b + q->b, c = p->c + q->c, x = p->x - q->x, y = p->y - q->y;
+    double both = a * b - c * c;
+    double apart =
+        (a * y * y + b * x * x) / (both + EPSILON) / 4 - c * x * y / (both + EPSILON) / 2;
+    double shape = log(both / (4 * sqrt(spread_of(p) * spread_of(q)) + EPSILON) + EPSILON) / 2;
+    double distance = fmin(fmax(apart + shape, EPSILON), 100);
+    return 1 - sqrt(1 - exp(-distance) + EPSILON);
+}
+
+static bool is_covered_turned(const struct turned *all, size_t index,
+                              const struct boxes_rules *rules)
+{
+    for (size_t i = 0; i < index; i++) {
+        if ((rules->ignores_classes || all[i].class == all[index].class) &&
+            overlap_turned(&all[i], &all[index]) > rules->overlap_most) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL: no memory. */
+static struct turned *turn_all(const struct boxes_candidates *c, const struct boxes_rules *rules,
+                               const struct candidate *sorted, size_t count)
+{
+    struct turned *all = calloc(count + 1, sizeof(*all));
+    for (size_t i = 0; all && i < count; i++) {
+        all[i] = turn(c, rules, &sorted[i]);
+    }
+    return all;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* |turned| may be NULL. */
+static void keep_best(const struct boxes_candidates *c, const struct boxes_rules *rules,
+                      const struct candidate *sorted, size_t count, const struct turned *turned,
+                      struct box *kept, uint32_t *out_count)
+{
+    for (size_t i = 0; i < count && *out_count < rules->count_max; i++) {
+        struct box *box = &kept[*out_count];
+        must(place_of(c, rules->form, sorted[i].index, box));
+        box->score = sorted[i].score;
+        box->class = sorted[i].class;
+        box->candidate = sorted[i].index;
+        *out_count += turned ? !is_covered_turned(turned, i, rules)
+                             : !is_covered(box, kept, *out_count, rules);
+    }
+}
+
 enum status boxes_find(const struct boxes_candidates *c, const struct boxes_rules *rules,
                        struct box **out_boxes, uint32_t *out_count, struct error *err)
 {
@@ -127,14 +216,14 @@ enum status boxes_find(const struct boxes_candidates *c, const struct boxes_rule
         return error_set(err, ST_EXHAUSTED, "no memory for %zu boxes", c->count);
     }
     size_t count = gather(c, rules, sorted);
-    for (size_t i = 0; i < count && *out_count < rules->count_max; i++) {
-        struct box *box = &kept[*out_count];
-        must(place_of(c, rules->form, sorted[i].index, box));
-        box->score = sorted[i].score;
-        box->class = sorted[i].class;
-        *out_count += !is_covered(box, kept, *out_count, rules);
+    count = c->angles && count > BOXES_TURNED_MAX ? BOXES_TURNED_MAX : count;
+    struct turned *turned = c->angles ? turn_all(c, rules, sorted, count) : NULL;
+    bool has_memory = !c->angles || turned;
+    if (has_memory) {
+        keep_best(c, rules, sorted, count, turned, kept, out_count);
     }
+    free(turned);
     free(sorted);
     *out_boxes = kept;
-    return ST_OK;
+    return has_memory ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for %zu boxes", count);
 }

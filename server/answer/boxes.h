@@ -12,7 +12,10 @@
  *        area that at least one covers (IoU), as in torchvision.ops.nms and batched_nms.
  *     4. That ends with |count_max| boxes.
  *
- * Step 3 compares each candidate with at most BOXES_COUNT_MAX boxes. Any thread, but not the loop.
+ * Step 3 compares each candidate with at most BOXES_COUNT_MAX boxes. Turned boxes are compared as
+ * Ultralytics does it: by the overlap of two normal distributions (probiou, arXiv:2106.06072), and
+ * a box goes if any better candidate of its class overlaps it by more, also one that goes itself;
+ * of them only the BOXES_TURNED_MAX best go on. Any thread, but not the loop.
  */
 #ifndef PTED_SERVER_ANSWER_BOXES_H
 #define PTED_SERVER_ANSWER_BOXES_H
@@ -25,6 +28,7 @@
 
 #define BOXES_COUNT_MAX 1000
 #define BOXES_CANDIDATES_MAX 30000
+#define BOXES_TURNED_MAX 3000
 
 /* The meaning of the four numbers of a box. */
 enum boxes_form {
@@ -55,11 +59,14 @@ struct boxes_candidates {
     const float *objectness;   /* a factor for the scores of each candidate, or NULL */
     size_t of_objectness;      /* its stride */
     const int64_t *classes;    /* the class of each; |scores| has one feature; or NULL */
+    const float *angles;       /* of each, in radians, around its centre; or NULL */
+    size_t of_angle;           /* the stride */
 };
 
 struct box {
-    float left, top, right, bottom, score;
+    float left, top, right, bottom, score; /* before it is turned */
     int64_t class;
+    uint32_t candidate; /* its index */
 };
 
 /* The boxes that are left, |*out_count| of them, the best one first; free() takes them. NULL if

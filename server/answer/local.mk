@@ -5,6 +5,8 @@ noinst_LIBRARIES += %D%/libanswer.a
 %C%_libanswer_a_SOURCES = \
 	%D%/answer.c %D%/answer.h \
 	%D%/answer_map.c \
+	%D%/answer_masks.c \
+	%D%/answer_points.c \
 	%D%/answer_priv.h \
 	%D%/answer_text.c \
 	%D%/boxes.c %D%/boxes.h

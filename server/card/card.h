@@ -83,7 +83,7 @@ struct card_answer {
     struct answer_form answer;    /* its indices are known after card_apply() */
     bool has_form;                /* of boxes */
     bool needs_picture;           /* among the inputs */
-    const char *scores, *classes; /* of boxes: names of outputs, or NULL */
+    const char *scores, *classes, *masks; /* of boxes: names of outputs, or NULL */
     struct card_place place;
 };
 

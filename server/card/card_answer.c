@@ -13,6 +13,7 @@
 #include "server/card/card_priv.h"
 #include "server/card/card_steps.h"
 
+#define POINTS_MAX 1024
 #define KINDS "classes, boxes, map or text"
 
 static const char *const kinds[] = {
@@ -115,6 +116,27 @@ static enum status read_u32(const struct reader *r, const struct cJSON *value, u
     return ST_OK;
 }
 
+/* [COUNT, NUMBERS]: points of 2 or 3 numbers. */
+static enum status read_points(const struct reader *r, const struct cJSON *value, struct error *err)
+{
+    struct answer_form *answer = &r->out->answer;
+    const struct cJSON *count = document_type(value) == JSON_ARRAY ? document_first(value) : NULL;
+    const struct cJSON *numbers = count ? document_next(count) : NULL;
+    if (!numbers || document_next(numbers)) {
+        return document_fail(r->in, value, err, ST_INVALID,
+                             "expected [COUNT, NUMBERS], such as [17, 3]");
+    }
+    TRY(read_u32(r, count, 1, POINTS_MAX, &answer->points, err));
+    return read_u32(r, numbers, 2, 3, &answer->point_numbers, err);
+}
+
+/* Masks are as large as the picture that they are in. */
+static enum status read_masks(const struct reader *r, const struct cJSON *value, struct error *err)
+{
+    r->out->needs_picture = true;
+    return read_name(r, value, &r->out->masks, err);
+}
+
 static enum status read_boxes_member(const struct reader *r, const struct cJSON *at,
                                      struct error *err)
 {
@@ -128,6 +150,9 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
            : document_is(at, "objectness") ? document_bool(r->in, at, &answer->has_objectness, err)
            : document_is(at, "scores")     ? read_name(r, at, &r->out->scores, err)
            : document_is(at, "classes")    ? read_name(r, at, &r->out->classes, err)
+           : document_is(at, "points")     ? read_points(r, at, err)
+           : document_is(at, "angle")      ? document_bool(r->in, at, &answer->has_angle, err)
+           : document_is(at, "masks")      ? read_masks(r, at, err)
            : document_is(at, "class_count")
                ? read_u32(r, at, 1, CARD_LABELS_MAX, &answer->box_classes, err)
            : document_is(at, "background")
@@ -139,8 +164,8 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
                ? document_bool(r->in, at, &rules->ignores_classes, err)
                : document_refuse_member(r->in, at,
                                         "form, order, relative, picture, normalized, objectness, "
-                                        "scores, classes, class_count, background, score, iou, "
-                                        "count or across_classes",
+                                        "scores, classes, points, angle, masks, class_count, "
+                                        "background, score, iou, count or across_classes",
                                         err);
 }
 
@@ -149,6 +174,12 @@ static enum status read_boxes(const struct reader *r, const struct cJSON *value,
     TRY(document_need(r->in, value, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
         TRY(read_boxes_member(r, at, err));
+    }
+    const struct answer_form *answer = &r->out->answer;
+    int more = (answer->points > 0) + answer->has_angle + (r->out->masks != NULL);
+    if (more > 1 || (more > 0 && r->out->scores)) {
+        return document_fail(r->in, value, err, ST_INVALID,
+                             "expected one of points, angle and masks, and none beside scores");
     }
     return r->out->classes && !r->out->scores
                ? document_fail(r->in, value, err, ST_INVALID,
@@ -217,6 +248,7 @@ static const struct answer_form usual = {
     .rules = {.score_least = 0.25, .overlap_most = 0.45, .count_max = 100, .background = -1},
     .scores = ANSWER_NO_INDEX,
     .classes = ANSWER_NO_INDEX,
+    .masks = ANSWER_NO_INDEX,
 };
 
 enum status card_read_answer(struct card *card, const struct document *in, const char *path,
@@ -324,7 +356,9 @@ static enum status check_picture(const struct card *card, const struct rt_method
                ? ST_OK
                : card_fail(&said->place, err, ST_INVALID,
                            "%s needs an input that the card says to be an image",
-                           said->needs_picture ? "picture" : "normalized");
+                           said->masks           ? "masks"
+                           : said->needs_picture ? "picture"
+                                                 : "normalized");
 }
 
 /* Numbers behind a box are scores of classes if the card says how many are, or has a label for each
@@ -369,6 +403,7 @@ enum status card_apply_answer(struct card *card, const struct rt_method *method,
     }
     TRY(find_result(method, said, said->scores, &said->answer.scores, err));
     TRY(find_result(method, said, said->classes, &said->answer.classes, err));
+    TRY(find_result(method, said, said->masks, &said->answer.masks, err));
     TRY(check_picture(card, method, said, err));
     settle_form(said);
     const struct answer_source source = {
@@ -376,6 +411,7 @@ enum status card_apply_answer(struct card *card, const struct rt_method *method,
         .tensor = card_answer_tensor(method, io->index),
         .scores = card_answer_tensor(method, said->answer.scores),
         .classes = card_answer_tensor(method, said->answer.classes),
+        .masks = card_answer_tensor(method, said->answer.masks),
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
     };

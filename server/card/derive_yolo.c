@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/json.h"
@@ -16,6 +17,8 @@
 
 #define FILE "metadata.yaml"
 #define GRAY 114
+#define MEMBER_MAX 128
+#define POINTS_MAX 1024
 /* The predictor's: 300 boxes at most, those that overlap by more than 0.7 removed. */
 #define RULES "\"score\": 0.25, \"iou\": 0.7, \"count\": 300"
 
@@ -80,7 +83,8 @@ static int64_t head_numbers(const struct rt_method *method)
     return fits ? io->shape.dims[1] : 0;
 }
 
-static void find_boxes(struct yolo *y, int64_t more)
+/* What follows the scores: |more| numbers, and the member of a card about them. */
+static void find_boxes(struct yolo *y, int64_t more, const char *member)
 {
     int64_t wanted = 4 + (int64_t)y->names.count + more;
     bool is_end_to_end = false;
@@ -94,10 +98,41 @@ static void find_boxes(struct yolo *y, int64_t more)
     } else {
         buf_printf(derive_say(y->derive, DERIVE_ANSWER, FILE ": task"),
                    "{\"boxes\": {\"form\": \"cxcywh\", \"order\": \"candidates_last\", "
-                   "\"class_count\": %" PRIu32 ", " RULES "}}",
-                   y->names.count);
+                   "\"class_count\": %" PRIu32 ", %s" RULES "}}",
+                   y->names.count, member);
         derive_print_names(&y->names, derive_say(y->derive, DERIVE_LABELS, FILE ": names"));
     }
+}
+
+/* "kpt_shape": [points, 2 or 3]. */
+static void find_points(struct yolo *y)
+{
+    uint32_t shape[2];
+    char member[MEMBER_MAX];
+    if (!derive_read_pair(y->in, document_find(y->in->root, "kpt_shape"), shape) ||
+        shape[0] > POINTS_MAX || shape[1] < 2 || shape[1] > 3) {
+        derive_note(y->derive, FILE ": kpt_shape: expected [points, 2 or 3]");
+        return;
+    }
+    snprintf(member, sizeof(member), "\"points\": [%" PRIu32 ", %" PRIu32 "], ", shape[0],
+             shape[1]);
+    find_boxes(y, (int64_t)shape[0] * shape[1], member);
+}
+
+/* The second output has maps, one for each coefficient of a box. Masks need the picture. */
+static void find_masks(struct yolo *y)
+{
+    const struct rt_io *io =
+        rt_method_result_count(y->method) > 1 ? rt_method_result(y->method, 1) : NULL;
+    char member[MEMBER_MAX];
+    if (!io || io->kind != RT_IO_TENSOR || io->shape.rank != 4 ||
+        dtype_infos[io->dtype].kind != DTYPE_FLOAT) {
+        derive_note(y->derive, FILE ": expected [1, coefficients, height, width] as second output");
+        return;
+    }
+    bool has_picture = derive_has(y->derive, DERIVE_IMAGE);
+    snprintf(member, sizeof(member), "\"masks\": \"%s\", ", io->alias);
+    find_boxes(y, io->shape.dims[1], has_picture ? member : "");
 }
 
 static void find_classes(struct yolo *y)
@@ -142,7 +177,16 @@ void derive_from_yolo(struct derive *derive, const struct document *metadata,
         find_classes(&y);
     } else if (strcmp(y.task, "detect") == 0) {
         find_image(&y);
-        find_boxes(&y, 0);
+        find_boxes(&y, 0, "");
+    } else if (strcmp(y.task, "pose") == 0) {
+        find_image(&y);
+        find_points(&y);
+    } else if (strcmp(y.task, "segment") == 0) {
+        find_image(&y);
+        find_masks(&y);
+    } else if (strcmp(y.task, "obb") == 0) {
+        find_image(&y);
+        find_boxes(&y, 1, "\"angle\": true, ");
     } else {
         derive_note(derive, FILE ": task '%.40s' is not known", y.task);
     }

@@ -258,6 +258,7 @@ static struct answer_source source_of(const struct cli_call *call, uint32_t inde
         .tensor = tensor_of(call, index),
         .scores = tensor_of(call, answer->scores),
         .classes = tensor_of(call, answer->classes),
+        .masks = tensor_of(call, answer->masks),
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
         .pixels = {pixels ? (uint32_t)pixels->dims[1] : 0, pixels ? (uint32_t)pixels->dims[2] : 0},

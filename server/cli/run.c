@@ -337,9 +337,7 @@ static enum status show_one(const struct run *run, uint32_t index, struct error 
 static bool is_part(const struct cli_call *call, uint32_t index)
 {
     for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
-        const struct answer_form *answer = cli_media_answer(call, i);
-        if (answer && answer->kind == ANSWER_BOXES &&
-            (answer->scores == index || answer->classes == index)) {
+        if (answer_has_part(cli_media_answer(call, i), index)) {
             return true;
         }
     }

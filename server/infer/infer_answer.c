@@ -46,6 +46,7 @@ void infer_answer_choose(struct infer_call *call)
         if (answer->kind == ANSWER_BOXES) {
             mark(call, answer->scores);
             mark(call, answer->classes);
+            mark(call, answer->masks);
         }
     }
 }
@@ -90,6 +91,7 @@ static struct answer_source source_of(const struct infer_call *call,
         .tensor = tensor_of(call, io->index),
         .scores = tensor_of(call, io->answer->scores),
         .classes = tensor_of(call, io->answer->classes),
+        .masks = tensor_of(call, io->answer->masks),
         .labels = io->labels,
         .label_count = io->label_count,
         .pixels = {pixels ? (uint32_t)pixels->dims[1] : 0, pixels ? (uint32_t)pixels->dims[2] : 0},

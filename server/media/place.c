@@ -59,6 +59,39 @@ void image_place_undo(const struct image_place *place, bool is_stored, struct im
     }
 }
 
+void image_place_undo_point(const struct image_place *place, bool is_stored, bool clips, double *x,
+                            double *y)
+{
+    double top = place->first[0] + *y * place->step[0],
+           left = place->first[1] + *x * place->step[1];
+    if (clips) {
+        top = undo(place, 0, *y, place->height);
+        left = undo(place, 1, *x, place->width);
+    }
+    struct image_edges edges = {left, top, left, top};
+    if (is_stored) {
+        turn_back(place, &edges);
+    }
+    *x = edges.left;
+    *y = edges.top;
+}
+
+void image_place_find_point(const struct image_place *place, bool is_stored, double *x, double *y)
+{
+    uint32_t height, width;
+    double left = *x, top = *y;
+    image_place_size(place, is_stored, &height, &width);
+    if (is_stored && exif_has_rows_reversed(place->orientation)) {
+        top = height - top;
+    }
+    if (is_stored && exif_has_columns_reversed(place->orientation)) {
+        left = width - left;
+    }
+    bool is_turned = is_stored && exif_is_turned(place->orientation);
+    *x = ((is_turned ? top : left) - place->first[1]) / place->step[1];
+    *y = ((is_turned ? left : top) - place->first[0]) / place->step[0];
+}
+
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 /* For each of |count| pixels shown along |axis|, the one of |size| pixels of the map. */

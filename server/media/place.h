@@ -36,6 +36,13 @@ void image_place_size(const struct image_place *place, bool is_stored, uint32_t 
 /* |edges| of the result become edges in the picture shown, or stored. They end at its borders. */
 void image_place_undo(const struct image_place *place, bool is_stored, struct image_edges *edges);
 
+/* The same for a point, which may lie beyond the borders if |clips| is false. */
+void image_place_undo_point(const struct image_place *place, bool is_stored, bool clips, double *x,
+                            double *y);
+
+/* A point in the picture shown, or stored, becomes one of the result. */
+void image_place_find_point(const struct image_place *place, bool is_stored, double *x, double *y);
+
 /* A byte for each pixel of a result, or of a coarser map of it. */
 struct image_map {
     const uint8_t *pixels; /* [height, width] */

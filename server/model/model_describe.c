@@ -127,6 +127,7 @@ static enum status print_answer(struct model *model, struct model_io *io, struct
                    answer->is_normalized ? ",\"normalized\":true" : "");
         print_part(model, "scores", answer->scores, &text);
         print_part(model, "classes", answer->classes, &text);
+        print_part(model, "masks", answer->masks, &text);
         buf_add_char(&text, '}');
     }
     io->meta.answer_form = keep_form(model, &text);
@@ -161,7 +162,7 @@ static enum status take_card(struct model *model, struct error *err)
 
 /* Notes the answer for people that a call gives in place of the numbers of |io|, for the
  * descriptions of calls. */
-static void note_answer(const struct model_io *io, struct call_io *results)
+static void note_answer(const struct model_io *io, struct call_io *results, uint32_t result_count)
 {
     static const enum call_answer answers[] = {
         [ANSWER_TENSOR] = CALL_NUMBERS, [ANSWER_CLASSES] = CALL_CLASSES,
@@ -173,11 +174,8 @@ static void note_answer(const struct model_io *io, struct call_io *results)
     results[io->index].answer = io->answer    ? answers[io->answer->kind]
                                 : is_labelled ? CALL_CLASSES
                                               : CALL_NUMBERS;
-    if (io->answer && io->answer->kind == ANSWER_BOXES && io->answer->scores != ANSWER_NO_INDEX) {
-        results[io->answer->scores].is_part = true;
-    }
-    if (io->answer && io->answer->kind == ANSWER_BOXES && io->answer->classes != ANSWER_NO_INDEX) {
-        results[io->answer->classes].is_part = true;
+    for (uint32_t i = 0; i < result_count; i++) {
+        results[i].is_part |= answer_has_part(io->answer, i);
     }
 }
 
@@ -193,7 +191,7 @@ static enum status take_answers(struct model *model, struct error *err)
     }
     for (uint32_t i = 0; i < model->output_count; i++) {
         results[model->outputs[i].index].name = model->outputs[i].meta.name;
-        note_answer(&model->outputs[i], results);
+        note_answer(&model->outputs[i], results, count);
     }
     model->call.results = results;
     return ST_OK;

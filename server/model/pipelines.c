@@ -388,8 +388,7 @@ static bool has_classes(const struct model *step, const struct model_io *io)
     bool has_other = io->answer && io->answer->kind != ANSWER_CLASSES;
     for (uint32_t i = 0; i < step->output_count; i++) {
         const struct answer_form *answer = step->outputs[i].answer;
-        has_other |= answer && answer->kind == ANSWER_BOXES &&
-                     (answer->scores == io->index || answer->classes == io->index);
+        has_other |= answer_has_part(answer, io->index);
     }
     return io->labels && !has_other && io->kind == RT_IO_TENSOR;
 }

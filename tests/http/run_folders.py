@@ -8,10 +8,13 @@ of folders.
 
 usage: run_folders.py, with top_srcdir and top_builddir in the environment.
 """
+import base64
 import json
 import shutil
+import struct
 import sys
 import tempfile
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +28,32 @@ HUB = json.loads((MODELS / "hub" / "pictures.json").read_text(encoding="utf-8"))
 NAMES = ["square", "disc", "triangle"]
 CLASSES = sorted(NAMES)  # a classifier's classes are folders
 BESIDE = "metadata.yaml"
+
+
+SIDES = {"tall.png": (151, 90), "wide.png": (61, 173), "near.png": (95, 127)}  # height, width
+
+
+def read_gray(data):
+    """Height, width and rows of a PNG of 8 bits and one channel."""
+    width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
+    expect("kind", (data[:8], depth, kind), (b"\x89PNG\r\n\x1a\n", 8, 0))
+    at, packed = 8, b""
+    while at < len(data):
+        size, = struct.unpack(">I", data[at:at + 4])
+        packed += data[at + 8:at + 8 + size] if data[at + 4:at + 8] == b"IDAT" else b""
+        at += size + 12
+    plain, rows, above = zlib.decompress(packed), [], bytes(width)
+    for i in range(height):
+        line = bytearray(plain[i * (width + 1):(i + 1) * (width + 1)])
+        for k in range(1, width + 1):
+            left, up = line[k - 1] if k > 1 else 0, above[k - 1]
+            corner = above[k - 2] if k > 1 else 0
+            guess = min((abs(up - corner), 0, left), (abs(left - corner), 1, up),
+                        (abs(left + up - 2 * corner), 2, corner))[2]
+            line[k] = line[k] + (0, left, up, (left + up) // 2, guess)[line[0]] & 255
+        above = bytes(line[1:])
+        rows.append(above)
+    return height, width, rows
 
 
 @contextmanager
@@ -97,6 +126,58 @@ def detection():
                ("boxes", 3))
         expect("description", meta["description"].startswith("Ultralytics"), True)
     expect("boxes in all pictures", count > 2, True)
+
+
+def clip(points, picture):
+    """Boxes end at the borders of the picture."""
+    height, width = SIDES[picture]
+    return [[min(max(x, 0), side) for x, side in zip(box, (width, height) * 2)] for box in points]
+
+
+def pose():
+    """Points of each box, and how sure the model is of them."""
+    with Daemon([str(YOLO / "pose_executorch_model")]) as daemon:
+        for picture, right in ANSWERS["pose"].items():
+            boxes = result_of(daemon.port, "pose", picture)[0]
+            check_boxes("pose", picture, boxes, right)
+            for box, points in zip(boxes, right["points"]):
+                near(f"points of {picture}", [point[:2] for point in box["points"]],
+                     [point[:2] for point in points], 1)
+                near(f"sure of {picture}", [point[2] for point in box["points"]],
+                     [point[2] for point in points], 0.02)
+
+
+def turned():
+    """Corners of turned boxes, and the boxes around them."""
+    with Daemon([str(YOLO / "obb_executorch_model")]) as daemon:
+        for picture, right in ANSWERS["obb"].items():
+            boxes = result_of(daemon.port, "obb", picture)[0]
+            check_boxes("obb", picture, boxes,
+                        {**right, "boxes": clip(right["boxes"], picture)})
+            near(f"corners in {picture}", [box["corners"] for box in boxes], right["corners"], 1)
+
+
+def masks():
+    """A PNG over each box: as many pixels, row by row, as Ultralytics' own mask has."""
+    with Daemon([str(YOLO / "segment_executorch_model")]) as daemon:
+        _, meta = ask(daemon.port, "/v2/models/segment")
+        expect("part", meta["outputs"][0]["boxes"]["masks"], "output_1")
+        for picture, right in ANSWERS["segment"].items():
+            status, answer = send(daemon.port, "segment", picture)
+            expect("status", status, 200)
+            boxes, other = answer["result"][0][0], answer["result"][1]
+            expect("the maps are a part", other, None)
+            check_boxes("segment", picture, boxes, right)
+            for box, rows in zip(boxes, right["rows"]):
+                mask = box["mask"]
+                height, width, pixels = read_gray(base64.b64decode(mask["png"]))
+                expect(f"size of a mask in {picture}", (height, width),
+                       (mask["height"], mask["width"]))
+                got = [0] * mask["top"] + [sum(pixel > 0 for pixel in row) for row in pixels]
+                got += [0] * (len(rows) - len(got))
+                apart = sum(abs(a - b) for a, b in zip(got, rows))
+                if apart > 0.04 * sum(rows):
+                    raise Failure(f"mask in {picture}: {apart} of {sum(rows)} pixels differ")
 
 
 def classification():
@@ -186,23 +267,23 @@ def own_card():
         folder = root / "mine_executorch_model"
         shutil.copytree(YOLO / "detect_executorch_model", folder)
         with Daemon(["--models", str(root), "--watch"]) as daemon:
-            before = result_of(daemon.port, "mine", "near.png")[0]
+            before = result_of(daemon.port, "mine", "wide.png")[0]
             put(folder / "model.card.json", {"description": "my own"})
             wait_until("the card", lambda: ask(daemon.port, "/v2/models/mine")[1].get(
                 "description") == "my own")
-            expect("boxes", result_of(daemon.port, "mine", "near.png")[0], before)
+            expect("boxes", result_of(daemon.port, "mine", "wide.png")[0], before)
             put(folder / "model.card.json", {"outputs": [{"labels": ["a", "b", "c"],
                                                           "answer": {"boxes": {"count": 1}}}]})
             wait_until("one box",
-                       lambda: len(result_of(daemon.port, "mine", "near.png")[0]) == 1)
-            expect("label", result_of(daemon.port, "mine", "near.png")[0][0]["label"],
+                       lambda: len(result_of(daemon.port, "mine", "wide.png")[0]) == 1)
+            expect("label", result_of(daemon.port, "mine", "wide.png")[0][0]["label"],
                    "abc"[NAMES.index(before[0]["label"])])
             (folder / "model.card.json").unlink()
             text = (folder / BESIDE).read_text(encoding="utf-8")
             put(folder / BESIDE, text.replace("square", "Quadrat").replace("disc", "Scheibe")
                 .replace("triangle", "Dreieck"))
             wait_until("new names",
-                       lambda: result_of(daemon.port, "mine", "near.png")[0][0]["label"]
+                       lambda: result_of(daemon.port, "mine", "wide.png")[0][0]["label"]
                        in ("Quadrat", "Scheibe", "Dreieck"))
 
 
@@ -273,7 +354,8 @@ def command_line():
         expect(f"label in {out}", NAMES[index] in out, True)
 
 
-CASES = (detection, classification, pictures, labels, names, own_card, damage, command_line)
+CASES = (detection, classification, pose, turned, masks, pictures, labels, names,
+         own_card, damage, command_line)
 
 
 def main():

@@ -28,6 +28,9 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/yolo/answers.json %D%/yolo/near.png %D%/yolo/tall.png %D%/yolo/wide.png \
 	%D%/yolo/classify_executorch_model/metadata.yaml %D%/yolo/classify_executorch_model/model.pte \
 	%D%/yolo/detect_executorch_model/metadata.yaml %D%/yolo/detect_executorch_model/model.pte \
+	%D%/yolo/obb_executorch_model/metadata.yaml %D%/yolo/obb_executorch_model/model.pte \
+	%D%/yolo/pose_executorch_model/metadata.yaml %D%/yolo/pose_executorch_model/model.pte \
+	%D%/yolo/segment_executorch_model/metadata.yaml %D%/yolo/segment_executorch_model/model.pte \
 	%D%/layers/head.pte %D%/layers/int8.pte %D%/layers/middle.pte %D%/layers/net.npz \
 	%D%/layers/portable.pte %D%/layers/stem.pte %D%/layers/xnnpack.pte \
 	%D%/weights/adapter.pte %D%/weights/answers.json %D%/weights/base.pte \
