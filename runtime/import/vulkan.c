@@ -38,7 +38,7 @@ bool rt_vulkan_is_null(const struct rt_vulkan_import *v, uint32_t index)
 
 static enum status unfit(struct rt_vulkan_import *v, uint32_t index, const char *expected)
 {
-    return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected %s", index,
+    return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " is %s, expected %s", index,
                      kind_names[rt_vulkan_arg(v, index)->kind], expected);
 }
 
@@ -57,8 +57,8 @@ static enum status use_tensor(struct rt_vulkan_import *v, uint32_t number, uint3
 {
     struct rt_vulkan_value *value = &v->payload.values[number];
     if (value->kind != VK_TENSOR) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, expected a tensor", number,
-                         kind_names[value->kind]);
+        return error_set(v->err, ST_UNSUPPORTED, "value %" PRIu32 " is %s, expected a tensor",
+                         number, kind_names[value->kind]);
     }
     if (value->graph == 0 && value->is_kept) {
         TRY(rt_delegate_state(v->call, number, value->dtype, &value->shape, value->bytes,
@@ -70,7 +70,7 @@ static enum status use_tensor(struct rt_vulkan_import *v, uint32_t number, uint3
         TRY(rt_vulkan_convert(v, value->graph, rt_vulkan_dtype(value->dtype), &value->graph));
     }
     if (value->graph == 0) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is read before it is computed",
+        return error_set(v->err, ST_UNSUPPORTED, "value %" PRIu32 " is read before it is computed",
                          number);
     }
     *out_value = value->graph;
@@ -91,7 +91,7 @@ static enum status use_int(struct rt_vulkan_import *v, uint32_t number, struct r
         return ST_OK;
     }
     if (value->kind != VK_SYMINT || value->graph == 0) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, expected an int", number,
+        return error_set(v->err, ST_UNSUPPORTED, "value %" PRIu32 " is %s, expected an int", number,
                          value->kind == VK_SYMINT ? "not computed yet" : kind_names[value->kind]);
     }
     if (v->graph->values[value->graph].kind == RT_TENSOR) {
@@ -291,7 +291,7 @@ enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t value, int64_t 
 {
     const struct rt_value *tensor = &v->graph->values[value];
     if (dim >= tensor->rank) {
-        return error_set(v->err, ST_CORRUPT, "a tensor of rank %u, expected at least %" PRId64,
+        return error_set(v->err, ST_UNSUPPORTED, "a tensor of rank %u, expected at least %" PRId64,
                          tensor->rank, dim + 1);
     }
     if (rt_dim_is(tensor->dims[dim], count)) {
@@ -329,7 +329,7 @@ enum status rt_vulkan_keep(struct rt_vulkan_import *v, uint32_t number, uint32_t
         TRY(use_tensor(v, buffer, &before));
         if (!v->payload.values[buffer].is_kept ||
             !rt_value_same_dims(&v->graph->values[before], &v->graph->values[value])) {
-            return error_set(v->err, ST_CORRUPT,
+            return error_set(v->err, ST_UNSUPPORTED,
                              "value %" PRIu32 " gets a content with other dims than its buffer",
                              number);
         }
@@ -357,7 +357,7 @@ enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t
 {
     uint32_t number = result_number(v, item);
     if (number == UINT32_MAX) {
-        return error_set(v->err, ST_CORRUPT, "the call has no value for result %" PRIu32, item);
+        return error_set(v->err, ST_UNSUPPORTED, "the call has no value for result %" PRIu32, item);
     }
     struct rt_vulkan_value *result = &v->payload.values[number];
     const struct rt_value *made = &v->graph->values[value];
@@ -367,7 +367,7 @@ enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t
                 : result->kind == VK_SYMINT ? made->kind == RT_INT || is_content(made)
                                             : false;
     if (!fits || !is_free) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "cannot store result %" PRIu32 " in value %" PRIu32 ": it is %s", item,
                          number, result->graph ? "computed already" : kind_names[result->kind]);
     }
@@ -485,8 +485,9 @@ static enum status import_call(struct rt_vulkan_import *v, const struct rt_vulka
                          SPAN_FMT(call->name));
     }
     if (call->arg_count != row->arg_count + 1u) {
-        return error_set(v->err, ST_CORRUPT, "got %" PRIu32 " arguments, expected %u and a result",
-                         call->arg_count, row->arg_count);
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "got %" PRIu32 " arguments, expected %u and a result", call->arg_count,
+                         row->arg_count);
     }
     return row->import ? row->import(v) : import_operator(v, row);
 }
@@ -508,7 +509,8 @@ static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
     TRY(rt_delegate_input(v->call, index, &given));
     const struct rt_value *g = &v->graph->values[given];
     if (value->graph != 0 || value->is_constant) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is a constant or already an input",
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "value %" PRIu32 " is a constant or already an input",
                          v->payload.inputs[index]);
     }
     if (value->kind == VK_SYMINT && g->kind == RT_INT) {
@@ -521,7 +523,7 @@ static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
         return rt_vulkan_convert(v, given, DT_I64, &value->graph);
     }
     if (value->kind != VK_TENSOR || g->kind != RT_TENSOR || !converts(g->dtype, value->dtype)) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "value %" PRIu32 " is %s, the program's input has another type",
                          v->payload.inputs[index], kind_names[value->kind]);
     }
@@ -540,7 +542,7 @@ static enum status export_output(struct rt_vulkan_import *v, uint32_t index)
     TRY(use_tensor(v, number, &tensor));
     if (declared->kind != PTE_TENSOR ||
         !converts(v->graph->values[tensor].dtype, declared->tensor->dtype)) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "value %" PRIu32
                          " is a tensor of %s, the program's output has another type",
                          number, dtype_text(v->graph->values[tensor].dtype));

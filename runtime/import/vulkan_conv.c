@@ -64,7 +64,7 @@ static enum status kernel_size(struct rt_vulkan_import *v, int64_t *out_height, 
     const struct rt_vulkan_value *kernel = rt_vulkan_arg(v, 9);
     if (kernel->kind != VK_INT_LIST || kernel->count != 2 || kernel->ints[0] < 1 ||
         kernel->ints[1] < 1 || kernel->ints[0] > INT16_MAX || kernel->ints[1] > INT16_MAX) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "argument 9 is not a kernel size: expected two ints from 1 to 32767");
     }
     *out_height = kernel->ints[0];
@@ -85,8 +85,8 @@ static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int6
     const struct rt_value *image = &v->graph->values[x];
     if (image->rank != 4 || !rt_dim_is_const(image->dims[1]) || groups < 1 ||
         image->dims[1].value % groups != 0 || image->dims[1].value > INT32_MAX) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups do not fit the image's channels",
-                         groups);
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "%" PRId64 " groups do not fit the image's channels", groups);
     }
     int64_t channels = image->dims[1].value / groups;
     TRY(rt_vulkan_front(v, weights, 1, height * width * channels, &weights));
@@ -119,7 +119,7 @@ enum status rt_vulkan_import_q8ta_conv_transposed(struct rt_vulkan_import *v)
     const struct rt_value packed = v->graph->values[weights];
     int64_t outs = packed.dims[0].value, channels = packed.dims[3].value;
     if (outs % groups != 0) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "%" PRId64 " groups do not divide %" PRId64 " output channels", groups,
                          outs);
     }
@@ -143,7 +143,8 @@ enum status rt_vulkan_import_q8ta_conv_dw(struct rt_vulkan_import *v)
     uint32_t weights;
     TRY(rt_vulkan_tensor(v, 3, &weights));
     if (v->graph->values[weights].rank != 3 || v->graph->values[weights].dtype != DT_I8) {
-        return error_set(v->err, ST_CORRUPT, "argument 3 is not [height, width, channels] of i8");
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "argument 3 is not [height, width, channels] of i8");
     }
     TRY(permute(v, weights, order, &weights));
     uint32_t apart[] = {weights, rt_graph_int(v->graph, rt_dim_of(1))};

@@ -381,7 +381,7 @@ static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, u
     TRY(ranked(v, index, 4, &cache));
     TRY(write_rows(v, rows_index, cache, 5, out_value));
     if (rt_vulkan_arg(v, index)->buffer == 0) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is not a constant", index);
+        return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " is not a constant", index);
     }
     return rt_vulkan_keep(v, v->current->args[index], *out_value);
 }
@@ -425,7 +425,7 @@ enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
     TRY(rt_vulkan_tensor(v, 0, &x));
     const struct rt_value image = v->graph->values[x];
     if (image.rank < 2) {
-        return error_set(v->err, ST_CORRUPT, "an image has rank %u, expected at least 2",
+        return error_set(v->err, ST_UNSUPPORTED, "an image has rank %u, expected at least 2",
                          image.rank);
     }
     struct rt_dim height = image.dims[image.rank - 2], width = image.dims[image.rank - 1];

@@ -134,7 +134,7 @@ static enum status import_repeat_interleave(struct rt_vulkan_import *v)
     struct rt_value tensor = v->graph->values[x];
     dim += dim < 0 ? tensor.rank : 0;
     if (dim < 0 || dim >= tensor.rank || repeats < 0 || tensor.rank == SHAPE_RANK_MAX) {
-        return error_set(v->err, ST_CORRUPT,
+        return error_set(v->err, ST_UNSUPPORTED,
                          "cannot repeat %" PRId64 " times along dim %" PRId64 " of rank %u",
                          repeats, dim, tensor.rank);
     }
@@ -229,8 +229,8 @@ static enum status as_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t 
     TRY(rt_vulkan_tensor(v, index, out_value));
     const struct rt_value *t = &v->graph->values[*out_value];
     if (t->rank == 0) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " has rank 0, expected at least 1",
-                         index);
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "argument %" PRIu32 " has rank 0, expected at least 1", index);
     }
     struct rt_dim dims[] = {rt_dim_of(-1), t->dims[t->rank - 1]};
     uint32_t args[] = {*out_value, rt_graph_ints(v->graph, dims, 2)};

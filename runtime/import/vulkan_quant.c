@@ -130,8 +130,8 @@ enum status rt_vulkan_matrix(struct rt_vulkan_import *v, uint32_t index, enum dt
     const struct rt_value *tensor = &v->graph->values[*out_value];
     struct shape shape;
     if (tensor->rank != 2 || tensor->dtype != dtype || !rt_value_shape(tensor, &shape)) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is not a matrix of %s", index,
-                         dtype_text(dtype));
+        return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " is not a matrix of %s",
+                         index, dtype_text(dtype));
     }
     return ST_OK;
 }
@@ -231,7 +231,7 @@ static enum status result_features(struct rt_vulkan_import *v, int64_t *out_coun
 {
     const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     if (!result || result->kind != VK_TENSOR || result->shape.rank == 0) {
-        return error_set(v->err, ST_CORRUPT, "the result has rank 0, expected at least 1");
+        return error_set(v->err, ST_UNSUPPORTED, "the result has rank 0, expected at least 1");
     }
     *out_count = result->shape.dims[result->shape.rank - 1];
     return ST_OK;

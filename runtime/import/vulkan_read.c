@@ -81,7 +81,7 @@ static enum status read_dtype(struct reader *r, const struct flatbuf_table *tabl
     int8_t number = 0;
     TRY(flatbuf_i8(&r->fb, table, tensor_datatype, &number, r->err));
     if (number < 0 || (size_t)number >= sizeof(dtypes) / sizeof(dtypes[0])) {
-        return error_set(r->err, ST_CORRUPT, "datatype %d is not known", number);
+        return error_set(r->err, ST_UNSUPPORTED, "datatype %d is not known", number);
     }
     *out_dtype = dtypes[number];
     return ST_OK;
@@ -116,8 +116,8 @@ static enum status read_shape(struct reader *r, const struct flatbuf_table *tabl
     size_t bytes;
     TRY(flatbuf_vector(&r->fb, table, tensor_dims, 4, &dims, r->err));
     if (dims.count > RANK_MAX) {
-        return error_set(r->err, ST_CORRUPT, "rank %" PRIu32 ", expected at most %d", dims.count,
-                         RANK_MAX);
+        return error_set(r->err, ST_UNSUPPORTED, "rank %" PRIu32 ", expected at most %d",
+                         dims.count, RANK_MAX);
     }
     value->shape.rank = (uint8_t)dims.count;
     for (uint32_t i = 0; i < dims.count; i++) {
@@ -249,7 +249,7 @@ static enum status read_union(struct reader *r, const struct flatbuf_table *tabl
     case VK_KIND_COUNT:
         break;
     }
-    return error_set(r->err, ST_CORRUPT, "a value has the unknown type %d", value->kind);
+    return error_set(r->err, ST_UNSUPPORTED, "a value has the unknown type %d", value->kind);
 }
 
 static enum status read_value(struct reader *r, struct flatbuf_vector vector, uint32_t index)
@@ -271,7 +271,7 @@ static enum status check_lists(struct reader *r)
             enum rt_vulkan_kind kind = r->graph->values[list->values[k]].kind;
             if (kind != VK_TENSOR && kind != VK_INT && kind != VK_SYMINT && kind != VK_NULL) {
                 return error_set(
-                    r->err, ST_CORRUPT,
+                    r->err, ST_UNSUPPORTED,
                     "value %" PRIu32 ": item %" PRIu32 " is neither a tensor nor an int", i, k);
             }
         }
@@ -303,8 +303,9 @@ static enum status read_ids(struct reader *r, struct flatbuf_vector vector, uint
 {
     uint32_t *ids = NULL;
     if (vector.count > max) {
-        return error_set(r->err, ST_CORRUPT, "%s: %" PRIu32 " values, expected at most %" PRIu32,
-                         vector.name, vector.count, max);
+        return error_set(r->err, ST_UNSUPPORTED,
+                         "%s: %" PRIu32 " values, expected at most %" PRIu32, vector.name,
+                         vector.count, max);
     }
     ids = take(r, vector.count, sizeof(*ids));
     for (uint32_t i = 0; ids && i < vector.count; i++) {

@@ -135,8 +135,8 @@ static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
     if (declared->kind != PTE_TENSOR || v->kind != RT_TENSOR ||
         v->rank != declared->tensor->shape.rank ||
         v->dtype != rt_xnnpack_types[value->type].dtype) {
-        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected a tensor of %s",
-                         value->external_id,
+        return error_set(x->err, ST_UNSUPPORTED,
+                         "argument %" PRIu32 " is %s, expected a tensor of %s", value->external_id,
                          v->kind == RT_TENSOR ? dtype_name(v->dtype) : "not a tensor",
                          rt_xnnpack_types[value->type].name);
     }
@@ -155,7 +155,7 @@ static enum status export_output(struct rt_xnnpack_import *x, uint32_t index)
     TRY(rt_xnnpack_stored(x, index, &tensor));
     if (declared->kind != PTE_TENSOR ||
         x->graph->values[tensor].rank != declared->tensor->shape.rank) {
-        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of rank %u",
+        return error_set(x->err, ST_UNSUPPORTED, "argument %" PRIu32 " is not a tensor of rank %u",
                          value->external_id, x->graph->values[tensor].rank);
     }
     find_order(value, declared->tensor, order);

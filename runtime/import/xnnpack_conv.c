@@ -40,7 +40,7 @@ static enum status need_image(struct rt_xnnpack_import *x, uint32_t stored)
 {
     uint8_t rank = x->graph->values[stored].rank;
     if (rank != 4) {
-        return error_set(x->err, ST_CORRUPT, "an image has rank %u, expected 4", rank);
+        return error_set(x->err, ST_UNSUPPORTED, "an image has rank %u, expected 4", rank);
     }
     return ST_OK;
 }
@@ -85,7 +85,7 @@ static enum status find_same_padding(struct rt_xnnpack_import *x, uint32_t store
     struct rt_dims *dims = &x->graph->dims;
     const struct rt_value *v = &x->graph->values[stored];
     if (w->before.y.value + w->before.x.value + w->after.y.value + w->after.x.value != 0) {
-        return error_set(x->err, ST_CORRUPT,
+        return error_set(x->err, ST_UNSUPPORTED,
                          "explicit padding together with the flag for SAME padding");
     }
     pad_same(dims, v->dims[1], w->dilation.y * (w->kernel.y - 1) + 1, w->stride.y, &w->before.y,
@@ -108,8 +108,8 @@ static enum status check_extent(struct rt_xnnpack_import *x, uint32_t i, uint32_
                                 uint32_t min)
 {
     if (value < min || value > EXTENT_MAX) {
-        return error_set(x->err, ST_CORRUPT, "%s is %u, expected %u to %u", extent_names[i], value,
-                         min, EXTENT_MAX);
+        return error_set(x->err, ST_UNSUPPORTED, "%s is %u, expected %u to %u", extent_names[i],
+                         value, min, EXTENT_MAX);
     }
     return ST_OK;
 }
@@ -252,7 +252,7 @@ static enum status need_weights(struct rt_xnnpack_import *x, const struct rt_xnn
         for (uint8_t d = 0; d < v->rank; d++) {
             got.dims[d] = v->dims[d].value;
         }
-        return error_set(x->err, ST_CORRUPT, "the filter is %s, expected %s",
+        return error_set(x->err, ST_UNSUPPORTED, "the filter is %s, expected %s",
                          shape_print(&got, text), shape_print(&wanted, wanted_text));
     }
     return ST_OK;
@@ -265,7 +265,7 @@ static enum status order_weights(struct rt_xnnpack_import *x, const struct rt_xn
 {
     const struct rt_xnnpack_value *value = &x->payload.values[node->inputs[1]];
     if (rt_xnnpack_types[value->type].quant == XNN_PER_CHANNEL && value->channel_dim != channels) {
-        return error_set(x->err, ST_CORRUPT, "scales along dim %u of the filter, expected %u",
+        return error_set(x->err, ST_UNSUPPORTED, "scales along dim %u of the filter, expected %u",
                          value->channel_dim, channels);
     }
     TRY(rt_xnnpack_permute(x, stored, order, &stored));
@@ -326,7 +326,7 @@ enum status rt_xnnpack_import_depthwise(struct rt_xnnpack_import *x,
     TRY(read_convolution(x, node, &c));
     int64_t dims[] = {1, c.window.kernel.y, c.window.kernel.x, c.outs};
     if (node->params[GROUP_INPUTS] != 1) {
-        return error_set(x->err, ST_CORRUPT, "%s is %u, expected 1", extent_names[GROUP_INPUTS],
+        return error_set(x->err, ST_UNSUPPORTED, "%s is %u, expected 1", extent_names[GROUP_INPUTS],
                          node->params[GROUP_INPUTS]);
     }
     TRY(need_weights(x, node, dims, &stored));

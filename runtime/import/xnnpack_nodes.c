@@ -185,8 +185,8 @@ static enum status need_rank(struct rt_xnnpack_import *x, const struct move *mov
 {
     uint8_t rank = x->graph->values[move->args[0]].rank;
     if (count != rank) {
-        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " entries, expected %u (one for each dim)",
-                         count, rank);
+        return error_set(x->err, ST_UNSUPPORTED,
+                         "%" PRIu32 " entries, expected %u (one for each dim)", count, rank);
     }
     return ST_OK;
 }
@@ -201,7 +201,7 @@ static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt
     TRY(need_rank(x, &move, perm->count));
     for (uint32_t i = 0; i < perm->count; i++) {
         if (perm->items[i] >= perm->count || (seen >> perm->items[i] & 1)) {
-            return error_set(x->err, ST_CORRUPT,
+            return error_set(x->err, ST_UNSUPPORTED,
                              "dim %" PRIu32 " in a permutation of %" PRIu32
                              " dims, expected each dim once",
                              perm->items[i], perm->count);
@@ -226,7 +226,7 @@ static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_x
         open += shape->items[i] == 0;
     }
     if (open > 1) {
-        return error_set(x->err, ST_CORRUPT,
+        return error_set(x->err, ST_UNSUPPORTED,
                          "%" PRIu32 " sizes of 0 (to be inferred), expected at most 1", open);
     }
     TRY(rt_xnnpack_view(x, move.args[0], dims, (uint8_t)shape->count, &moved));
@@ -289,7 +289,7 @@ static enum status import_cat(struct rt_xnnpack_import *x, const struct rt_xnnpa
     uint32_t moved;
     TRY(begin_move(x, node, &move));
     if (node->params[0] >= x->graph->values[move.args[0]].rank) {
-        return error_set(x->err, ST_CORRUPT, "axis %" PRIu32 ", expected less than the rank %u",
+        return error_set(x->err, ST_UNSUPPORTED, "axis %" PRIu32 ", expected less than the rank %u",
                          node->params[0], x->graph->values[move.args[0]].rank);
     }
     uint32_t args[] = {
@@ -307,7 +307,7 @@ static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32
 {
     uint8_t rank = x->graph->values[value].rank, order[SHAPE_RANK_MAX];
     if (rank < 2) {
-        return error_set(x->err, ST_CORRUPT, "a factor has rank %u, expected at least 2", rank);
+        return error_set(x->err, ST_UNSUPPORTED, "a factor has rank %u, expected at least 2", rank);
     }
     for (uint8_t d = 0; d < rank; d++) {
         order[d] = d;
@@ -330,7 +330,7 @@ static enum status import_fully_connected(struct rt_xnnpack_import *x,
     enum rt_xnnpack_quant quant = rt_xnnpack_types[filter->type].quant;
     if ((swaps && quant == XNN_PER_GROUP) ||
         (quant == XNN_PER_CHANNEL && filter->channel_dim != (swaps ? 1 : 0))) {
-        return error_set(x->err, ST_CORRUPT, "%s filter with scales along dim %u%s",
+        return error_set(x->err, ST_UNSUPPORTED, "%s filter with scales along dim %u%s",
                          rt_xnnpack_types[filter->type].name, filter->channel_dim,
                          swaps ? ", transposed" : "");
     }
@@ -355,7 +355,7 @@ static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factor
 {
     const struct rt_value *a = &x->graph->values[factors[0]], *b = &x->graph->values[factors[1]];
     if (a->rank < 2 || b->rank < 2) {
-        return error_set(x->err, ST_CORRUPT,
+        return error_set(x->err, ST_UNSUPPORTED,
                          "the factors have ranks %u and %u, expected at least 2", a->rank, b->rank);
     }
     uint8_t rank = (uint8_t)((a->rank > b->rank ? a->rank : b->rank) - 2);

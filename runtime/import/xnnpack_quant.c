@@ -112,7 +112,7 @@ enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index, uint3
         TRY(rt_import_constant(x, value));
     }
     if (value->stored == 0) {
-        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is read before it is written",
+        return error_set(x->err, ST_UNSUPPORTED, "id %" PRIu32 " is read before it is written",
                          value->id);
     }
     *out_value = value->stored;
@@ -256,7 +256,7 @@ static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_va
     must(op);
     TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     if (value->row_dims > graph->values[numbers].rank) {
-        return error_set(x->err, ST_CORRUPT, "rows of %u dims, but the value has rank %u",
+        return error_set(x->err, ST_UNSUPPORTED, "rows of %u dims, but the value has rank %u",
                          value->row_dims, graph->values[numbers].rank);
     }
     uint32_t args[] = {numbers, rt_xnnpack_int(x, value->row_dims)};
@@ -287,7 +287,7 @@ enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index, uint3
     case XNN_PER_ROW:
         return encode_rows(x, value, numbers, out_value);
     default:
-        return error_set(x->err, ST_CORRUPT, "an output cannot be of type %s", type->name);
+        return error_set(x->err, ST_UNSUPPORTED, "an output cannot be of type %s", type->name);
     }
 }
 
@@ -295,11 +295,12 @@ enum status rt_xnnpack_define(struct rt_xnnpack_import *x, uint32_t index, uint3
 {
     struct rt_xnnpack_value *value = &x->payload.values[index];
     if (value->is_constant || value->is_input) {
-        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is written, but is %s", value->id,
+        return error_set(x->err, ST_UNSUPPORTED, "id %" PRIu32 " is written, but is %s", value->id,
                          value->is_constant ? "a constant" : "an input");
     }
     if (value->stored != 0) {
-        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is written a second time", value->id);
+        return error_set(x->err, ST_UNSUPPORTED, "id %" PRIu32 " is written a second time",
+                         value->id);
     }
     value->stored = stored;
     return ST_OK;

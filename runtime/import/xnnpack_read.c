@@ -103,8 +103,9 @@ static enum status read_list(struct rt_xnnpack_reader *r, const struct flatbuf_t
     struct flatbuf_vector vector;
     TRY(flatbuf_vector(&r->fb, table, field, 4, &vector, r->err));
     if (vector.count > XNN_LIST_MAX) {
-        return error_set(r->err, ST_CORRUPT, "field %u: %" PRIu32 " entries, expected at most %d",
-                         field.id, vector.count, XNN_LIST_MAX);
+        return error_set(r->err, ST_UNSUPPORTED,
+                         "field %u: %" PRIu32 " entries, expected at most %d", field.id,
+                         vector.count, XNN_LIST_MAX);
     }
     out_list->count = vector.count;
     for (uint32_t i = 0; i < vector.count; i++) {

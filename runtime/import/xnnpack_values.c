@@ -113,7 +113,7 @@ static enum status read_per_row(struct rt_xnnpack_reader *r, const struct flatbu
     int32_t dims = 0;
     TRY(flatbuf_i32(&r->fb, table, row_dims, &dims, r->err));
     if (dims < 1 || dims > XNN_RANK_MAX) {
-        return error_set(r->err, ST_CORRUPT, "rows of %" PRId32 " dims, expected 1 to %d", dims,
+        return error_set(r->err, ST_UNSUPPORTED, "rows of %" PRId32 " dims, expected 1 to %d", dims,
                          XNN_RANK_MAX);
     }
     value->row_dims = (uint8_t)dims;
@@ -190,7 +190,7 @@ static enum status read_per_group(struct rt_xnnpack_reader *r, const struct flat
     TRY(read_channel_dim(r, table, value));
     TRY(flatbuf_i32(&r->fb, table, group_size, &group, r->err));
     if (value->shape.rank != 2 || value->channel_dim != 0) {
-        return error_set(r->err, ST_CORRUPT,
+        return error_set(r->err, ST_UNSUPPORTED,
                          "channel_dim %u and rank %u of a value with groups, expected 0 and 2",
                          value->channel_dim, value->shape.rank);
     }
@@ -255,7 +255,7 @@ static enum status read_external(struct rt_xnnpack_reader *r, const struct flatb
     TRY(flatbuf_u32(&r->fb, table, tensor_flags, &flags, r->err));
     TRY(flatbuf_u32(&r->fb, table, tensor_external, &value->external_id, r->err));
     if (flags > 3) {
-        return error_set(r->err, ST_CORRUPT, "flags %" PRIx32 ", expected at most 3", flags);
+        return error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32 ", expected at most 3", flags);
     }
     value->is_input = flags & 1;
     value->is_output = flags & 2;
@@ -337,7 +337,7 @@ static enum status read_quant(struct rt_xnnpack_reader *r, const struct flatbuf_
         TRY(flatbuf_union(&r->fb, table, quantized_params, &tag, &params, r->err));
     }
     if (tag != (uint8_t)wanted) {
-        return error_set(r->err, ST_CORRUPT, "%s with quantization %u, expected %u",
+        return error_set(r->err, ST_UNSUPPORTED, "%s with quantization %u, expected %u",
                          rt_xnnpack_types[value->type].name, tag, wanted);
     }
     return wanted == XNN_PLAIN ? ST_OK : quant_readers[wanted](r, &params, value);
@@ -349,13 +349,14 @@ static enum status check_kind(struct rt_xnnpack_reader *r, const struct rt_xnnpa
     bool is_external = value->is_input || value->is_output;
     bool needs_content = type->quant == XNN_PER_CHANNEL || type->quant == XNN_PER_GROUP;
     if (needs_content && !value->is_constant) {
-        return error_set(r->err, ST_CORRUPT, "a %s value is not a constant", type->name);
+        return error_set(r->err, ST_UNSUPPORTED, "a %s value is not a constant", type->name);
     }
     if (type->quant == XNN_PER_ROW && (value->is_constant || is_external)) {
-        return error_set(r->err, ST_CORRUPT, "a %s value is a constant or an argument", type->name);
+        return error_set(r->err, ST_UNSUPPORTED, "a %s value is a constant or an argument",
+                         type->name);
     }
     if (type->is_packed && value->shape.rank != 2) {
-        return error_set(r->err, ST_CORRUPT, "a %s value has rank %u, expected 2", type->name,
+        return error_set(r->err, ST_UNSUPPORTED, "a %s value has rank %u, expected 2", type->name,
                          value->shape.rank);
     }
     return ST_OK;
@@ -371,7 +372,7 @@ static enum status read_value(struct rt_xnnpack_reader *r, uint32_t index,
     TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
     TRY(flatbuf_union(&r->fb, &outer, value_union, &tag, &inner, r->err));
     if (tag != VALUE_TENSOR && tag != VALUE_QUANTIZED) {
-        return error_set(r->err, ST_CORRUPT, "xvalue_union of type %u, expected 1 or 2", tag);
+        return error_set(r->err, ST_UNSUPPORTED, "xvalue_union of type %u, expected 1 or 2", tag);
     }
     tensor = inner;
     if (tag == VALUE_QUANTIZED) {

@@ -67,6 +67,9 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     program->precision = available(options->device, options->precision);
     enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
                                        options->data_count, err);
+    if (status == ST_TOO_LARGE) { /* nobody can send less, and it is not damaged */
+        err->code = status = ST_UNSUPPORTED;
+    }
     if (status == ST_OK) {
         status = keep_packed(program, options, err);
     }

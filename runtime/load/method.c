@@ -352,6 +352,15 @@ static bool is_default(const struct rt_files *files, const struct pte_plan *plan
     return count == 1 || strcmp(plan->name, "forward") == 0;
 }
 
+/* The file was read, so a text that says what is wrong with a call says what this build cannot do:
+ * the exporter had its reasons. ST_CORRUPT stays for payloads that contradict themselves. */
+static void settle_failure(struct error *failure)
+{
+    if (failure->code == ST_INVALID || failure->code == ST_TOO_LARGE) {
+        failure->code = ST_UNSUPPORTED;
+    }
+}
+
 enum status rt_load_method(struct rt_method *method, struct rt_program *program,
                            struct rt_files *files, const struct pte_plan *plan,
                            const struct rt_load_options *options, struct error *err)
@@ -390,6 +399,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         return error_prefix(err, "method '%.64s': ", method->name);
     }
     if (status != ST_OK) {
+        settle_failure(&method->failure);
         return rt_signature_make(method, err);
     }
     method->failure.code = ST_OK;

@@ -165,8 +165,8 @@ const struct model *repository_draft_find_listed(const struct repository_draft *
         bool may_have_it = model_state(model) == MODEL_UNKNOWN && len >= longest_len &&
                            strncmp(model->name, name, len) == 0 && name[len] == '.' &&
                            (version == 0 || model->version == version);
-        bool is_better = may_have_it && (!longest || len > longest_len ||
-                                         model->version > longest->version);
+        bool is_better =
+            may_have_it && (!longest || len > longest_len || model->version > longest->version);
         longest = is_better ? model : longest;
         longest_len = is_better ? len : longest_len;
     }

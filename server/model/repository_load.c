@@ -24,17 +24,20 @@
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Why no method of the program can be called; ST_OK if one can. */
+/* Why no method of the program can be called; ST_OK if one can. ST_UNSUPPORTED: no method is
+ * damaged. */
 static enum status check_callable(const struct rt_program *program, struct error *err)
 {
-    const struct error *failure = NULL;
+    const struct error *found = NULL;
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
-        failure = rt_method_failure(rt_program_method(program, i));
+        const struct error *failure = rt_method_failure(rt_program_method(program, i));
         if (!failure) {
             return ST_OK;
         }
+        found = !found || found->code == ST_UNSUPPORTED ? failure : found;
     }
-    return error_set(err, ST_CORRUPT, "%s", failure ? failure->text : "the program has no methods");
+    enum status code = found && found->code == ST_UNSUPPORTED ? ST_UNSUPPORTED : ST_CORRUPT;
+    return error_set(err, code, "%s", found ? found->text : "the program has no methods");
 }
 
 /* The runtime's text begins with the path. It is cut off here: clients see the text and need not

@@ -378,7 +378,8 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
     if (update->kind == UPDATE_LOAD || (update->kind == UPDATE_START && file->is_named)) {
         bool is_readable =
             err->code != ST_NOT_FOUND && err->code != ST_UNAVAILABLE && err->code != ST_EXHAUSTED;
-        if (is_readable) {
+        bool is_valid = err->code == ST_UNSUPPORTED && update->kind == UPDATE_START;
+        if (is_readable && !is_valid) {
             err->code = ST_CORRUPT; /* whatever is wrong, this file is to blame */
         }
         return update->kind == UPDATE_START ? error_prefix(err, "model file %s: ", file->path)
@@ -417,7 +418,7 @@ static enum status load(struct updater *u, const struct catalog_file *file,
     } else if (status == ST_OK) {
         status = repository_load_file(&update->draft, file, err);
         if (status == ST_TOO_LARGE) { /* a part of it is, which no free memory changes */
-            err->code = status = ST_CORRUPT;
+            err->code = status = ST_UNSUPPORTED;
         }
         status = status == ST_OK ? take_loaded(u, file, count, err) : status;
     }

@@ -94,6 +94,8 @@ def bad_model_files():
         bad = Path(folder) / "bad.pte"
         bad.write_bytes(Path(ADD).read_bytes()[:500])
         expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", str(bad))
+        bad.write_bytes(Path(ADD).read_bytes().replace(b"aten::add", b"aten::adx"))
+        expect_exit(69, "'aten::adx.out'", "--listen", "127.0.0.1:0", str(bad))
         bad.write_bytes(b"")
         expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", ADD, str(bad))
         expect_exit(66, "missing.pte", "--listen", "127.0.0.1:0", f"{folder}/missing.pte")

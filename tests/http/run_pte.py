@@ -164,6 +164,15 @@ def bad_files():
         for command in ("run", "inspect"):
             expect(65, "bad.pte", command, str(bad))
             expect(66, "missing.pte", command, f"{folder}/missing.pte")
+        # Valid, and nothing that pted can run.
+        other = Path(folder) / "other.pte"
+        other.write_bytes(Path(ADD).read_bytes().replace(b"aten::add", b"aten::adx"))
+        for command in ("run", "profile"):
+            expect(69, "method 'forward': instruction 0: .*'aten::adx.out'", command, str(other))
+        expect(0, "aten::adx.out", "inspect", str(other))
+        other.write_bytes(Path(ADD).read_bytes().replace(b"ET12", b"ET99", 1))
+        for command in ("run", "inspect"):
+            expect(69, "ET99", command, str(other))
     expect(66, "no method 'nope'; the methods are forward", "run", ADD, "--method", "nope")
     expect(66, "no method 'forward', expected --method NAME; the methods are decode, encode, ",
            "run", METHODS)

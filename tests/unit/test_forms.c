@@ -341,6 +341,19 @@ static void unknown_operators(void **state)
     assert_true(call("encode", 0, got, sizeof(got)) > 0);
 }
 
+/* A file that can be read is not damaged because a shape function refuses its arguments. */
+static void refused_arguments(void **state)
+{
+    (void)state;
+    begin("select_ops", 0);
+    set_int(6, 99); /* the dim of the second index_select */
+    load();
+    const struct error *failure = rt_method_failure(method_named("forward"));
+    assert_non_null(failure);
+    assert_int_equal(failure->code, ST_UNSUPPORTED);
+    assert_non_null(strstr(failure->text, "dim 99 does not exist"));
+}
+
 /* ---- instructions ---------------------------------------------------------------------------- */
 
 /* Makes one call with all bytes of the inputs 0. Returns the text of the error, or "". */
@@ -483,6 +496,7 @@ int main(void)
         cmocka_unit_test_teardown(lists_as_results, tear_down),
         cmocka_unit_test_teardown(scalars_as_results, tear_down),
         cmocka_unit_test_teardown(unknown_operators, tear_down),
+        cmocka_unit_test_teardown(refused_arguments, tear_down),
         cmocka_unit_test_teardown(jumps, tear_down),
         cmocka_unit_test_teardown(moves, tear_down),
         cmocka_unit_test_teardown(rows_of_accumulators, tear_down),
