@@ -28,6 +28,7 @@ logging.disable(logging.WARNING)
 
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: E402
 
+import ops_beyond  # noqa: E402, F401
 import ops_case  # noqa: E402
 import ops_llm  # noqa: E402, F401
 import ops_numbers  # noqa: E402, F401: families register themselves

@@ -14,6 +14,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/known.c %D%/known.def %D%/known.h \
 	%D%/llm.c %D%/llm.h \
 	%D%/antialias.c %D%/antialias.h \
+	%D%/bag.c \
 	%D%/batch.c %D%/batch_call.h %D%/batch_spread.c \
 	%D%/complex.c \
 	%D%/create.c %D%/create.h %D%/fill.h \

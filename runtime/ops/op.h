@@ -8,7 +8,7 @@
 #include "runtime/ops/shape.h"
 
 /* Families end with a row whose name is NULL. */
-extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[],
+extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[], rt_ops_bag[],
     rt_ops_cat_affine[], rt_ops_chain[], rt_ops_complex[], rt_ops_conv[], rt_ops_conv_direct[],
     rt_ops_create[], rt_ops_expand_dw[], rt_ops_extent[], rt_ops_distance[], rt_ops_fft[],
     rt_ops_gate[], rt_ops_index[], rt_ops_interleave[], rt_ops_join[], rt_ops_llm[],

@@ -629,6 +629,18 @@ enum {
     BINARY(#name, "aten::" #name ".Tensor_out", name, PROMOTE, WHOLE),                             \
         SCALAR(#name "_scalar", "aten::" #name ".Scalar_out", name, PROMOTE, WHOLE)
 
+/* By a tensor and by a number, also under the |name| of Python's operator; and of a number. */
+#define SHIFT(side, name)                                                                          \
+    BINARY("bitwise_" #side "_shift",                                                              \
+           "aten::bitwise_" #side "_shift.Tensor_out aten::" name ".Tensor_out", shift_##side,     \
+           PROMOTE, WHOLE),                                                                        \
+        SCALAR("bitwise_" #side "_shift_scalar",                                                   \
+               "aten::bitwise_" #side "_shift.Tensor_Scalar_out aten::" name ".Scalar_out",        \
+               shift_##side, PROMOTE, WHOLE),                                                      \
+        ROW_AS("scalar_bitwise_" #side "_shift",                                                   \
+               "aten::bitwise_" #side "_shift.Scalar_Tensor_out", "ST>T", 0, "01",                 \
+               RT_PW_shift_##side, PROMOTE, WHOLE, )
+
 static const struct variant div_modes[] = {
     {NULL, RT_PW_div, REAL},
     {"trunc", RT_PW_div_trunc, PROMOTE},
@@ -686,13 +698,8 @@ const struct rt_op rt_ops_pointwise[] = {
     BITWISE(bitwise_or),
     BITWISE(bitwise_xor),
     UNARY("bitwise_not", bitwise_not, PROMOTE, WHOLE),
-    BINARY("bitwise_left_shift", "aten::bitwise_left_shift.Tensor_out", shift_left, PROMOTE, WHOLE),
-    SCALAR("bitwise_left_shift_scalar", "aten::bitwise_left_shift.Tensor_Scalar_out", shift_left,
-           PROMOTE, WHOLE),
-    BINARY("bitwise_right_shift", "aten::bitwise_right_shift.Tensor_out", shift_right, PROMOTE,
-           WHOLE),
-    SCALAR("bitwise_right_shift_scalar", "aten::bitwise_right_shift.Tensor_Scalar_out", shift_right,
-           PROMOTE, WHOLE),
+    SHIFT(left, "__lshift__"),
+    SHIFT(right, "__rshift__"),
     UNARY("isnan", isnan, REAL, ALL),
     UNARY("isinf", isinf, REAL, ALL),
 

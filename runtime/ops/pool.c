@@ -31,7 +31,7 @@
 struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
                                      int64_t at)
 {
-    if (mode == RT_POOL_ADAPTIVE) {
+    if (rt_pool_is_adaptive(mode)) {
         int64_t begin = at * dim->in / dim->out;
         int64_t count = ((at + 1) * dim->in + dim->out - 1) / dim->out - begin;
         return (struct rt_pool_window){begin, count, count};
@@ -60,7 +60,7 @@ static int64_t divisor_of(const struct rt_pool_constants *c, const struct rt_poo
 
 static int64_t dilation_of(const struct rt_pool_constants *c, const struct rt_pool_dim *dim)
 {
-    return c->mode == RT_POOL_ADAPTIVE ? 1 : dim->dilation;
+    return rt_pool_is_adaptive(c->mode) ? 1 : dim->dilation;
 }
 
 /* One pixel, with channels innermost on both sides. */
@@ -76,7 +76,7 @@ static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_c
         .rows = (size_t)w->count,
         .n = (size_t)c->channels,
     };
-    if (c->mode == RT_POOL_MAX) {
+    if (rt_pool_is_max(c->mode)) {
         uk->window_max_f32(y, &window);
     } else {
         uk->window_sum_f32(y, &window);
@@ -162,9 +162,9 @@ struct scan {
         type best = lowest, value;                                                                 \
         *out_place = s->h.begin * c->w.in + s->w.begin;                                            \
         for (int64_t i = 0; i < s->h.count; i++) {                                                 \
-            int64_t h = s->h.begin + i * c->h.dilation;                                            \
+            int64_t h = s->h.begin + i * dilation_of(c, &c->h);                                    \
             for (int64_t j = 0; j < s->w.count; j++) {                                             \
-                int64_t w = s->w.begin + j * c->w.dilation;                                        \
+                int64_t w = s->w.begin + j * dilation_of(c, &c->w);                                \
                 s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
                 if (value > best || is_nan(value)) {                                               \
                     best = value;                                                                  \
@@ -203,7 +203,7 @@ DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {
     enum rt_class class = rt_convert_class(s->c->dtype);
-    bool is_max = s->c->mode == RT_POOL_MAX;
+    bool is_max = rt_pool_is_max(s->c->mode);
     int64_t place = 0;
     union {
         float f32;
@@ -367,10 +367,7 @@ static enum status max_pool_shape(struct rt_shape_call *call)
 
     TRY(need_image(call));
     TRY(rt_pool_need_lists(call, 2, 4, &p));
-    if (rt_shape_out_dtype(call, 1) != DT_I64) {
-        return rt_shape_refuse(call, "indices are %s, expected i64",
-                               dtype_text(rt_shape_out_dtype(call, 1)));
-    }
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
     TRY(rt_pool_count(call, &p, 2, 0, ceil, &height));
     TRY(rt_pool_count(call, &p, 2, 1, ceil, &width));
     TRY(set_image(call, 0, height, width));
@@ -391,16 +388,31 @@ static enum status avg_pool_shape(struct rt_shape_call *call)
     return set_image(call, 0, height, width);
 }
 
-static enum status adaptive_shape(struct rt_shape_call *call)
+static enum status adaptive_sizes(struct rt_shape_call *call, int64_t size[2])
 {
-    int64_t size[2];
-
     TRY(need_image(call));
     if (rt_shape_arg(call, 1)->count != 2) {
         return rt_shape_refuse(call, "%u output sizes, expected 2", rt_shape_arg(call, 1)->count);
     }
-    TRY(rt_pool_need_list(call, 1, 2, 0, size));
+    return rt_pool_need_list(call, 1, 2, 0, size);
+}
+
+static enum status adaptive_shape(struct rt_shape_call *call)
+{
+    int64_t size[2];
+
+    TRY(adaptive_sizes(call, size));
     return set_image(call, 0, rt_dim_of(size[0]), rt_dim_of(size[1]));
+}
+
+static enum status adaptive_max_shape(struct rt_shape_call *call)
+{
+    int64_t size[2];
+
+    TRY(adaptive_sizes(call, size));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(set_image(call, 0, rt_dim_of(size[0]), rt_dim_of(size[1])));
+    return set_image(call, 1, rt_dim_of(size[0]), rt_dim_of(size[1]));
 }
 
 /* ---- recording ---------------------------------------------------------------------------------
@@ -450,15 +462,16 @@ static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
         c->indices = rt_image_of(indices);
         bindings[2] = indices->binding;
     }
-    int64_t taps = c->mode == RT_POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
-                                               : c->h.kernel * c->w.kernel;
+    int64_t taps = rt_pool_is_adaptive(c->mode)
+                       ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
+                       : c->h.kernel * c->w.kernel;
     int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TAPS_MAX));
     int64_t rows = c->images * c->h.out;
     bool is_pixels = c->channels == 1 || (c->x.c == 1 && c->y.c == 1);
     bool is_bf16 = c->dtype == DT_BF16 && hal_cpu_uk()->window_max_bf16 && rt_emit_is_host(emit);
-    bool is_fast = (c->dtype == DT_F32 ||
-                    ((c->dtype == DT_U8 || is_bf16) && c->mode == RT_POOL_MAX)) &&
-                   !indices && is_pixels;
+    bool is_fast =
+        (c->dtype == DT_F32 || ((c->dtype == DT_U8 || is_bf16) && rt_pool_is_max(c->mode))) &&
+        !indices && is_pixels;
     const struct hal_kernel *kernel = is_fast && is_bf16   ? &kernel_bf16
                                       : is_fast            ? &kernel_pixels
                                       : c->dtype == DT_F64 ? &kernel_f64
@@ -506,6 +519,12 @@ static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
     return emit_pool(emit, &c, NULL, err);
 }
 
+static enum status adaptive_max_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE_MAX};
+    return emit_pool(emit, &c, rt_emit_out(emit, 1), err);
+}
+
 /* clang-format off */
 const struct rt_op rt_ops_pool[] = {
     {.name = "max_pool2d", .kernels = "aten::max_pool2d_with_indices.out",
@@ -518,6 +537,10 @@ const struct rt_op rt_ops_pool[] = {
      .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
     {.name = "adaptive_avg_pool2d", .kernels = "aten::_adaptive_avg_pool2d.out",
      .args = "TL>T", .shape = adaptive_shape, .emit = adaptive_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
+    {.name = "adaptive_max_pool2d", .kernels = "aten::adaptive_max_pool2d.out",
+     .args = "TL>TT", .shape = adaptive_max_shape, .emit = adaptive_max_emit,
      .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
      .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
     {0},

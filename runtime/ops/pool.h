@@ -15,12 +15,13 @@ struct rt_image {
     int64_t n, c, h, w;
 };
 
-enum rt_pool_mode { RT_POOL_MAX, RT_POOL_AVERAGE, RT_POOL_ADAPTIVE };
+/* The windows of the last two follow from the size of the output. */
+enum rt_pool_mode { RT_POOL_MAX, RT_POOL_AVERAGE, RT_POOL_ADAPTIVE, RT_POOL_ADAPTIVE_MAX };
 
 /* One of the two spatial dims. */
 struct rt_pool_dim {
     int64_t in, out;
-    int64_t kernel, stride, pad, dilation; /* not for RT_POOL_ADAPTIVE */
+    int64_t kernel, stride, pad, dilation; /* not if windows are adaptive */
 };
 
 struct rt_pool_constants {
@@ -39,6 +40,16 @@ struct rt_pool_constants {
 enum rt_pool_variant { RT_POOL_PIXELS, RT_POOL_ELEMENTS };
 
 #ifndef HAL_SHADER
+static inline bool rt_pool_is_adaptive(enum rt_pool_mode mode)
+{
+    return mode == RT_POOL_ADAPTIVE || mode == RT_POOL_ADAPTIVE_MAX;
+}
+
+static inline bool rt_pool_is_max(enum rt_pool_mode mode)
+{
+    return mode == RT_POOL_MAX || mode == RT_POOL_ADAPTIVE_MAX;
+}
+
 static inline struct rt_image rt_image_of(const struct rt_tensor *tensor)
 {
     const int64_t *strides = tensor->strides + tensor->rank - 3;

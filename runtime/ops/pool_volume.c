@@ -74,7 +74,7 @@ static int64_t first_place(const struct scan *s)
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(s->c->dtype);                                         \
         int64_t rows = s->w[0].count * s->w[1].count, step = s->c->axes[2].dilation;               \
-        bool is_max = s->c->mode == RT_POOL_MAX;                                                   \
+        bool is_max = rt_pool_is_max(s->c->mode);                                                  \
         type best = lowest, sum = 0, values[ROW_MAX];                                              \
         *out_place = first_place(s);                                                               \
         for (int64_t row = 0; row < rows; row++) {                                                 \
@@ -210,11 +210,10 @@ static enum status avg_shape(struct rt_shape_call *call)
     return set_volume(call, 0, size);
 }
 
-static enum status adaptive_shape(struct rt_shape_call *call)
+static enum status adaptive_sizes(struct rt_shape_call *call, struct rt_dim size[AXES])
 {
     const struct rt_value *list = rt_shape_arg(call, 1);
     int64_t items[AXES];
-    struct rt_dim size[AXES];
 
     TRY(need_volume(call));
     if (list->count != AXES) {
@@ -224,7 +223,25 @@ static enum status adaptive_shape(struct rt_shape_call *call)
     for (uint32_t i = 0; i < AXES; i++) {
         size[i] = rt_dim_of(items[i]);
     }
+    return ST_OK;
+}
+
+static enum status adaptive_shape(struct rt_shape_call *call)
+{
+    struct rt_dim size[AXES];
+
+    TRY(adaptive_sizes(call, size));
     return set_volume(call, 0, size);
+}
+
+static enum status adaptive_max_shape(struct rt_shape_call *call)
+{
+    struct rt_dim size[AXES];
+
+    TRY(adaptive_sizes(call, size));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(set_volume(call, 0, size));
+    return set_volume(call, 1, size);
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -243,7 +260,7 @@ static enum status emit_volumes(struct rt_emit *emit, struct volume_constants *c
         struct rt_pool_dim *axis = &c->axes[i];
         axis->in = self->dims[self->rank - AXES + i];
         axis->out = out->dims[self->rank - AXES + i];
-        taps *= c->mode == RT_POOL_ADAPTIVE ? axis->in / axis->out + 1 : axis->kernel;
+        taps *= rt_pool_is_adaptive(c->mode) ? axis->in / axis->out + 1 : axis->kernel;
         if (axis->in == 0) {
             return error_set(err, ST_INVALID, "the volume has no elements");
         }
@@ -292,14 +309,25 @@ static enum status avg_emit(struct rt_emit *emit, struct error *err)
     return emit_volumes(emit, &c, NULL, err);
 }
 
-static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
+static enum status emit_adaptive(struct rt_emit *emit, enum rt_pool_mode mode,
+                                 const struct rt_tensor *indices, struct error *err)
 {
-    struct volume_constants c = {.mode = RT_POOL_ADAPTIVE};
+    struct volume_constants c = {.mode = mode};
 
     for (uint32_t i = 0; i < AXES; i++) {
         c.axes[i].dilation = 1;
     }
-    return emit_volumes(emit, &c, NULL, err);
+    return emit_volumes(emit, &c, indices, err);
+}
+
+static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_adaptive(emit, RT_POOL_ADAPTIVE, NULL, err);
+}
+
+static enum status adaptive_max_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_adaptive(emit, RT_POOL_ADAPTIVE_MAX, rt_emit_out(emit, 1), err);
 }
 
 /* clang-format off */
@@ -313,6 +341,9 @@ const struct rt_op rt_ops_pool_volume[] = {
     {.name = "adaptive_avg_pool3d", .kernels = "aten::_adaptive_avg_pool3d.out",
      .args = "TL>T", .shape = adaptive_shape, .emit = adaptive_emit, .batch = rt_batch_each,
      .dtypes = RT_DTYPES_REAL, .runs = &kernel},
+    {.name = "adaptive_max_pool3d", .kernels = "aten::adaptive_max_pool3d.out",
+     .args = "TL>TT", .shape = adaptive_max_shape, .emit = adaptive_max_emit,
+     .batch = rt_batch_each, .dtypes = RT_DTYPES_REAL, .runs = &kernel},
     {0},
 };
 /* clang-format on */

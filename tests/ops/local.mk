@@ -21,6 +21,7 @@ endif
 EXTRA_DIST += %D%/shaders.sh
 
 EXTRA_DIST += \
+	%D%/beyond.bin %D%/beyond.cases %D%/beyond.pte \
 	%D%/complex.bin %D%/complex.cases %D%/complex.pte \
 	%D%/extent.bin %D%/extent.cases %D%/extent.pte \
 	%D%/conv.bin %D%/conv.cases %D%/conv.pte \

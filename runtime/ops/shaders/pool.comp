@@ -11,7 +11,7 @@ struct Window {
 
 Window window_of(rt_pool_dim dim, int64_t at)
 {
-    if (K.mode == RT_POOL_ADAPTIVE) {
+    if (K.mode >= RT_POOL_ADAPTIVE) {
         int64_t begin = at * dim.in / dim.out;
         int64_t count = ((at + 1l) * dim.in + dim.out - 1l) / dim.out - begin;
         return Window(begin, count, count, 1l);
@@ -35,7 +35,8 @@ int64_t divisor_of(Window h, Window w)
 /* Computes one output element at |y|; |x| is its channel's image. */
 void pool(uint64_t x, uint64_t y, uint64_t index, Window h, Window w)
 {
-    bool is_max = K.mode == RT_POOL_MAX, floats = is_float(K.dtype);
+    bool is_max = K.mode == RT_POOL_MAX || K.mode == RT_POOL_ADAPTIVE_MAX;
+    bool floats = is_float(K.dtype);
     int64_t best_i = is_max ? INT64_LOWEST : 0l, place = h.begin * K.w.in + w.begin;
     float best_f = is_max ? -INF : 0.0;
     uint width = dtype_width(K.dtype);
