@@ -78,7 +78,7 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(speculation|invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(adapt|example|held|names|oracle|outline|program|proven|resident|" \
+                "program/(adapt|carries|example|held|names|oracle|outline|program|proven|resident|" \
                 "results|signature|state|summary)|sched/(job|prefix|sched|sequence)|" \
                 "import/operators|" \
                 "pte/files)\\.h$)"

@@ -18,6 +18,7 @@
 #include "runtime/program/program.h"
 
 struct hal_device;
+struct rt_carries;
 
 /*
  * Statements that a call may execute, so that no loop is endless: the limit of ExecuTorch. The
@@ -37,11 +38,13 @@ struct rt_load_options {
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
     rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
     void *adapt_arg;
+    const struct rt_carries *carries; /* of the default method, see runtime/load/carry.h; NULL: none
+                                       */
     const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
                                    none */
-    bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
-                               memory */
-    bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
+    bool poison_workspaces;     /* fill workspaces with 0xff before each run: finds reads of stale
+                                   memory */
+    bool is_unfused; /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

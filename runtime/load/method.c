@@ -15,6 +15,7 @@
 #include "runtime/code/unify.h"
 #include "runtime/graph/op.h"
 #include "runtime/import/kernels.h"
+#include "runtime/load/carry.h"
 #include "runtime/program/names.h"
 #include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
@@ -381,6 +382,11 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .statements_max = options->statements_max ? options->statements_max : RT_STATEMENTS_MAX,
     };
     rt_method_init(method);
+    if (options->carries && is_default(files, plan)) {
+        TRY(rt_carry_apply(plan, options->carries, &method->code.arena, &method->plan, err));
+        method->input_count = method->plan->input_count;
+        method->result_count = method->plan->output_count;
+    }
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
@@ -403,7 +409,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         return rt_signature_make(method, err);
     }
     method->failure.code = ST_OK;
-    for (uint32_t i = 0; i < plan->input_count; i++) {
+    for (uint32_t i = 0; i < method->input_count; i++) {
         const struct rt_graph *entry = &method->code.blocks[0]->graph;
         refine(&method->inputs[i], &entry->values[entry->inputs[i]]);
     }

@@ -71,6 +71,20 @@ bool rt_method_is_constant(const struct rt_method *method)
     return is_constant;
 }
 
+int64_t rt_method_state_rows(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        const struct rt_state_cells *cells = &method->program->state_cells;
+        const struct shape *shape = &cells->items[method->states[i].cell].tensor.shape;
+        if (shape->rank == 4 && (rows == 0 || shape->dims[2] < rows)) {
+            rows = shape->dims[2];
+        }
+    }
+    return rows;
+}
+
 static bool uses_cell(const struct rt_method *method, uint32_t cell)
 {
     for (uint32_t i = 0; i < method->state_count; i++) {

@@ -122,6 +122,14 @@ static enum status put_tokens(struct request *request, uint32_t first, struct er
     return ST_OK;
 }
 
+static void number(const struct generation *generation, void *memory, uint32_t count)
+{
+    int64_t *positions = memory;
+    for (uint32_t i = 0; i < count; i++) {
+        positions[i] = (int64_t)generation->fed_count + i;
+    }
+}
+
 /* The position of the first of them, or of each. */
 static enum status put_position(struct request *request, struct error *err)
 {
@@ -132,11 +140,54 @@ static enum status put_position(struct request *request, struct error *err)
     void *memory;
     TRY(infer_input(request, &request->infer.call, form->position_input, DT_I64, &shape, &memory,
                     err));
-    int64_t *positions = memory;
-    for (uint32_t i = 0; i < count; i++) {
-        positions[i] = (int64_t)generation->fed_count + i;
+    number(generation, memory, count);
+    return ST_OK;
+}
+
+/* The position of each of them: [1, n]. */
+static enum status put_row(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct shape shape = {.rank = 2, .dims = {1, generation->step_count}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, generation->form->row_input, DT_I64, &shape,
+                    &memory, err));
+    number(generation, memory, generation->step_count);
+    return ST_OK;
+}
+
+/* Each token sees those before it, and itself. */
+static enum status put_mask(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    uint32_t rows = generation->step_count;
+    uint32_t columns = form->mask_columns ? form->mask_columns : generation->generator->context;
+    const struct shape shape = {.rank = 4, .dims = {1, 1, rows, columns}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, form->mask_input, DT_BOOL, &shape, &memory,
+                    err));
+    bool *sees = memory;
+    for (uint32_t i = 0; i < rows; i++, sees += columns) {
+        for (uint32_t j = 0; j < columns; j++) {
+            sees[j] = j <= generation->fed_count + i;
+        }
     }
     return ST_OK;
+}
+
+/* What the method has to know of the tokens before the step. */
+static enum status put_past(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    if (form->row_input) {
+        TRY(put_row(request, err));
+    }
+    if (form->mask_input) {
+        TRY(put_mask(request, err));
+    }
+    return form->position_input ? put_position(request, err) : ST_OK;
 }
 
 /* Tokens of a prompt that a step takes. Others that wait for their next token wait for this step.
@@ -188,9 +239,9 @@ static enum status decode(struct request *request, struct error *err)
     }
     TRY(rt_invocation_new(generation->form->method, infer->pool, &call->invocation, err));
     infer_run_in(request, call->invocation);
-    bool has_position = generator_has_cache(generation->generator);
-    TRY(put_tokens(request, has_position ? generation->fed_count : 0, err));
-    return has_position ? put_position(request, err) : ST_OK;
+    bool has_cache = generator_has_cache(generation->generator);
+    TRY(put_tokens(request, has_cache ? generation->fed_count : 0, err));
+    return has_cache ? put_past(request, err) : ST_OK;
 }
 
 static enum status open_states(struct request *request, struct error *err)

@@ -7,10 +7,14 @@
 
 #include "base/bytes.h"
 #include "runtime/program/program.h"
+#include "runtime/program/state.h"
 
 /* Numbers beyond these are not believed. */
 #define TOKENS_MAX (1 << 20)
 #define VOCAB_MAX (1 << 22)
+
+/* Tokens, and one of each kind of read_input(). */
+#define INPUTS_MAX 4
 
 /* ---- one method ------------------------------------------------------------------------------ */
 
@@ -31,6 +35,47 @@ static bool takes_position(const struct rt_io *io, const struct rt_io *tokens)
            (io->shape.dims[0] == 1 || io->shape.dims[0] == tokens->shape.dims[1]);
 }
 
+static bool takes_row(const struct rt_io *io, const struct rt_io *tokens)
+{
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 2 &&
+           io->shape.dims[0] == 1 && io->shape.dims[1] == tokens->shape.dims[1];
+}
+
+static bool takes_mask(const struct rt_io *io, const struct rt_io *tokens)
+{
+    const struct shape *shape = &io->shape;
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_BOOL && shape->rank == 4 &&
+           shape->dims[0] == 1 && shape->dims[1] == 1 && shape->dims[2] == tokens->shape.dims[1] &&
+           shape->dims[3] <= TOKENS_MAX;
+}
+
+/* What input |index|, behind the tokens, is. False: it is none of a language model, or there is one
+ * of its kind already. */
+static bool read_input(const struct rt_method *method, uint32_t index, struct form *form)
+{
+    const struct rt_io *tokens = rt_method_input(method, 0), *io = rt_method_input(method, index);
+    uint32_t *place = NULL;
+    if (takes_row(io, tokens)) {
+        place = &form->row_input;
+    } else if (takes_mask(io, tokens)) {
+        place = &form->mask_input;
+        form->mask_columns = is_dynamic(io, 3) ? 0 : (uint32_t)io->shape.dims[3];
+    } else if (takes_position(io, tokens)) {
+        place = &form->position_input;
+        form->has_positions = io->shape.dims[0] > 1 || is_dynamic(io, 0);
+    }
+    if (!place || *place != 0) {
+        return false;
+    }
+    *place = index;
+    return true;
+}
+
+bool form_is_certain(const struct form *form)
+{
+    return form->row_input != 0 || form->mask_input != 0;
+}
+
 static bool gives_logits(const struct rt_io *io)
 {
     uint8_t rank = io->shape.rank;
@@ -43,7 +88,7 @@ static bool gives_logits(const struct rt_io *io)
 static bool read(struct rt_method *method, struct form *form)
 {
     uint32_t inputs = rt_method_input_count(method);
-    if (rt_method_failure(method) || inputs < 1 || inputs > 2 ||
+    if (rt_method_failure(method) || inputs < 1 || inputs > INPUTS_MAX ||
         rt_method_result_count(method) != 1) {
         return false;
     }
@@ -52,13 +97,14 @@ static bool read(struct rt_method *method, struct form *form)
         return false;
     }
     *form = (struct form){.method = method};
-    if (inputs == 2) {
-        const struct rt_io *position = rt_method_input(method, 1);
-        if (!takes_position(position, tokens)) {
+    for (uint32_t i = 1; i < inputs; i++) {
+        if (!read_input(method, i, form)) {
             return false;
         }
-        form->position_input = 1;
-        form->has_positions = position->shape.dims[0] > 1 || is_dynamic(position, 0);
+    }
+    form->has_cache = inputs > 1;
+    if (form_is_certain(form) && rt_program_state_bytes(rt_method_program(method)) == 0) {
+        return false; /* it would have to get its cache from the caller */
     }
     form->step_max = (uint32_t)tokens->shape.dims[1];
     form->is_step_fixed = !is_dynamic(tokens, 1);
@@ -69,7 +115,7 @@ static bool read(struct rt_method *method, struct form *form)
 /* Can it do every step of an answer? A cache has no place for padding behind the last token. */
 static bool does_all(const struct form *form)
 {
-    return form->position_input == 0 || !form->is_step_fixed || form->step_max == 1;
+    return !form->has_cache || !form->is_step_fixed || form->step_max == 1;
 }
 
 /* ---- two methods ----------------------------------------------------------------------------- */
@@ -92,7 +138,7 @@ static bool read_pair(struct rt_program *program, const struct pair *names, stru
     struct rt_method *prefill = rt_program_find_method(program, span_str(names->prefill));
     struct rt_method *decode = rt_program_find_method(program, span_str(names->decode));
     return prefill && decode && read(prefill, &out->prefill) && read(decode, &out->step) &&
-           out->prefill.position_input && out->step.position_input && does_all(&out->step) &&
+           out->prefill.has_cache && out->step.has_cache && does_all(&out->step) &&
            gives_same_logits(&out->prefill, &out->step);
 }
 

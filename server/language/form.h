@@ -9,6 +9,9 @@
  *
  * Both have to keep the same mutable buffers, so that one goes on where the other has ended. If
  * they do not, and the first one takes single tokens as well, it is the language model by itself.
+ *
+ * Programs whose caches go from call to call are made such ones when they are loaded
+ * (server/language/exported.h).
  */
 #ifndef PTED_SERVER_LANGUAGE_FORM_H
 #define PTED_SERVER_LANGUAGE_FORM_H
@@ -18,13 +21,21 @@
 
 struct rt_method;
 
+/*
+ * Inputs behind the tokens, int64 [1, n], in any order: the position of the first token or of each,
+ * int64 [1] or [n]; the position of each, int64 [1, n]; a mask, bool [1, 1, n, columns], true where
+ * a token sees the one whose position is the column.
+ */
 struct form {
     struct rt_method *method; /* borrowed from its program; NULL: there is no such method */
-    uint32_t position_input;  /* raw index; 0: there is none (tokens are input 0) */
-    bool has_positions;       /* one for each token, not for the first alone */
-    bool has_all_logits;      /* [1, n, vocab]: only the logits of the last token are wanted */
-    uint32_t step_max;        /* tokens that one call takes */
-    bool is_step_fixed;       /* it takes just as many, not fewer */
+    /* Raw indices; 0: there is none (tokens are input 0). */
+    uint32_t position_input, row_input, mask_input;
+    bool has_positions;    /* one for each token, not for the first alone */
+    bool has_cache;        /* what earlier tokens gave is in the program's mutable buffers */
+    uint32_t mask_columns; /* 0: as many as the context has tokens */
+    bool has_all_logits;   /* [1, n, vocab]: only the logits of the last token are wanted */
+    uint32_t step_max;     /* tokens that one call takes */
+    bool is_step_fixed;    /* it takes just as many, not fewer */
 };
 
 /* Of a language model: its steps, and, if that is another method, the parts of its prompts. */
@@ -37,6 +48,9 @@ struct forms {
  * no language model, or belongs to one as the method of its prompts.
  */
 bool forms_find(const struct rt_method *method, struct forms *out);
+
+/* Do the inputs of |form| by themselves say that the method is a language model? */
+bool form_is_certain(const struct form *form);
 
 /* How a call with the next of |left| tokens is made, none of which has a logit yet. */
 const struct form *forms_choose(const struct forms *forms, uint32_t left);

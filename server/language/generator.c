@@ -181,10 +181,15 @@ static enum status find_words(struct generator *generator, const char *path, con
     return read_settings(generator, &sidecars, err);
 }
 
+static bool is_known(const struct forms *forms, const struct rt_method *method)
+{
+    return form_is_certain(&forms->step) || is_declared(rt_method_program(method));
+}
+
 bool generator_fits(const struct rt_method *method)
 {
-    struct forms ignored;
-    return is_declared(rt_method_program(method)) && forms_find(method, &ignored);
+    struct forms forms;
+    return forms_find(method, &forms) && is_known(&forms, method);
 }
 
 /* What the shapes of its methods say. */
@@ -196,21 +201,24 @@ static void take_forms(struct generator *generator)
     generator->vocab = (uint32_t)logits->shape.dims[logits->shape.rank - 1];
     /* unless a constant method says more */
     generator->context = step->step_max > prefill->step_max ? step->step_max : prefill->step_max;
+    if (form_is_certain(step)) {
+        generator->context = (uint32_t)rt_method_state_rows(step->method);
+    }
     read_constants(generator, rt_method_program(step->method));
-    if (!step->position_input && generator->context > step->step_max) {
+    if (!step->has_cache && generator->context > step->step_max) {
         generator->context = step->step_max;
     }
-    generator->is_positional = step->position_input != 0 && rt_method_is_positional(step->method) &&
+    generator->is_positional = step->has_cache && !form_is_certain(step) &&
+                               rt_method_is_positional(step->method) &&
                                (!prefill->method || rt_method_is_positional(prefill->method));
 }
 
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
                           struct generator **out, struct error *err)
 {
-    const struct rt_program *program = rt_method_program(method);
     struct generator facts = {.magic = GENERATOR_MAGIC};
     *out = NULL;
-    if (!(tokenizer || is_declared(program)) || !forms_find(method, &facts.forms)) {
+    if (!forms_find(method, &facts.forms) || !(tokenizer || is_known(&facts.forms, method))) {
         return ST_OK;
     }
     take_forms(&facts);

@@ -89,7 +89,7 @@ bool generator_fits(const struct rt_method *method);
 /* Does it keep what earlier tokens gave, in the program's mutable buffers? */
 static inline bool generator_has_cache(const struct generator *generator)
 {
-    return generator->forms.step.position_input != 0;
+    return generator->forms.step.has_cache;
 }
 
 /*

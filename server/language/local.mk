@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/embed_ask.c %D%/embed_ask.h \
 	%D%/embed_reply.c %D%/embed_reply.h \
 	%D%/embedder.c %D%/embedder.h \
+	%D%/exported.c %D%/exported.h \
 	%D%/form.c %D%/form.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \

@@ -15,6 +15,7 @@
 #include "runtime/pte/files.h"
 #include "server/card/card.h"
 #include "server/card/warm_up.h"
+#include "server/language/exported.h"
 #include "server/model/catalog.h"
 #include "server/model/model_log.h"
 #include "server/model/repository_priv.h"
@@ -210,8 +211,11 @@ static enum status load_with(struct repository_draft *draft, const struct catalo
     uint64_t begin_ns = uv_hrtime();
     struct rt_program *program;
     TRY(find_data(draft->options, name, data, err));
+    struct exported exported;
+    TRY(exported_read(file->path, &exported, err));
     struct rt_load_options options = {
         .device = draft->repository->device,
+        .carries = exported.is_found ? &exported.carries : NULL,
         .data_paths = data->items,
         .data_count = data->count,
         .packed_folder = draft->options->packed_dir,

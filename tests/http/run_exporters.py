@@ -3,17 +3,24 @@
 """Language models as today's exporters write them, against a real daemon.
 
 contrib/export/prefill.py makes tests/models/prefill: language models whose prompts have a method of
-their own.
+their own. contrib/export/exported.py makes tests/models/exported: folders of transformers' own
+exporter.
 
 usage: run_exporters.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 
-from run_generate import ask, post, wait_idle
-from run_http import MODELS, Client, Daemon, Report, expect
+from load import in_threads
+from run_generate import ask, chat, post, wait_idle
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 PREFILL = MODELS / "prefill"
+EXPORTED = MODELS / "exported"
+ROWS = {"static": 96, "growing": 64}
 
 
 def complete(client, model, prompt, **members):
@@ -39,9 +46,61 @@ def two_methods():
             wait_idle(client)
 
 
+def transformers():
+    """Caches that go from call to call, of a fixed size and growing: answers of generate()."""
+    rows = json.loads((EXPORTED / "answers.json").read_text())
+    for name, context in ROWS.items():
+        with Daemon(["--model", f"chat={EXPORTED / name / 'decode.pte'}"]) as daemon:
+            client = Client(daemon.port)
+
+            def check(row, client, **fields):
+                answer = chat(client, row["messages"], max_tokens=len(row["answer_ids"]),
+                              ignore_eos=True, **fields)
+                text = answer["choices"][0]["message"]["content"]
+                expect(f"{name}: {row['messages']}", text, row["answer"])
+                expect(f"{name}: tokens", answer["usage"]["prompt_tokens"], len(row["ids"]))
+
+            for row in rows:
+                check(row, client, seed=1)
+            in_threads(8, lambda i: check(rows[i % len(rows)], Client(daemon.port)))
+            ids = rows[0]["ids"] + rows[0]["answer_ids"]
+            answer = ask(client, "/v1/completions",
+                         {"model": "chat", "prompt": ids, "max_tokens": 1})
+            cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+            expect(f"{name}: a state that was kept", cached, len(ids) - 1)
+            answer = chat(client, rows[0]["messages"], max_tokens=1000, ignore_eos=True)
+            expect(f"{name}: context", answer["usage"]["total_tokens"], context)
+            expect(f"{name}: reason", answer["choices"][0]["finish_reason"], "length")
+            wait_idle(client)
+
+
+def damaged():
+    """An export.json that is damaged, does not fit the program, or is of something else."""
+    manifest = json.loads((EXPORTED / "static" / "export.json").read_text())
+    component = manifest["components"]["decode"]
+    whole = component["metadata"]["in_spec"]
+    texts = ["[]", '{"components": {"decode": 1}}']
+    for spec in (None, whole.replace('\\"input_ids\\", ', ""), "[1, {", "[" * 200):
+        component["metadata"]["in_spec"] = spec
+        texts.append(json.dumps(manifest))
+    texts += ["{"]
+    for text in texts:
+        with tempfile.TemporaryDirectory() as place:
+            folder = shutil.copytree(EXPORTED / "static", Path(place) / "m")
+            (folder / "export.json").write_text(text)
+            try:
+                with Daemon(["--model", f"m={folder / 'decode.pte'}"]) as daemon:
+                    body = {"model": "m", "prompt": "a"}
+                    status = post(Client(daemon.port), "/v1/completions", body)
+                    expect(f"{text[-40:]}: tensors alone", status, 400)
+            except Failure as failure:
+                if "export.json: " not in str(failure):
+                    raise
+
+
 def main():
     report = Report()
-    report.run_all((two_methods,))
+    report.run_all((two_methods, transformers, damaged))
     return report.finish()
 
 

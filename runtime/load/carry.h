@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tensors that a call hands on to the next one. Some exporters have no mutable buffers: a cache is
+ * an input and, with what the call adds, a result, which the caller gives to the next call. Here
+ * such inputs become mutable buffers, so that states, sequences and joined steps work for them as
+ * for other programs, and the cache is never copied from a result to an input.
+ *
+ * Two kinds are known. A cache of a fixed size: input and result have the same dims. A cache that
+ * grows: they differ in one dim, the rows, of which the result has more, behind those of the input.
+ * The buffer of such a cache has as many rows as the input may have. The method gets a further
+ * input, behind all others: the rows that the caches have before the call, int64 [1].
+ *
+ * The plan is rewritten before it is imported: the inputs and results go, and instructions that cut
+ * the rows out of the buffer, and write the new ones into it, come.
+ */
+#ifndef PTED_RUNTIME_LOAD_CARRY_H
+#define PTED_RUNTIME_LOAD_CARRY_H
+
+#include "base/arena.h"
+#include "base/status.h"
+
+struct pte_plan;
+struct rt_carries;
+
+/*
+ * |*out_plan| is |plan| with buffers for |carries|; it borrows from |plan| and lives in |arena|.
+ * ST_INVALID: they do not fit |plan|. ST_UNSUPPORTED: a cache of neither kind.
+ */
+MUST_CHECK enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries *carries,
+                                      struct arena *arena, const struct pte_plan **out_plan,
+                                      struct error *err);
+
+#endif
