@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes the language models of the tests whose steps are two methods: tests/models/prefill/.
+"""Makes the language models of the tests whose steps are several methods: tests/models/prefill/.
 
 The decoder of chat.py, very small and with random weights, reads and writes bytes. `prefill` takes
 many tokens and gives the logits of the last one, `decode` takes one token. shared.pte has their
 caches in one place (share_mutable_buffers), apart.pte has caches of each method. answers.json has
-what eager PyTorch answers, greedily.
+what eager PyTorch answers, greedily. parts.pte has its embedding and the rest of it as methods of
+their own, token_embedding and text_decoder, as ExecuTorch's runner of multimodal models wants them.
 
 usage: prefill.py [--out DIR]; needs requirements.txt
 """
@@ -36,6 +37,33 @@ class Last(torch.nn.Module):
         return self.net(tokens, input_pos)[:, -1] + self.bias
 
 
+class Embedding(torch.nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.embed = net.net.embed
+
+    def forward(self, tokens):
+        return self.embed(tokens)
+
+
+class Text(torch.nn.Module):
+    """Everything behind the embedding."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.last, self.net = net, net.net
+
+    def forward(self, embeddings, input_pos):
+        count, start = embeddings.shape[1], input_pos[0].item()
+        torch._check(start >= 0)
+        torch._check(start + count <= chat.CONTEXT)
+        cos, sin = self.net.cos.narrow(0, start, count), self.net.sin.narrow(0, start, count)
+        x = embeddings
+        for layer in self.net.layers:
+            x = layer(x, cos[None, :, None], sin[None, :, None], start)
+        return self.net.output(self.net.norm(x))[:, -1] + self.last.bias
+
+
 def make_net():
     chat.VOCAB, chat.DIM, chat.LAYERS, chat.HEADS, chat.KV_HEADS = 256, 16, 1, 2, 1
     chat.HIDDEN, chat.CONTEXT = 24, 96
@@ -57,26 +85,38 @@ def answer(net, ids):
     return out
 
 
-def export_program(net, is_shared):
+def lower(programs, is_shared, **constants):
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,
                                  to_edge_transform_and_lower)
     from executorch.exir.passes import MemoryPlanningPass
-    count = torch.export.Dim("count", min=2, max=PREFILL_MAX)
-    programs = {
-        "prefill": torch.export.export(
-            net, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
-            dynamic_shapes={"tokens": {1: count}, "input_pos": {}}),
-        "decode": torch.export.export(net, (torch.tensor([[1]]), torch.tensor([0])))}
-    constants = {"get_vocab_size": chat.VOCAB, "get_max_seq_len": chat.CONTEXT,
-                 "get_max_prefill_chunk": PREFILL_MAX, "get_min_prefill_chunk": 2,
-                 "use_kv_cache": True}
+    constants.update(get_vocab_size=chat.VOCAB, get_max_seq_len=chat.CONTEXT, use_kv_cache=True)
     return to_edge_transform_and_lower(
         programs, partitioner=[XnnpackPartitioner()], constant_methods=constants,
         compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch(
             ExecutorchBackendConfig(
                 memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=is_shared),
                 emit_mutable_buffer_names=is_shared)).buffer
+
+
+def export_steps(net, is_shared):
+    count = torch.export.Dim("count", min=2, max=PREFILL_MAX)
+    programs = {
+        "prefill": torch.export.export(
+            net, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
+            dynamic_shapes={"tokens": {1: count}, "input_pos": {}}),
+        "decode": torch.export.export(net, (torch.tensor([[1]]), torch.tensor([0])))}
+    return lower(programs, is_shared, get_max_prefill_chunk=PREFILL_MAX, get_min_prefill_chunk=2)
+
+
+def export_parts(net):
+    count = torch.export.Dim("count", min=1, max=chat.CONTEXT - 1)
+    return lower({
+        "token_embedding": torch.export.export(
+            Embedding(net), (torch.tensor([[1, 2, 3]]),), dynamic_shapes={"tokens": {1: count}}),
+        "text_decoder": torch.export.export(
+            Text(net), (torch.zeros(1, 3, chat.DIM), torch.tensor([0])),
+            dynamic_shapes={"embeddings": {1: count}, "input_pos": {}})}, False)
 
 
 def main():
@@ -91,7 +131,8 @@ def main():
             for prompt in PROMPTS]
     (options.out / "answers.json").write_text(json.dumps(rows) + "\n")
     for name, is_shared in (("shared", True), ("apart", False)):
-        (options.out / f"{name}.pte").write_bytes(export_program(make_net(), is_shared))
+        (options.out / f"{name}.pte").write_bytes(export_steps(make_net(), is_shared))
+    (options.out / "parts.pte").write_bytes(export_parts(make_net()))
 
 
 if __name__ == "__main__":

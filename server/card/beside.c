@@ -99,6 +99,15 @@ static enum status join(const char *folder, const char *name, char *out, size_t 
                : error_set(err, ST_INVALID, "%.160s...: the path is too long", folder);
 }
 
+/* transformers' exporter writes several programs, of which this one takes every step of a chat. */
+static bool find_decode(const char *folder, char *out, size_t size)
+{
+    struct error ignored;
+    struct stat about;
+    return join(folder, "export.json", out, size, &ignored) == ST_OK && stat(out, &about) == 0 &&
+           join(folder, "decode" SUFFIX, out, size, &ignored) == ST_OK && stat(out, &about) == 0;
+}
+
 /* The path of the only program in |folder|; "" if there are several or none. */
 static enum status find_only(const char *folder, char *out, size_t size, struct error *err)
 {
@@ -133,5 +142,8 @@ enum status beside_find_program(const char *path, char *out, size_t size, struct
                    : error_set(err, ST_INVALID, "%.160s...: the path is too long", path);
     }
     TRY(join(path, PROGRAM, out, size, err));
-    return stat(out, &about) == 0 ? ST_OK : find_only(path, out, size, err);
+    if (stat(out, &about) == 0 || find_decode(path, out, size)) {
+        return ST_OK;
+    }
+    return find_only(path, out, size, err);
 }

@@ -112,6 +112,12 @@ static bool read(struct rt_method *method, struct form *form)
     return true;
 }
 
+/* The first half of a decoder that takes embeddings: its results have the form of logits. */
+static bool is_embedding(const struct rt_method *method)
+{
+    return strcmp(rt_method_name(method), "token_embedding") == 0;
+}
+
 /* Can it do every step of an answer? A cache has no place for padding behind the last token. */
 static bool does_all(const struct form *form)
 {
@@ -159,7 +165,7 @@ bool forms_find(const struct rt_method *method, struct forms *out)
         return out->step.method == method;
     }
     *out = (struct forms){.prefill = {.method = NULL}};
-    return read(own, &out->step) && does_all(&out->step);
+    return !is_embedding(own) && read(own, &out->step) && does_all(&out->step);
 }
 
 const struct form *forms_choose(const struct forms *forms, uint32_t left)

@@ -46,11 +46,24 @@ def two_methods():
             wait_idle(client)
 
 
+def parts():
+    """An embedding has the form of a language model, and a tokenizer beside it is not its own."""
+    with tempfile.TemporaryDirectory() as place:
+        path = shutil.copy(PREFILL / "parts.pte", Path(place) / "m.pte")
+        shutil.copy(EXPORTED / "static" / "tokenizer.json", place)
+        with Daemon([str(path)]) as daemon:
+            client = Client(daemon.port)
+            embedded = ask(client, "/v2/models/m.token_embedding/call", {"args": [[[72, 105]]]})
+            answer = ask(client, "/v2/models/m.text_decoder/call",
+                         {"args": [embedded["result"], [0]]})
+            expect("logits", len(answer["result"][0]), 256)
+
+
 def transformers():
     """Caches that go from call to call, of a fixed size and growing: answers of generate()."""
     rows = json.loads((EXPORTED / "answers.json").read_text())
     for name, context in ROWS.items():
-        with Daemon(["--model", f"chat={EXPORTED / name / 'decode.pte'}"]) as daemon:
+        with Daemon(["--model", f"chat={EXPORTED / name}/"]) as daemon:
             client = Client(daemon.port)
 
             def check(row, client, **fields):
@@ -100,7 +113,7 @@ def damaged():
 
 def main():
     report = Report()
-    report.run_all((two_methods, transformers, damaged))
+    report.run_all((two_methods, parts, transformers, damaged))
     return report.finish()
 
 
