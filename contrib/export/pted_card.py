@@ -27,7 +27,7 @@ MEMBERS = {
              "labels", "request_timeout", "queue_count_max", "queue_bytes_max", "running_count_max",
              "generation_count_max", "generation_timeout", "prefill_tokens_max",
              "prefill_tokens_shared", "draft_tokens_max", "max_batch", "max_delay_us", "precision",
-             "idle_unload", "weight"),
+             "idle_unload", "keep_alive_max", "weight"),
     "input": ("name", "description", "image", "sound", "text"),
     "output": ("name", "description", "labels", "steps", "answer"),
     "image": ("resize", "fit", "interpolation", "crop", "crop_rounding", "fill", "colors", "scale",

@@ -46,9 +46,8 @@ void api_metrics_put_fetches(struct api_metrics_page *page)
 void api_metrics_put_unloads(struct api_metrics_page *page)
 {
     static const char *const reasons[METRICS_UNLOADS] = {
-        [METRICS_IDLE] = "idle",
-        [METRICS_DISPLACED] = "displaced",
-        [METRICS_ORDERED] = "ordered",
+        [METRICS_IDLE] = "idle",           [METRICS_ASKED] = "keep_alive",
+        [METRICS_DISPLACED] = "displaced", [METRICS_ORDERED] = "ordered",
         [METRICS_GONE] = "gone",
     };
     for (uint32_t i = 0; i < METRICS_UNLOADS; i++) {

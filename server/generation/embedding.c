@@ -308,6 +308,8 @@ static enum status parse_form(struct request *request, enum embed_form form,
     struct embedding *embedding = embedding_of(request);
     TRY(embed_ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
                         &request->infer.arena, &embedding->ask, err));
+    request->infer.has_keep = embedding->ask.has_keep;
+    request->infer.keep_ns = embedding->ask.keep_ns;
     TRY(find_model(request, embedding, err));
     TRY(make_room(request, err));
     request->infer.call.sample_count = embedding->ask.text_count;

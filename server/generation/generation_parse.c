@@ -280,6 +280,8 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     TRY(ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
                   &request->infer.arena, ask, err));
     ask->is_stream |= is_stream;
+    request->infer.has_keep = ask->has_keep;
+    request->infer.keep_ns = ask->keep_ns;
     TRY(find_model(request, generation, err));
     TRY(check_bounds(generation, err));
     TRY(seats_take(request, &generation->generator->seats, "generations", err));

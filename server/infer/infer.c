@@ -273,6 +273,7 @@ int infer_begin(struct request *request, const struct infer_ops *ops, const stru
     infer->ops = ops;
     infer->call.codec = codec;
     infer->priority = 0;
+    infer->has_keep = false;
     return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }
 

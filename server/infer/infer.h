@@ -171,6 +171,8 @@ struct infer {
     size_t charged_bytes;          /* bytes of those and of |arena| that are charged to |pool| */
     size_t answer_bytes;           /* bytes that are charged to |answer_pool| */
     uint64_t timeout_us;           /* given by the client; 0: none */
+    bool has_keep;                 /* the client says how long its model is kept (keep_alive) */
+    uint64_t keep_ns;              /* that long; KEEP_FOR_EVER */
     uint32_t priority;             /* given by the client; 0: the default */
     struct rt_sched_ticket ticket; /* place of a call in its sequence */
     struct infer_media media;      /* files and texts that inputs came as */

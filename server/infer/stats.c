@@ -27,6 +27,8 @@
 #include "server/server.h"
 #include "server/serving/serving.h"
 
+#define NS_PER_MS 1000000u
+
 uint64_t stats_last_ms(const struct model_stats *stats)
 {
     struct timespec now;
@@ -76,6 +78,19 @@ static bool is_cancelled(const struct request *request, int status)
     return !request->exchange || (status == 200 && request->encoded_ns == 0);
 }
 
+/* How long is the model needed after the request? */
+static void note_need(const struct request *request, const struct infer_call *call, uint64_t now_ns)
+{
+    const struct keep_wish wish = {
+        .is_given = request->infer.has_keep,
+        .is_order = request->is_operators,
+        .ns = request->infer.keep_ns,
+        .ns_max = call->model->params.keep_alive_max * NS_PER_MS,
+    };
+    keep_use(&call->model->origin->keep, &wish, now_ns);
+    changes_watch_idle(request->server, call->model->origin->keep.due_ns);
+}
+
 void stats_add(struct model_stats *stats, const struct request *request,
                const struct infer_call *call, int status, uint64_t now_ns)
 {
@@ -86,7 +101,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
         return; /* the client went before it had sent all */
     }
     atomic_store_explicit(&stats->last_ns, now_ns, memory_order_relaxed);
-    repository_begin_idle(call->model, now_ns);
+    note_need(request, call, now_ns);
     bool is_gone = is_cancelled(request, status);
     status_counts_add(&stats->statuses, is_gone ? HTTP_GONE : status);
     if (status != 200 || is_gone) {

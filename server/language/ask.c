@@ -299,6 +299,12 @@ static enum status read_stop_ids(struct reader *r)
                         r->err);
 }
 
+static enum status read_keep_alive(struct reader *r)
+{
+    r->ask->has_keep = true;
+    return ask_read_keep(r->in, &r->ask->keep_ns, r->err);
+}
+
 static enum status read_cache_prompt(struct reader *r)
 {
     bool is_used;

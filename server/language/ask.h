@@ -19,15 +19,7 @@
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
 /* The form that the text of an answer must have. */
-enum ask_shape {
-    ASK_ANY_TEXT,
-    ASK_OBJECT,
-    ASK_SCHEMA,
-    ASK_REGEX,
-    ASK_CHOICE,
-    ASK_GBNF,
-    ASK_CALL
-};
+enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_CHOICE, ASK_GBNF, ASK_CALL };
 
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
@@ -62,6 +54,8 @@ struct ask {
     uint32_t stop_count;
     const uint32_t *stop_ids;
     uint32_t stop_id_count;
+    bool has_keep;    /* keep_alive is given */
+    uint64_t keep_ns; /* for so long; UINT64_MAX: for ever */
     bool ignores_ends;
     bool computes_all;   /* no state of an earlier request is used */
     uint32_t n, best_of; /* 0: best_of is not given */

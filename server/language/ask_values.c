@@ -3,6 +3,7 @@
 
 #include "server/language/ask_values.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -61,4 +62,97 @@ bool ask_is_list_of_ids(const struct json *in)
     struct error ignored;
     return json_array(&ahead, &ignored) == ST_OK && json_element(&ahead, &ignored) == ST_OK &&
            !ahead.is_closed && json_peek(&ahead) == JSON_NUMBER;
+}
+
+/* ---- keep_alive ------------------------------------------------------------------------------ */
+
+#define NS_PER_S 1e9
+/* More is for ever. */
+#define KEEP_S_MAX 1e9
+
+static const struct {
+    const char *text;
+    double s;
+} units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\xc2\xb5s", 1e-6}, {"ms", 1e-3},
+             {"s", 1},     {"m", 60},    {"h", 3600}};
+
+/* Digits with or without a fraction. */
+static bool take_number(const uint8_t **at, const uint8_t *end, double *out)
+{
+    double scale = 1;
+    bool has_digit = false, has_point = false;
+    *out = 0;
+    for (; *at < end && ((**at >= '0' && **at <= '9') || (**at == '.' && !has_point)); (*at)++) {
+        if (**at == '.') {
+            has_point = true;
+            continue;
+        }
+        has_digit = true;
+        scale *= has_point ? 0.1 : 1;
+        *out = has_point ? *out + scale * (**at - '0') : *out * 10 + (**at - '0');
+    }
+    return has_digit;
+}
+
+/* The longest unit that comes next. */
+static bool take_unit(const uint8_t **at, const uint8_t *end, double *out_s)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        size_t len = strlen(units[i].text);
+        if (len > best && len <= (size_t)(end - *at) && memcmp(*at, units[i].text, len) == 0) {
+            best = len;
+            *out_s = units[i].s;
+        }
+    }
+    *at += best;
+    return best > 0;
+}
+
+bool ask_parse_duration(struct span text, double *out_s)
+{
+    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
+    bool is_negative = at < end && *at == '-';
+    at += at < end && (*at == '-' || *at == '+');
+    double sum = 0, number, unit;
+    bool is_first = true;
+    do {
+        if (!take_number(&at, end, &number)) {
+            return false;
+        }
+        unit = 1;
+        bool is_bare = is_first && at == end; /* seconds, as without quotes */
+        if (!is_bare && !take_unit(&at, end, &unit)) {
+            return false;
+        }
+        sum += number * unit;
+        is_first = false;
+    } while (at < end);
+    *out_s = is_negative ? -sum : sum;
+    return true;
+}
+
+static enum status refuse_keep(struct json *in, struct error *err)
+{
+    return json_fail(in, err, ST_INVALID,
+                     "expected seconds, or a time such as \"5m\" or \"1h30m\"");
+}
+
+enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct error *err)
+{
+    double s;
+    if (json_peek(in) == JSON_STRING) {
+        struct json_string text;
+        TRY(json_read_string(in, &text, err));
+        if (text.bytes != text.raw.len || !ask_parse_duration(text.raw, &s)) {
+            return refuse_keep(in, err);
+        }
+    } else {
+        TRY(json_read_f64(in, &s, err));
+    }
+    if (isnan(s)) {
+        return refuse_keep(in, err);
+    }
+    *out_ns = s < 0 || s > KEEP_S_MAX ? UINT64_MAX : (uint64_t)(s * NS_PER_S);
+    return ST_OK;
 }

@@ -28,4 +28,14 @@ MUST_CHECK enum status ask_read_ids(struct json *in, struct arena *arena, uint32
 /* Does an array of numbers come next? Reads nothing. */
 bool ask_is_list_of_ids(const struct json *in);
 
+/*
+ * The value of keep_alive, as Ollama's clients send it: seconds as a number, or a time of numbers
+ * with units, "1h30m" (Go's time.ParseDuration()). |*out_ns| is UINT64_MAX, for ever, if it is
+ * negative or too large.
+ */
+MUST_CHECK enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct error *err);
+
+/* Such a text. False: it is none. */
+bool ask_parse_duration(struct span text, double *out_s);
+
 #endif

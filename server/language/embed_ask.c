@@ -35,9 +35,9 @@ static enum status read_text(struct reader *r, struct span *out)
 static enum status read_ids(struct reader *r, struct embed_text *out)
 {
     TRY(ask_read_ids(r->in, r->arena, IDS_MAX, &out->ids, &out->id_count, r->err));
-    return out->id_count > 0 ? ST_OK
-                             : json_fail(r->in, r->err, ST_INVALID,
-                                         "expected at least one id of a token");
+    return out->id_count > 0
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected at least one id of a token");
 }
 
 /* {"text": "..."}, as Jina's clients may send documents. */
@@ -172,6 +172,12 @@ static enum status read_direction(struct reader *r)
                            "\"Right\"");
 }
 
+static enum status read_keep_alive(struct reader *r)
+{
+    r->ask->has_keep = true;
+    return ask_read_keep(r->in, &r->ask->keep_ns, r->err);
+}
+
 static enum status read_raw_scores(struct reader *r)
 {
     return json_read_bool(r->in, &r->ask->wants_raw_scores, r->err);
@@ -200,6 +206,7 @@ static const struct member {
     {"normalize", EMBED_TEI, read_normalize},
     {"truncate", EMBED_OPENAI | EMBED_TEI | RANK_TEI | RANK_JINA, read_truncate},
     {"truncation_direction", EMBED_TEI | RANK_TEI, read_direction},
+    {"keep_alive", EMBED_OPENAI | EMBED_TEI | RANK_TEI | RANK_JINA, read_keep_alive},
     {"raw_scores", RANK_TEI, read_raw_scores},
     {"return_text", RANK_TEI, read_wants_texts},
     {"return_documents", RANK_JINA, read_wants_texts},

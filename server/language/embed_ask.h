@@ -42,6 +42,8 @@ struct embed_ask {
     uint32_t dimensions; /* 0: all */
     bool says_normalize, normalizes;
     bool cuts;
+    bool has_keep;    /* keep_alive is given */
+    uint64_t keep_ns; /* for so long; UINT64_MAX: for ever */
     bool wants_raw_scores;
     bool wants_texts; /* of documents, in the answer */
     uint32_t top_count;

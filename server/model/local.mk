@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libmodel.a
 %C%_libmodel_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libmodel_a_SOURCES = \
 	%D%/catalog.c %D%/catalog.h \
+	%D%/keep.c %D%/keep.h \
 	%D%/model.c %D%/model.h \
 	%D%/model_describe.c \
 	%D%/model_log.c %D%/model_log.h \

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/refs.h"
 #include "base/status.h"
+#include "server/model/keep.h"
 
 struct card;
 
@@ -57,7 +58,7 @@ struct origin {
     bool is_unloaded;       /* taken out of service by its name: its only model has that reason */
     const char *why_listed; /* why it is not loaded any more, a constant; NULL: it never was */
     /* ---- the loop's, once it is published: see repository_unload_idle() ---- */
-    uint64_t due_ns; /* nobody needs its models from then on, on the monotone clock */
+    struct keep keep; /* on the monotone clock */
     bool is_leaving;
     /* ---- of a newer file at |path| that did not load, while the models of this one go on; the
      *      loop's, but an update reads them (server/model/update.h) ---- */

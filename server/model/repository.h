@@ -128,11 +128,8 @@ MUST_CHECK enum status repository_unload_idle(struct repository *repository,
                                               struct repository_removed *out_removed,
                                               uint64_t *out_next_ns, struct error *err);
 
-/* How long nobody has to need |model| before it is unloaded; RT_SCHED_NEVER: it stays. */
-uint64_t repository_idle_ns(const struct model *model);
-
-/* The file of |model|, which is new, is needed from |now_ns| on. The thread that publishes it. */
-void repository_begin_idle(struct model *model, uint64_t now_ns);
+/* Before keep_begin(): adds the time of |model|, which is new, to that of its file. */
+void repository_count_idle(struct model *model);
 
 /* Drops the references. */
 void repository_drop_removed(struct repository_removed *removed);

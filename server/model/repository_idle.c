@@ -19,13 +19,6 @@
 /* Files that leave at a time: the loop has other work. */
 #define LEAVING_MAX 32
 
-uint64_t repository_idle_ns(const struct model *model)
-{
-    OBJ_CHECK(model, MODEL_MAGIC);
-    uint64_t ms = model->params.idle_unload;
-    return ms ? ms * NS_PER_MS : RT_SCHED_NEVER;
-}
-
 /* Nothing to do with time: is it a file that may be unloaded at all? */
 static bool may_leave(const struct model *model)
 {
@@ -33,14 +26,14 @@ static bool may_leave(const struct model *model)
     return model->program && origin->path && !origin->is_pinned;
 }
 
-void repository_begin_idle(struct model *model, uint64_t now_ns)
+void repository_count_idle(struct model *model)
 {
-    uint64_t idle_ns = repository_idle_ns(model), due_ns;
-    if (__builtin_add_overflow(now_ns, idle_ns, &due_ns)) {
-        due_ns = RT_SCHED_NEVER;
+    OBJ_CHECK(model, MODEL_MAGIC);
+    uint64_t ms = model->params.idle_unload, ns = ms ? ms * NS_PER_MS : KEEP_FOR_EVER;
+    struct keep *keep = &model->origin->keep;
+    if (model_is_ready(model) && ns > keep->idle_ns) {
+        keep->idle_ns = ns;
     }
-    due_ns = model_is_ready(model) ? due_ns : 0;
-    model->origin->due_ns = due_ns > model->origin->due_ns ? due_ns : model->origin->due_ns;
 }
 
 /* Marks the files whose time is up; returns when that of another one is. */
@@ -49,7 +42,7 @@ static uint64_t mark_due(const struct repository_index *index, uint64_t now_ns)
     uint64_t next_ns = RT_SCHED_NEVER;
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        uint64_t due_ns = model->origin->due_ns;
+        uint64_t due_ns = model->origin->keep.due_ns;
         model->origin->is_leaving = may_leave(model) && due_ns <= now_ns;
         if (may_leave(model) && due_ns > now_ns) {
             next_ns = due_ns < next_ns ? due_ns : next_ns;

@@ -736,7 +736,8 @@ static void begin_idle(const struct update *update)
     for (uint32_t i = 0; i < update->draft.count; i++) {
         struct model *model = update->draft.models[i];
         if (repository_index_twin(update->old, model) != model) {
-            repository_begin_idle(model, now_ns);
+            repository_count_idle(model);
+            keep_begin(&model->origin->keep, now_ns, model->origin->load_ns);
         }
     }
 }

@@ -24,7 +24,8 @@ struct server;
 
 /* Why a model was unloaded. */
 enum metrics_unload {
-    METRICS_IDLE,      /* nobody needed it */
+    METRICS_IDLE,      /* nobody needed it for --idle-unload */
+    METRICS_ASKED,     /* likewise, for the keep_alive of its last request */
     METRICS_DISPLACED, /* others needed its memory */
     METRICS_ORDERED,   /* by a request of an administrator */
     METRICS_GONE,      /* its file has gone or does not load any more */

@@ -101,6 +101,7 @@ static int check_token(struct request *request, enum token_scope scope)
         return 429;
     }
     request->token_use = token->use;
+    request->is_operators = (token->scopes & TOKEN_SCOPE_ADMIN) != 0;
     request->client = client_of_token(token->use->number);
     return 200;
 }

@@ -90,9 +90,10 @@ struct request {
     struct changes_order order;        /* set by the handler of a request that changes models */
     struct infer infer;
 
-    uint64_t client; /* who is charged for what it takes (base/share.h), set with its head; see
-                      * server/http/client.h */
-    bool is_counted; /* in server->requests, as one of |client| */
+    uint64_t client;   /* who is charged for what it takes (base/share.h), set with its head; see
+                        * server/http/client.h */
+    bool is_counted;   /* in server->requests, as one of |client| */
+    bool is_operators; /* of an administrator: by its address, or by the scope of its token */
     struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
     const char *token_name;      /* that it came with; NULL: none */
     const char *remote;          /* the client's address for the log; the exchange's, or |named| */

@@ -96,6 +96,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->look = NULL;
     request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
     request->is_counted = false;
+    request->is_operators = exchange->role == LISTENER_ADMIN;
     request->remote = exchange->remote;
     request->via = exchange->via;
     request->token_use = NULL;

@@ -182,11 +182,9 @@ static void retire(struct server *server, struct model **models, uint32_t count,
     watch_retired(server);
 }
 
-/* Models were unloaded for the reason |why|. */
-static void unload(struct server *server, struct repository_removed *removed,
-                   enum metrics_unload why)
+/* Models were unloaded. */
+static void unload(struct server *server, struct repository_removed *removed)
 {
-    counter_add(&server->metrics.unloads[why], removed->count);
     retire(server, removed->models, removed->count, server->serving);
     free(removed->models);
 }
@@ -210,13 +208,18 @@ static void count_unloads(struct server *server, const struct update *update)
 /* The models change or will do so soon: a later look finds them as they are then. */
 #define IDLE_PAUSE_NS 100000000u
 
-static void log_idle(const struct repository_removed *removed)
+/* Tells the operator of them, and counts those that went sooner or later by a request's word. */
+static uint32_t report_idle(const struct repository_removed *removed)
 {
+    uint32_t asked_count = 0;
     for (uint32_t i = 0; i < removed->count; i++) {
         const struct model *model = removed->models[i];
-        log_line(LOG_INFO, "model %s version %u: unloaded, it was idle", model->name,
-                 model->version);
+        bool is_asked = model->origin->keep.is_asked;
+        asked_count += is_asked;
+        log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
+                 model->version, is_asked ? " (keep_alive)" : "");
     }
+    return asked_count;
 }
 
 static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
@@ -239,8 +242,10 @@ static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
         return now_ns + IDLE_PAUSE_NS;
     }
     if (removed.count > 0) {
-        log_idle(&removed);
-        unload(server, &removed, METRICS_IDLE);
+        uint32_t asked_count = report_idle(&removed);
+        counter_add(&server->metrics.unloads[METRICS_ASKED], asked_count);
+        counter_add(&server->metrics.unloads[METRICS_IDLE], removed.count - asked_count);
+        unload(server, &removed);
     }
     return next_ns;
 }
@@ -418,7 +423,8 @@ static bool make_room(struct server *server, struct change *change)
     bool may_evict = server->waits.told_count == 0; /* else a model that was loaded for them */
     if (may_evict && repository_evict(&serving->repository, serving->sequences, bytes, &removed,
                                       &err) == ST_OK) {
-        unload(server, &removed, METRICS_DISPLACED);
+        counter_add(&server->metrics.unloads[METRICS_DISPLACED], removed.count);
+        unload(server, &removed);
         changes->awaits_room = true;
         uv_timer_start(&changes->timer, on_timer, 0, 0);
         return true;

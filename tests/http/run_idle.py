@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack
 
 from load import in_threads, occupy, release, wait_until
+from run_access import ADMIN, INFER, Guarded
 from run_embeddings import ENCODER
 from run_generate import CHAT
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Report, build_request, expect
@@ -206,6 +207,76 @@ def administrators():
         wait_for_state(daemon, "add", "UNKNOWN")
         os.remove(folder / "add.pte")
         wait_until("gone", lambda: infer_add(daemon.port) == 404)
+
+
+# ---- keep_alive ---------------------------------------------------------------------------------
+
+def keeps(daemon, port, value, path="/v1/completions", fields=()):
+    """The status of a short answer that says keep_alive."""
+    body = {"prompt": "a", "max_tokens": 1, "keep_alive": value}
+    if path == "/rerank":
+        body = {"query": "a", "texts": ["b"], "truncate": True, "keep_alive": value}
+    client = Client(port)
+    client.send(build_request("POST", path, json.dumps(body).encode(), fields))
+    status = client.answer()
+    client.close()
+    return status
+
+
+def requests_say_how_long():
+    """The first word after the load counts, then the latest time that anybody has said."""
+    with Daemon([*CHAT, *ENCODER, *LATE, "--admin-listen", "127.0.0.1:0"]) as daemon:
+        for value in (0, "0s", "1ms", 0.001):
+            expect(f"{value}", keeps(daemon, daemon.port, value), 200)
+            wait_for_state(daemon, "chat", "UNKNOWN")
+        expect("why", unloads(daemon, "keep_alive") > 0, True)
+        expect("not because of --idle-unload", unloads(daemon), 0)
+        expect("an encoder", keeps(daemon, daemon.port, "1ms", "/rerank"), 200)
+        wait_for_state(daemon, "enc", "UNKNOWN")
+        expect("without a word", post(daemon.port, "/v1/completions",
+                                      b'{"prompt":"a","max_tokens":1}')[0], 200)
+        for _ in range(20):
+            expect("it is not taken from others", keeps(daemon, daemon.port, 0), 200)
+        expect("it stays", state(daemon, "chat"), "READY")
+        for bad in ("soon", "5 m", True, [], {}):
+            expect(f"{bad}", keeps(daemon, daemon.port, bad), 400)
+        expect("null is the default", keeps(daemon, daemon.port, None), 200)
+        expect("an order", keeps(daemon, daemon.admin_port(), 0), 200)
+        wait_for_state(daemon, "chat", "UNKNOWN")
+
+
+def clients_pin_nothing():
+    """A client keeps a model no longer than the operator lets it; only an operator pins one."""
+    for limit in ((), ("--keep-alive-max", "2ms")):
+        with Daemon([*CHAT, *SOON, *limit, "--admin-listen", "127.0.0.1:0"]) as daemon:
+            for value in (-1, "-1m", 1e300, "24h", 3600):
+                expect(f"{value}", keeps(daemon, daemon.port, value), 200)
+                wait_for_state(daemon, "chat", "UNKNOWN")
+            expect("an order", keeps(daemon, daemon.admin_port(), -1), 200)
+            for _ in range(20):
+                expect("after that", keeps(daemon, daemon.port, 0), 200)
+            expect("it stays", state(daemon, "chat"), "READY")
+    with Daemon([*CHAT, *SOON, "--keep-alive-max", "1h"]) as daemon:
+        expect("longer", keeps(daemon, daemon.port, "1h"), 200)
+        expect("others", keeps(daemon, daemon.port, 0), 200)
+        expect("it stays", state(daemon, "chat"), "READY")
+
+
+def clients_unload_no_pinned_model():
+    """Nor one of a daemon that unloads nothing. A token of scope admin is an operator's."""
+    with Guarded(*CHAT, "--admin-listen", "127.0.0.1:0") as guarded:
+        daemon = guarded.daemon
+
+        def state_of_chat():
+            _, body = post(daemon.admin_port(), "/v2/repository/index")
+            return {row["name"]: row["state"] for row in json.loads(body)}["chat"]
+        for _ in range(20):
+            expect("a client", keeps(daemon, daemon.port, 0,
+                                     fields=[f"Authorization: Bearer {INFER}"]), 200)
+        expect("it stays", state_of_chat(), "READY")
+        expect("an operator", keeps(daemon, daemon.port, 0,
+                                    fields=[f"Authorization: Bearer {ADMIN}"]), 200)
+        wait_until("it goes", lambda: state_of_chat() == "UNKNOWN")
 
 
 # ---- calls that wait ----------------------------------------------------------------------------
@@ -411,7 +482,8 @@ def calls_while_models_go():
 CHECKS = (go_and_come_back, for_each_model, methods_go_together, steps_of_pipelines_stay,
           models_that_nobody_names,
           calls_keep_it, sequences_keep_it, changed_files, files_that_are_away,
-          named_files_that_are_away, administrators, callers_are_bounded,
+          named_files_that_are_away, administrators, requests_say_how_long, clients_pin_nothing,
+          clients_unload_no_pinned_model, callers_are_bounded,
           callers_do_not_wait_for_ever, callers_that_leave, callers_of_a_bad_file,
           loads_are_bounded, stop_while_callers_wait, calls_while_models_go)
 

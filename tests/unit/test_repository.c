@@ -621,11 +621,12 @@ static void begin_idle(struct world *w)
 {
     struct repository_index *index = repository_ref_index(&w->repository);
     for (uint32_t i = 0; i < index->count; i++) {
-        index->models[i]->origin->due_ns = 0;
+        index->models[i]->origin->keep = (struct keep){0};
         index->models[i]->params.idle_unload = IDLE_MS;
     }
     for (uint32_t i = 0; i < index->count; i++) {
-        repository_begin_idle(index->models[i], BEGIN_NS);
+        repository_count_idle(index->models[i]);
+        keep_begin(&index->models[i]->origin->keep, BEGIN_NS, 0);
     }
     repository_unref_index(index);
 }
@@ -666,7 +667,8 @@ static void idle_files_are_listed(void **state)
     expect_idle(w, BEGIN_NS + IDLE_NS - 1, 0, BEGIN_NS + IDLE_NS);
     struct model *a = find(w, "a", 0), *b = find(w, "b.decode", 0);
     struct model_stats *stats = a->stats;
-    repository_begin_idle(b, BEGIN_NS + 7); /* one method keeps the others */
+    const struct keep_wish none = {0};
+    keep_use(&b->origin->keep, &none, BEGIN_NS + 7); /* one method keeps the others */
     model_unref(b);
     expect_idle(w, BEGIN_NS + IDLE_NS, 0, BEGIN_NS + IDLE_NS + 7); /* a call holds |a| */
     expect_idle(w, BEGIN_NS + IDLE_NS + 7, count - 2, BEGIN_NS + IDLE_NS + 7 + BUSY_NS);
