@@ -111,7 +111,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
         }
         return;
     }
-    uint64_t input = job->queued_ns - request->arrived_ns;
+    uint64_t input = job->queued_ns - request->arrived_ns - request->waited_ns;
     uint64_t decode = infer_media_ns(&request->infer.media);
     uint64_t encode = request->encoded_ns - job->finished_ns;
     int64_t samples = call->sample_count;

@@ -630,9 +630,25 @@ static enum status settle_all(struct updater *u, struct error *err)
     return ST_OK;
 }
 
+/* Does a call load a file again? The log has described its models, and is not to do so each time.
+ */
+static bool is_again(const struct update *update)
+{
+    for (uint32_t i = 0; update->kind == UPDATE_NEED && i < update->old->count; i++) {
+        const struct origin *origin = update->old->models[i]->origin;
+        if (origin->why_listed && strcmp(origin->name, update->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The log describes models that are new; for that their largest call is planned. */
 static void describe_new(const struct update *update)
 {
+    if (is_again(update)) {
+        return;
+    }
     for (uint32_t i = 0; i < update->draft.count; i++) {
         const struct model *model = update->draft.models[i];
         bool is_kept = repository_index_twin(update->old, model) == model;

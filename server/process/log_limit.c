@@ -20,6 +20,7 @@ static const struct {
     [LOG_KIND_ACCEPT] = {LOG_WARNING, "connections not taken"},
     [LOG_KIND_ACCESS] = {LOG_WARNING, "losses of the access log"},
     [LOG_KIND_TLS] = {LOG_INFO, "handshakes of TLS that failed"},
+    [LOG_KIND_MODELS] = {LOG_INFO, "loads because of calls, and idle models"},
     [LOG_KIND_SLOW] = {LOG_WARNING, "turns of the loop that took long"},
     [LOG_KIND_PROXY] = {LOG_WARNING, "malformed words of proxies"},
 };

@@ -24,6 +24,7 @@ enum log_kind {
     LOG_KIND_TLS,     /* clients without a handshake */
     LOG_KIND_SLOW,    /* turns of the loop that took long */
     LOG_KIND_PROXY,   /* words of proxies that are malformed */
+    LOG_KIND_MODELS,  /* models that calls load, and that go because nobody calls them */
     LOG_KIND_COUNT,
 };
 

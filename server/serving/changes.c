@@ -209,15 +209,17 @@ static void count_unloads(struct server *server, const struct update *update)
 #define IDLE_PAUSE_NS 100000000u
 
 /* Tells the operator of them, and counts those that went sooner or later by a request's word. */
-static uint32_t report_idle(const struct repository_removed *removed)
+static uint32_t report_idle(struct server *server, const struct repository_removed *removed)
 {
     uint32_t asked_count = 0;
     for (uint32_t i = 0; i < removed->count; i++) {
         const struct model *model = removed->models[i];
         bool is_asked = model->origin->keep.is_asked;
         asked_count += is_asked;
-        log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
-                 model->version, is_asked ? " (keep_alive)" : "");
+        if (server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+            log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
+                     model->version, is_asked ? " (keep_alive)" : "");
+        }
     }
     return asked_count;
 }
@@ -242,7 +244,7 @@ static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
         return now_ns + IDLE_PAUSE_NS;
     }
     if (removed.count > 0) {
-        uint32_t asked_count = report_idle(&removed);
+        uint32_t asked_count = report_idle(server, &removed);
         counter_add(&server->metrics.unloads[METRICS_ASKED], asked_count);
         counter_add(&server->metrics.unloads[METRICS_IDLE], removed.count - asked_count);
         unload(server, &removed);
@@ -326,6 +328,19 @@ static void report(struct server *server, const struct change *change)
     }
 }
 
+/* A call has had a file loaded. Clients can do that often. */
+static void report_load(struct server *server, const struct change *change)
+{
+    if (!server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+        return;
+    }
+    if (change->status == ST_OK) {
+        log_line(LOG_INFO, "model %s: loaded for a call", change->update.name);
+    } else {
+        log_line(LOG_WARNING, "%s", change->err.text);
+    }
+}
+
 static bool has_effect(const struct update *update)
 {
     return update->kind != UPDATE_SCAN || update->loaded_count > 0 || update->gone_count > 0 ||
@@ -362,7 +377,9 @@ static void publish(struct server *server, struct change *change)
     }
     counter_add(
         change->status == ST_OK ? &server->metrics.changes : &server->metrics.refused_changes, 1);
-    if (change->status != ST_OK || (has_effect(update) && update->kind != UPDATE_NEED)) {
+    if (update->kind == UPDATE_NEED) {
+        report_load(server, change);
+    } else if (change->status != ST_OK || has_effect(update)) {
         report(server, change);
     }
 }

@@ -49,7 +49,9 @@ enum status waits_begin(struct request *request, struct error *err)
     }
     request->wait_began_ns = uv_hrtime();
     list_push_back(&waits->requests, &request->wait_link);
-    server_watch_deadline(request->server, due_ns(request));
+    uint64_t due = due_ns(request);
+    waits->due_ns = due < waits->due_ns ? due : waits->due_ns;
+    server_watch_deadline(request->server, due);
     return ST_OK;
 }
 
@@ -85,8 +87,11 @@ static void refuse(struct request *request, uint64_t now_ns)
 uint64_t waits_expire(struct server *server, uint64_t now_ns)
 {
     struct waits *waits = waits_of(server);
-    uint64_t next_ns = RT_SCHED_NEVER;
     struct list *next;
+    if (now_ns < waits->due_ns) {
+        return waits->due_ns;
+    }
+    waits->due_ns = RT_SCHED_NEVER;
     for (struct list *at = waits->requests.next; at != &waits->requests; at = next) {
         struct request *request = request_at(at);
         next = at->next;
@@ -95,10 +100,10 @@ uint64_t waits_expire(struct server *server, uint64_t now_ns)
             changes_forget(request);
             refuse(request, now_ns);
         } else {
-            next_ns = due < next_ns ? due : next_ns;
+            waits->due_ns = due < waits->due_ns ? due : waits->due_ns;
         }
     }
-    return next_ns;
+    return waits->due_ns;
 }
 
 void waits_init(struct server *server)
@@ -106,6 +111,7 @@ void waits_init(struct server *server)
     struct waits *waits = &server->waits;
     uint64_t count = server->params->loading_count_max;
     waits->magic = WAITS_MAGIC;
+    waits->due_ns = RT_SCHED_NEVER;
     list_init(&waits->requests);
     share_init(&waits->places, count, resource_kept(RESOURCE_LOADING, count));
 }

@@ -23,6 +23,7 @@ struct waits {
     uint32_t magic;
     struct share places;
     struct list requests; /* by wait_link */
+    uint64_t due_ns;      /* when the first of them has waited for too long, or earlier */
     uint32_t told_count;  /* requests that wait no more, but have not had a turn since then: until
                              then no model is unloaded */
 };
