@@ -23,8 +23,9 @@ from run_lifecycle import (ADD_BODY, X, call, expect_change, index, infer_add, l
                            served, state, wait_for_state)
 from run_start import HoldingOrigin
 
-SOON = ("--idle-unload", "1ms")
-LATE = ("--idle-unload", "1h")
+# A trial of batches would keep a model until it is over, which takes long on a busy machine.
+SOON = ("--idle-unload", "1ms", "--max-batch=1")
+LATE = ("--idle-unload", "1h", "--max-batch=1")
 
 
 def get(daemon, path):
