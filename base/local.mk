@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \
+	%D%/reason.c %D%/reason.def %D%/reason.h \
 	%D%/refs.h \
 	%D%/resource.c %D%/resource.def %D%/resource.h \
 	%D%/shape.c %D%/shape.h \

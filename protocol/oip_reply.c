@@ -247,6 +247,14 @@ void oip_print_server(struct buf *out, const struct oip_server_meta *meta)
     buf_add_char(out, '}');
 }
 
+/* What would make it faster, and why it has not got that. */
+static void print_lacks(struct buf *out, const char *lacks)
+{
+    if (lacks) {
+        buf_printf(out, ",\"lacks\":%s", lacks);
+    }
+}
+
 void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
 {
     buf_add_char(out, '{');
@@ -256,8 +264,7 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     buf_add_char(out, ',');
     oip_print_member(out, "platform", meta->platform);
     buf_add_char(out, ',');
-    print_tensors(out, "inputs", meta->inputs, meta->examples, meta->maxima,
-                  meta->input_count);
+    print_tensors(out, "inputs", meta->inputs, meta->examples, meta->maxima, meta->input_count);
     buf_add_char(out, ',');
     print_tensors(out, "outputs", meta->outputs, NULL, NULL, meta->output_count);
     print_description(out, meta->description);
@@ -271,6 +278,7 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     if (meta->placement) {
         buf_printf(out, ",\"placement\":%s", meta->placement);
     }
+    print_lacks(out, meta->lacks);
     buf_add_char(out, '}');
 }
 
@@ -293,6 +301,7 @@ static void print_row(struct buf *out, const struct oip_index_row *row)
             oip_print_member(out, members[i][0], members[i][1]);
         }
     }
+    print_lacks(out, row->lacks);
     buf_add_str(out, row->is_constant ? ",\"constant\":true}" : "}");
 }
 

@@ -28,13 +28,14 @@ struct oip_model_meta {
     size_t version_count, input_count, output_count;
     const char *description; /* the words of a person, or NULL; an extension of our own */
     const char *precision;   /* a word of base/precision.h, or NULL; an extension of our own */
-    const char *constants, *placement; /* JSON of extensions of our own, or NULL */
+    const char *constants, *placement, *lacks; /* JSON of extensions of our own, or NULL */
 };
 
 /* One row of the repository index; NULL members are left out. */
 struct oip_index_row {
     const char *name, *version, *state, *reason;
-    bool is_constant; /* "constant": it takes nothing, and its results are always the same */
+    const char *lacks; /* JSON, or NULL */
+    bool is_constant;  /* "constant": it takes nothing, and its results are always the same */
 };
 
 struct oip_result {

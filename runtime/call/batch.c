@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
@@ -183,13 +184,13 @@ static int64_t own_rows(const struct rt_method *method, const char **out_other)
 static enum status check_form(const struct rt_method *method, struct error *err)
 {
     if (method->failure.code != ST_OK) {
-        return error_set(err, ST_UNSUPPORTED, "it cannot be called");
+        return reason_set(err, REASON_UNCALLABLE);
     }
     if (method->state_count > 0) {
-        return error_set(err, ST_UNSUPPORTED, "it has mutable buffers");
+        return reason_set(err, REASON_BUFFERS);
     }
-    if (method->callable->why_alone) {
-        return error_set(err, ST_UNSUPPORTED, "%s", method->callable->why_alone);
+    if (method->callable->why_alone != REASON_NONE) {
+        return reason_set(err, method->callable->why_alone);
     }
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/speculation_proof.c \
 	%D%/batch.c %D%/batch.h \
 	%D%/batch_proof.c \
+	%D%/gain.def %D%/gains.c %D%/gains.h \
 	%D%/inputs.c \
 	%D%/inside.h \
 	%D%/invocation.c %D%/invocation.h \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/buffer.h"
 #include "runtime/call/speculation_priv.h"
 #include "runtime/call/steps.h"
@@ -21,11 +22,11 @@ static enum status check_step(const struct rt_method *method, struct error *err)
 {
     const struct rt_steps *steps = method->steps;
     if (!steps || !steps->has_step) {
-        return error_set(err, ST_UNSUPPORTED, "its steps cannot be joined");
+        return reason_set(err, REASON_STEPS_APART);
     }
-    if (!rt_method_is_positional(method)) {
-        return error_set(err, ST_UNSUPPORTED,
-                         "its mutable buffers do not have a row for each position");
+    enum reason why_not = rt_method_why_not_positional(method);
+    if (why_not != REASON_NONE) {
+        return reason_set(err, why_not);
     }
     if (steps->step.number_count != 1) {
         return error_set(err, ST_UNSUPPORTED, "a step takes %u numbers, expected a position",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
@@ -21,7 +22,7 @@ enum status rt_steps_open(struct rt_method *method, struct error *err)
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(!method->steps);
     if (!hal_device_props(method->device)->host_visible) {
-        return error_set(err, ST_UNSUPPORTED, "its mutable buffers are on a device of its own");
+        return reason_set(err, REASON_BUFFERS_ELSEWHERE);
     }
     method->steps = calloc(1, sizeof(*method->steps));
     return method->steps ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for joined steps");

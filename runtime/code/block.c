@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
 #include "runtime/code/round.h"
@@ -139,8 +140,7 @@ static enum status end_rows(struct rt_block *block, uint32_t joined, enum status
                             struct error *err)
 {
     if (status == ST_OK && joined == 0) {
-        status = error_set(err, ST_UNSUPPORTED,
-                           "it keeps state, and no weights are read once for several rows");
+        status = reason_set(err, REASON_NO_SHARED_WEIGHTS);
     }
     if (status == ST_OK) {
         status = make_flow(block, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/buffer.h"
 #include "runtime/graph/op.h"
 
@@ -513,7 +514,7 @@ static enum status follow(struct making *m, const struct rt_stmt *stmt)
     case RT_STMT_COPY_INDEX:
         break;
     }
-    return refuse(m, "it has control flow");
+    return refuse(m, reason_text(REASON_CONTROL_FLOW));
 }
 
 /* ---- inputs and outputs ---------------------------------------------------------------------- */

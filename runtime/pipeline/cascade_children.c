@@ -50,7 +50,8 @@ static const struct rt_sched_job_ops child_ops = {
 /* Steps with states run alone: their memory is in use until they are over, whoever leaves. */
 static int64_t child_rows(const struct rt_sched_queue *queue, const struct rt_invocation *inv)
 {
-    bool may_join = rt_sched_queue_joins(queue) && !inv->method->callable->why_alone && inv->plan &&
+    bool may_join = rt_sched_queue_joins(queue) &&
+                    inv->method->callable->why_alone == REASON_NONE && inv->plan &&
                     !inv->method->steps;
     return may_join ? rt_batch_rows(inv) : 0;
 }

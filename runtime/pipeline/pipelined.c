@@ -248,7 +248,7 @@ struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 
 const struct rt_callable rt_pipelined_callable = {
     .platform = "pipeline",
-    .why_alone = "it is a pipeline, whose steps join the batches of their models",
+    .why_alone = REASON_PIPELINE,
     .is_planned_in_place = true,
     .fini = free_pipelined,
     .measure = rt_pipeline_measure,

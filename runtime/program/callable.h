@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/reason.h"
 #include "base/shape.h"
 #include "base/status.h"
 #include "hal/queue.h"
@@ -43,7 +44,7 @@ struct rt_callable {
     const char *platform;     /* the method's kind, for clients */
     bool has_own_work;        /* weights, plans and dispatches; if false, only the methods that it
                                  calls have them */
-    const char *why_alone;    /* why calls cannot be joined to one; NULL: they can */
+    enum reason why_alone;    /* why calls cannot be joined to one; REASON_NONE: they can */
     bool is_one_submission;   /* a call ends when its own semaphore is signalled */
     bool is_planned_in_place; /* planning a call also gives it its memory, from the pool of its
                                  inputs */

@@ -119,15 +119,27 @@ static bool has_state(const struct trace *t, const struct rt_node *node)
     return false;
 }
 
-static bool nodes_pass(struct trace *t)
+static bool reads_unwritten(const struct trace *t, const struct rt_node *node)
+{
+    struct rt_tensors it = rt_node_arg_tensors(t->graph, node);
+    uint32_t value;
+    while (rt_tensors_next(&it, &value)) {
+        if (t->contents[value] == BEFORE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum reason look_at_nodes(struct trace *t)
 {
     for (uint32_t i = 0; i < t->graph->node_count; i++) {
         const struct rt_node *node = &t->graph->nodes[i];
         if (has_state(t, node) && !take_write(t, node, i) && !take_attention(t, node)) {
-            return false;
+            return reads_unwritten(t, node) ? REASON_BUFFERS_NOT_ROWS : REASON_BUFFERS_READ_WHOLE;
         }
     }
-    return true;
+    return REASON_NONE;
 }
 
 /* Where the only block of a method has its state: the inputs and outputs behind its own. */
@@ -173,32 +185,46 @@ static bool outs_pass(const struct trace *t, const struct rt_block *block)
     return true;
 }
 
-static bool block_passes(const struct rt_method *method, const struct rt_block *block)
+static enum reason look_at_block(const struct rt_method *method, const struct rt_block *block)
 {
-    bool is_whole = method->code.stmt_count == 0, passes = false;
+    bool is_whole = method->code.stmt_count == 0;
     uint32_t count = block->graph.value_count;
     struct trace t = {.method = method, .graph = &block->graph};
+    enum reason why_not = REASON_BUFFERS_NOT_ROWS; /* a safe answer without memory */
     t.contents = calloc(count + 1, sizeof(*t.contents));
     t.writers = calloc(count + 1, sizeof(*t.writers));
     if (t.contents && t.writers && (!is_whole || method->code.block_count == 1)) {
         is_whole ? mark_whole(&t) : mark_part(&t, block);
-        passes = nodes_pass(&t) && (is_whole ? results_pass(&t) : outs_pass(&t, block));
+        why_not = look_at_nodes(&t);
+        if (why_not == REASON_NONE && !(is_whole ? results_pass(&t) : outs_pass(&t, block))) {
+            why_not = REASON_BUFFERS_ARE_RESULTS;
+        }
     }
     free(t.contents);
     free(t.writers);
-    return passes;
+    return why_not;
+}
+
+enum reason rt_method_why_not_positional(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    if (method->part_count > 0) {
+        return REASON_PIPELINE;
+    }
+    if (method->state_count == 0 || method->code.block_count == 0) {
+        return REASON_NO_BUFFERS;
+    }
+    if (!statements_pass(method)) {
+        return REASON_BUFFERS_ON_HOST;
+    }
+    enum reason why_not = REASON_NONE;
+    for (uint32_t i = 0; why_not == REASON_NONE && i < method->code.block_count; i++) {
+        why_not = look_at_block(method, method->code.blocks[i]);
+    }
+    return why_not;
 }
 
 bool rt_method_is_positional(const struct rt_method *method)
 {
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
-    if (method->part_count > 0 || method->state_count == 0 || !statements_pass(method)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < method->code.block_count; i++) {
-        if (!block_passes(method, method->code.blocks[i])) {
-            return false;
-        }
-    }
-    return method->code.block_count > 0;
+    return rt_method_why_not_positional(method) == REASON_NONE;
 }

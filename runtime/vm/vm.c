@@ -129,7 +129,7 @@ static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaph
 const struct rt_callable vm_callable = {
     .platform = RT_PLATFORM_FILE,
     .has_own_work = true,
-    .why_alone = "it has control flow",
+    .why_alone = REASON_CONTROL_FLOW,
     .fini = rt_invocation_free_kept,
     .measure = rt_results_measure,
     .open = open_vm,

@@ -150,6 +150,7 @@ enum status api_model(struct request *request, struct error *err)
     meta.description = model->description;
     meta.constants = model->origin->constants;
     meta.placement = model->placement;
+    meta.lacks = model_print_lacks(model, arena);
     return print_model(request, model, &meta, err);
 }
 
@@ -387,6 +388,8 @@ static enum status print_index(struct request *request, const struct repository_
                 .version = model->version_text,
                 .state = model_state_word(model_state(model)),
                 .reason = reason_of(model),
+                .lacks =
+                    model_is_ready(model) ? model_print_lacks(model, &request->infer.arena) : NULL,
                 .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
             };
         }

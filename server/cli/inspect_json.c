@@ -12,6 +12,7 @@
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "runtime/program/state.h"
+#include "server/intake/intake.h"
 #include "server/cli/inspect.h"
 
 #define INSPECT_FORMAT 1
@@ -276,6 +277,24 @@ static enum status print_memory(const struct rt_method *method, const struct cal
     return ST_OK;
 }
 
+/* By what would make it faster, the reason why it does not get that. */
+static void print_lacks(struct rt_method *method, struct buf *out)
+{
+    struct rt_gains gains;
+    const char *before = "";
+    intake_find_gains(method, &gains);
+    buf_add_str(out, ",\"lacks\":{");
+    for (int i = 0; i < RT_GAIN_COUNT; i++) {
+        const struct error *why = &gains.whys[i];
+        if (why->code != ST_OK && why->code != ST_NOT_FOUND) {
+            print_key(out, before, rt_gain_name((enum rt_gain)i));
+            print_text(out, why->text);
+            before = ",";
+        }
+    }
+    buf_add_char(out, '}');
+}
+
 static enum status print_method_body(const struct inspected *it, struct rt_method *method,
                                      const struct call_memory *chosen,
                                      const struct call_memory *largest, struct buf *out,
@@ -295,6 +314,7 @@ static enum status print_method_body(const struct inspected *it, struct rt_metho
     buf_add_char(out, ']');
     TRY(print_weights(it, method, out, err));
     TRY(print_memory(method, chosen, largest, out, err));
+    print_lacks(method, out);
     buf_add_char(out, '}');
     return ST_OK;
 }

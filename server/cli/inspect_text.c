@@ -22,7 +22,7 @@
 #define IO_LINES_MAX 16 /* inputs, or results, that are listed */
 #define CONSTANT_TEXT_MAX 60
 #define OPERATORS_MAX 4 /* operators named beside a delegate */
-#define VALUES_MAX 4 /* that are shown of a constant method */
+#define VALUES_MAX 4    /* that are shown of a constant method */
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -460,6 +460,26 @@ static void print_served(const struct inspected *it, const struct rt_method *met
     end_line(&line);
 }
 
+/* "guesses: its mutable buffers do not have a row for each position" */
+static void print_lacks(struct rt_method *method, struct buf *out)
+{
+    struct rt_gains gains;
+    const char *label = "lacks";
+    intake_find_gains(method, &gains);
+    for (int i = 0; i < RT_GAIN_COUNT; i++) {
+        const struct error *why = &gains.whys[i];
+        if (why->code == ST_OK || why->code == ST_NOT_FOUND) {
+            continue;
+        }
+        struct line line = begin_line(out, label);
+        add_words(&line, rt_gain_name((enum rt_gain)i));
+        buf_add_char(out, ':');
+        add_words(&line, why->text);
+        end_line(&line);
+        label = "";
+    }
+}
+
 static enum status print_method(const struct inspected *it, struct rt_method *method,
                                 struct buf *out, struct error *err)
 {
@@ -480,7 +500,9 @@ static enum status print_method(const struct inspected *it, struct rt_method *me
     struct line line = begin_line(out, "state");
     add_words(&line, rt_method_has_state(method) ? "kept from call to call of a sequence" : "none");
     end_line(&line);
-    return print_memory(it, method, out, err);
+    TRY(print_memory(it, method, out, err));
+    print_lacks(method, out);
+    return ST_OK;
 }
 
 /* "get_width 10"; of a long list the first values, and how many there are. */

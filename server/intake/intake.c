@@ -58,6 +58,13 @@ const char *intake_kind(const struct rt_method *method)
                                       : NULL;
 }
 
+void intake_find_gains(struct rt_method *method, struct rt_gains *out)
+{
+    bool is_language = generator_fits(method);
+    rt_gains_find(method, is_language,
+                  is_language ? generator_why_not_positional(method) : REASON_NONE, out);
+}
+
 bool intake_has_tokenizer(const char *path)
 {
     struct sidecars sidecars;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "runtime/call/gains.h"
 
 struct card;
 struct embedder;
@@ -21,6 +22,9 @@ struct transcriber;
 /* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
  * results of one, with or without a tokenizer; else NULL. */
 const char *intake_kind(const struct rt_method *method);
+
+/* rt_gains_find() for what the method is. */
+void intake_find_gains(struct rt_method *method, struct rt_gains *out);
 
 /* Is there a tokenizer beside the program at |path|? */
 bool intake_has_tokenizer(const char *path);

@@ -76,6 +76,13 @@ bool form_is_certain(const struct form *form)
     return form->row_input != 0 || form->mask_input != 0;
 }
 
+enum reason form_why_not_positional(const struct form *form)
+{
+    return form_is_certain(form)       ? REASON_MASK_IS_INPUT
+           : form->position_input == 0 ? REASON_NO_POSITION
+                                       : REASON_NONE;
+}
+
 static bool gives_logits(const struct rt_io *io)
 {
     uint8_t rank = io->shape.rank;

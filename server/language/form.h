@@ -52,6 +52,9 @@ bool forms_find(const struct rt_method *method, struct forms *out);
 /* Do the inputs of |form| by themselves say that the method is a language model? */
 bool form_is_certain(const struct form *form);
 
+/* Why a call does not say where its first token is, by |form|; REASON_NONE: it does. */
+enum reason form_why_not_positional(const struct form *form);
+
 /* How a call with the next of |left| tokens is made, none of which has a logit yet. */
 const struct form *forms_choose(const struct forms *forms, uint32_t left);
 

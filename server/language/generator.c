@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/reason.h"
 #include "runtime/program/program.h"
 #include "server/language/sidecar.h"
 #include "server/language/words.h"
@@ -208,9 +209,20 @@ static void take_forms(struct generator *generator)
     if (!step->has_cache && generator->context > step->step_max) {
         generator->context = step->step_max;
     }
-    generator->is_positional = step->has_cache && !form_is_certain(step) &&
-                               rt_method_is_positional(step->method) &&
-                               (!prefill->method || rt_method_is_positional(prefill->method));
+    generator->why_whole = form_why_not_positional(step);
+    if (generator->why_whole == REASON_NONE) {
+        generator->why_whole = rt_method_why_not_positional(step->method);
+    }
+    if (generator->why_whole == REASON_NONE && prefill->method) {
+        generator->why_whole = rt_method_why_not_positional(prefill->method);
+    }
+    generator->is_positional = generator->why_whole == REASON_NONE;
+}
+
+enum reason generator_why_not_positional(const struct rt_method *method)
+{
+    struct forms forms;
+    return forms_find(method, &forms) ? form_why_not_positional(&forms.step) : REASON_NO_POSITION;
 }
 
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
@@ -232,7 +244,7 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     atomic_init(&generator->decoding, 0);
     atomic_init(&generator->speculation_tokens, 1);
     atomic_init(&generator->never_guesses, false);
-    error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
+    (void)reason_set(&generator->why_one, REASON_UNTRIED);
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);
     enum status status = find_words(generator, path, tokenizer, err);

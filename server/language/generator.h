@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/reason.h"
 #include "base/share.h"
 #include "base/status.h"
 #include "server/language/chat.h"
@@ -53,6 +54,7 @@ struct generator {
     uint32_t vocab;
     uint32_t context;       /* tokens of a prompt and its answer, at most */
     bool is_positional;     /* see rt_method_is_positional() */
+    enum reason why_whole;  /* why only all of a kept state can be used; REASON_NONE: any part */
     atomic_bool is_retired; /* a newer model has its place: its states are not kept */
     uint32_t ends[GENERATOR_ENDS_MAX];
     uint32_t end_count;
@@ -91,6 +93,9 @@ static inline bool generator_has_cache(const struct generator *generator)
 {
     return generator->forms.step.has_cache;
 }
+
+/* Why calls of |method|, which fits, do not say where their first token is; REASON_NONE: they do. */
+enum reason generator_why_not_positional(const struct rt_method *method);
 
 /*
  * The texts of all tokens, for constrained output: made by the first call, which takes long; others

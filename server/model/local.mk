@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/keep.c %D%/keep.h \
 	%D%/model.c %D%/model.h \
 	%D%/model_describe.c \
+	%D%/model_lacks.c \
 	%D%/model_log.c %D%/model_log.h \
 	%D%/model_name.c %D%/model_name.h \
 	%D%/model_state.def \

@@ -216,4 +216,9 @@ static inline bool model_can_serve(const struct model *model)
     return model_is_ready(model) || model_state(model) == MODEL_UNKNOWN;
 }
 
+/* {"guesses":"its mutable buffers ..."}: what a model that is ready does not get of
+ * runtime/call/gain.def, and why; in |arena|. NULL: it gets everything, or has no text for want of
+ * memory. What is still being tried is left out. The loop. */
+const char *model_print_lacks(const struct model *model, struct arena *arena);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/call/batch.h"
@@ -141,10 +142,10 @@ static void open_batches(struct model *model)
     model->rows_form = 1;
     model->rows_max = 1;
     if (asked == 1) {
-        error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
+        (void)reason_set(&model->why_alone, REASON_BATCHES_OFF);
     } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
         model->rows_form = rows < asked ? rows : asked;
-        error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
+        (void)reason_set(&model->why_alone, REASON_UNTRIED);
     }
     model_trial_init(&model->trial, model->rows_form > 1);
     model->trial_is_open = model->trial.is_open;

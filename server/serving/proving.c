@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "base/reason.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
@@ -184,8 +185,7 @@ static void prove_speculation(struct proving *proving, struct hal_pool *pool,
 {
     const struct generator *generator = proving->model->generator;
     int64_t guesses = (int64_t)proving->model->params.draft_tokens_max, rows = proving->trial.rows;
-    error_set(&proving->why_one, ST_UNSUPPORTED,
-              "its steps are not joined, or none are to be checked");
+    (void)reason_set(&proving->why_one, guesses == 0 ? REASON_GUESSES_OFF : REASON_STEPS_ALONE);
     if (!generator || !generator_has_cache(generator) || guesses == 0) {
         return;
     }

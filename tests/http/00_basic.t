@@ -28,7 +28,7 @@ json {"models": ["add"]}
 play model metadata
 get /v2/models/add
 < 200
-json {"name": "add", "versions": ["1"], "platform": "executorch_pte", "inputs": [{"name": "input_0", "datatype": "FP32", "shape": [2, 3]}, {"name": "input_1", "datatype": "FP32", "shape": [2, 3]}], "outputs": [{"name": "output_0", "datatype": "FP32", "shape": [2, 3]}], "precision": "fast"}
+json {"name": "add", "versions": ["1"], "platform": "executorch_pte", "inputs": [{"name": "input_0", "datatype": "FP32", "shape": [2, 3]}, {"name": "input_1", "datatype": "FP32", "shape": [2, 3]}], "outputs": [{"name": "output_0", "datatype": "FP32", "shape": [2, 3]}], "precision": "fast", "lacks": {"batches": "dim 0 of input 'input_0' is not 1"}}
 get /v2/models/add/versions/1
 < 200
 
@@ -42,7 +42,7 @@ get /v2/models/add/versions/1/ready
 play repository index
 post /v2/repository/index
 < 200
-json [{"name": "add", "version": "1", "state": "READY"}]
+json [{"name": "add", "version": "1", "state": "READY", "lacks": {"batches": "dim 0 of input 'input_0' is not 1"}}]
 post /v2/repository/index {"ready": true}
 < 200
 json [{"name": "add", "version": "1", "state": "READY"}]

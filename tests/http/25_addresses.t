@@ -16,7 +16,7 @@ get /v2/models
 json {"models":["add","add.large","alone.large","methods.decode","methods.encode","methods.get_name","methods.get_scale","methods.get_shape","methods.get_table","methods.get_width","methods.is_trained","odd_keys","odd_keys.forward","odd_keys.pairs"]}
 post /v2/repository/index {}
 < 200
-body \[\{"name":"add","version":"1","state":"READY"\},\{"name":"add\.large".*
+body \[\{"name":"add","version":"1","state":"READY".*,\{"name":"add\.large".*
 get /v2/models/stats
 < 200
 body .*"name":"add",.*"name":"add\.large",.*"name":"odd_keys",.*"name":"odd_keys\.forward",.*

@@ -204,7 +204,7 @@ get /v2/models/shapes.step
 body .*"shape":\[1,-1\],"example_shape":\[1,1\],"max_shape":\[1,5\]\}.*
 get /v2/models/add
 < 200
-json {"name":"add","versions":["1"],"platform":"executorch_pte","inputs":[{"name":"input_0","datatype":"FP32","shape":[2,3]},{"name":"input_1","datatype":"FP32","shape":[2,3]}],"outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3]}],"precision":"fast"}
+json {"name":"add","versions":["1"],"platform":"executorch_pte","inputs":[{"name":"input_0","datatype":"FP32","shape":[2,3]},{"name":"input_1","datatype":"FP32","shape":[2,3]}],"outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3]}],"precision":"fast", "lacks": {"batches": "dim 0 of input 'input_0' is not 1"}}
 
 play shapes that do not depend on data, though others do
 post /v2/models/sizes/shape {"inputs":[{"name":"input_0","shape":[3]},{"name":"input_1","shape":[9]}]}

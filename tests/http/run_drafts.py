@@ -20,7 +20,7 @@ from load import in_threads, wait_until
 from run_continuous import stats, wait_proven
 from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
                           post, program_as_chat, stream, wait_idle)
-from run_http import MODELS, Client, Daemon, Failure, Report, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 # Without kept states: a step of many tokens and one of one token round differently.
 CHAT = [*CHAT, "--prefix-bytes-max=0"]
@@ -109,6 +109,34 @@ def exporters():
                                     **members)["choices"] for one in (client, other)]
                 expect(f"{members}", answers[0], answers[1])
             expect("guesses", checked(client) > 0, True)
+
+
+def metadata(client, name):
+    client.send(build_request("GET", f"/v2/models/{name}"))
+    expect("metadata", client.answer(), 200)
+    return json.loads(client.body)
+
+
+def index_row(client, name):
+    expect("index", post(client, "/v2/repository/index", {}), 200)
+    return next(row for row in json.loads(client.body) if row["name"] == name)
+
+
+def what_is_lacking():
+    """Nothing, and everything that an option has turned off."""
+    with Guessing() as daemon:
+        client = Client(daemon.port)
+        for form in (metadata(client, "chat"), index_row(client, "chat"),
+                     metadata(client, "chat.get_vocab_size")):
+            expect("all there", "lacks" in form, False)
+    for option, lacks in (("--draft-tokens-max=0", {"guesses": "no guesses are to be checked"}),
+                          ("--max-batch=1", {"steps": "batches are off",
+                                             "guesses": "its steps run one by one"})):
+        with Daemon([*CHAT, option]) as daemon:
+            daemon.wait_for("not checked" if "draft" in option else "serving")
+            client = Client(daemon.port)
+            for form in (metadata(client, "chat"), index_row(client, "chat")):
+                expect(option, form["lacks"], lacks)
 
 
 def prediction():
@@ -232,6 +260,10 @@ def other_caches():
         with Daemon(options) as daemon, \
                 Daemon([*options, "--draft-tokens-max=0", "--prefix-bytes-max=0"]) as without:
             why = daemon.wait_for("guessed tokens are not checked: (.*)")[1]
+            for form in (metadata(Client(daemon.port), "m"), index_row(Client(daemon.port), "m")):
+                expect(f"{name}: guesses", form["lacks"]["guesses"], why)
+                expect(f"{name}: beginnings", "its mutable buffers" in form["lacks"]["prefixes"],
+                       True)
             expect(f"{name}: {why}", "its mutable buffers" in why or "cannot be joined" in why,
                    True)
             client, other = Client(daemon.port), Client(without.port)
@@ -316,8 +348,8 @@ def settings():
         expect("--max-batch=1", checked(client), 0.0)
 
 
-CHECKS = (exporters, same_answers, prediction, bad_predictions, whole_context, wrong_context,
-          other_caches, turns, several, leaving, settings)
+CHECKS = (exporters, what_is_lacking, same_answers, prediction, bad_predictions,
+          whole_context, wrong_context, other_caches, turns, several, leaving, settings)
 
 
 def main():

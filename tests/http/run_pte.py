@@ -191,6 +191,7 @@ forward
   state       none
   memory      weights 0 B
               a call 72 B
+  lacks       batches: dim 0 of input 'input_0' is not 1
 """
 SHAPES_PAGE = """\
 shapes: ExecuTorch program of 6.5 KiB, 2 methods, 85 parameters
@@ -207,6 +208,7 @@ recall
   state       none
   memory      weights \\S+ B, 32 B of them where they are in the file
               a call 440 B for 1x5x6 and 2x1x8, at most 2.4 KiB for 6x5x6 and 2x6x8
+  lacks       batches: dim 0 of input 'input_1' is not the number of rows
 
 step
   inputs      input_0  int64    [1, s1<=5]
@@ -219,6 +221,7 @@ step
   memory      weights 112 B, 112 B of them where they are in the file
               a call 104 B for 1x1, at most 200 B for 1x5
               a sequence 32 B
+  lacks       steps: it keeps state, and no weights are read once for several rows
 """
 
 
@@ -239,6 +242,12 @@ def inspect_page():
                        ("encoder", "encoder of texts")):
         expect(0, rf"\n  served      as model.*, an? {kind}; its tokenizer is beside it\n",
                "inspect", str(MODELS / name / "model.pte"))
+    for name, lacks in (("chat/model", ""), ("llm/model", ""), ("digits", ""),
+                        ("loops", "  lacks       batches: it has control flow\n"),
+                        ("ring", r"  lacks       guesses: its mutable buffers .*\n"
+                                 r"              prefixes: its mutable buffers .*\n")):
+        expect(0, rf"^(?:(?!  lacks).*\n)*{lacks}(?:(?!  lacks).*\n)*$", "inspect",
+               str(MODELS / f"{name}.pte"))
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(MODELS / "chat" / "model.pte", folder)
         expect(0, r"\n  served      as model, a language model; there is no tokenizer beside it\n",
@@ -288,6 +297,7 @@ def inspect_json():
             (recall["results"][1]["dim_names"], ["s5", "s6"]),
             (recall["signature"]["sip"], "I12!S9!k0_0k1_1R12!S9!k0_0k1_1"),
             (recall["memory"]["call_example"], 440), (recall["memory"]["call_largest"], 2448),
+            (recall["lacks"], {"batches": "dim 0 of input 'input_1' is not the number of rows"}),
             (program["methods"][1]["has_state"], True)):
         if got != wanted:
             raise Failure(f"got {got!r}, expected {wanted!r}")

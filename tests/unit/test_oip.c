@@ -924,14 +924,15 @@ static void test_print_metadata(void **state)
     check_text(&out, "{\"name\":\"m\",\"ready\":true}");
     oip_print_error(&out, "no \"x\"\n\xff");
     check_text(&out, "{\"error\":\"no \\\"x\\\"\\n\xef\xbf\xbd\"}");
-    oip_print_index(&out,
-                    (const struct oip_index_row[]){{"a", "1", "READY", NULL, true},
-                                                   {"b", NULL, "UNAVAILABLE", "broken", false},
-                                                   {.name = "c"}},
-                    3);
-    check_text(
-        &out, "[{\"name\":\"a\",\"version\":\"1\",\"state\":\"READY\",\"constant\":true},"
-              "{\"name\":\"b\",\"state\":\"UNAVAILABLE\",\"reason\":\"broken\"},{\"name\":\"c\"}]");
+    oip_print_index(
+        &out,
+        (const struct oip_index_row[]){{"a", "1", "READY", NULL, NULL, true},
+                                       {"b", NULL, "UNAVAILABLE", "broken", "{}", false},
+                                       {.name = "c"}},
+        3);
+    check_text(&out, "[{\"name\":\"a\",\"version\":\"1\",\"state\":\"READY\",\"constant\":true},"
+                     "{\"name\":\"b\",\"state\":\"UNAVAILABLE\",\"reason\":\"broken\","
+                     "\"lacks\":{}},{\"name\":\"c\"}]");
 }
 
 static void check_config(const struct oip_model_config *config, const char *const *parts)
