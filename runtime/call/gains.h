@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/reason.h"
 #include "base/status.h"
 
 struct rt_method;

@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libcode.a
 %C%_libcode_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libcode_a_SOURCES = \
 	%D%/block.c %D%/block.h \
+	%D%/caches.c %D%/caches.h \
 	%D%/code.c %D%/code.h \
 	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/fold.c %D%/fold.h \

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/call/inside.h"
+#include "runtime/code/caches.h"
 #include "runtime/code/unify.h"
 #include "runtime/graph/op.h"
 #include "runtime/import/kernels.h"
@@ -261,14 +262,52 @@ static void note_replaced(const struct rt_method *method)
     }
 }
 
+/* Do other methods of the file do anything? */
+static bool is_only_work(const struct rt_method *method)
+{
+    size_t count, working = 0;
+    const struct pte_plan *plans = pte_plans(method->files->pte, &count);
+    for (size_t i = 0; i < count; i++) {
+        working += plans[i].instr_count > 0;
+    }
+    return working == 1;
+}
+
+/* Caches that are written by index get the form of those that are written row by row. */
+static enum status find_caches(struct rt_method *method, struct error *err)
+{
+    struct arena *arena = &method->code.arena;
+    uint32_t count = method->state_count;
+    struct rt_code_states states = {
+        .count = count,
+        .regs = arena_array(arena, count, sizeof(*states.regs)),
+        .is_written = arena_array(arena, count, sizeof(*states.is_written)),
+        .are_own = is_only_work(method),
+    };
+    if (!states.regs || !states.is_written) {
+        return arena_fail(arena, "the method", err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        states.regs[i] = method->states[i].reg;
+        states.is_written[i] = method->states[i].is_written;
+    }
+    TRY(rt_code_find_caches(&method->code, method->input_count, &states, err));
+    for (uint32_t i = 0; i < count; i++) {
+        method->states[i].reg = states.regs[i];
+        method->states[i].is_written = states.is_written[i];
+    }
+    return ST_OK;
+}
+
 static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
                            struct error *err)
 {
     struct rt_code *code = &method->code;
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
+    TRY(unify(method, err));
+    TRY(fuses ? find_caches(method, err) : ST_OK);
     code->blocks[0]->given_count = method->input_count;
     code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
-    TRY(unify(method, err));
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], precision, fuses, err));
     }

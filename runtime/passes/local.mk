@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 %C%_libpasses_a_SOURCES = \
 	%D%/activate.c \
 	%D%/batch.c %D%/batch.h \
+	%D%/caches.c %D%/caches.h \
 	%D%/cat_affine.c \
 	%D%/chain.c \
 	%D%/channels.c \

@@ -7,6 +7,7 @@
  *     resolve    replaces solved symbols in all sizes
  *     elide      removes copies that change nothing, and joins trees of concatenations
  *     merge      makes equal nodes one
+ *     caches     writes caches row by row (runtime/passes/caches.h; rt_code_find_caches() calls it)
  *     quantize   computes on integers what is computed between quantized values
  *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/reason.h"
+
 struct rt_method;
 
 /*

@@ -32,8 +32,9 @@ static void add_rows(const struct model *model, struct buf *out)
 static void add_guesses(const struct model *model, struct buf *out)
 {
     const struct generator *generator = model->generator;
-    if (!generator_has_cache(generator)) {
-        add(out, RT_GAIN_GUESSES, reason_text(generator->why_whole));
+    enum reason why = form_why_not_positional(&generator->forms.step);
+    if (why != REASON_NONE) {
+        add(out, RT_GAIN_GUESSES, reason_text(why));
     } else if (model->rows_form == 1) {
         add(out, RT_GAIN_GUESSES, reason_text(REASON_STEPS_ALONE)); /* nothing is tried */
     } else if (!model->trial.is_open && atomic_load(&generator->speculation_tokens) == 1) {

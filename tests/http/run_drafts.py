@@ -99,16 +99,19 @@ def same_answers():
 
 
 def exporters():
-    """A program as ExecuTorch's export_llm writes it since 1.5: see run_prefix.py."""
-    with program_as_chat("llm") as model:
-        options = [*model, "--prefix-bytes-max=0"]
-        with Guessing(base=options) as daemon, Daemon([*options, "--draft-tokens-max=0"]) as plain:
-            client, other = Client(daemon.port), Client(plain.port)
-            for members in SAMPLINGS[:6]:
-                answers = [complete(one, [5, 9, 200, 31] * 6, max_tokens=60, ignore_eos=True,
-                                    **members)["choices"] for one in (client, other)]
-                expect(f"{members}", answers[0], answers[1])
-            expect("guesses", checked(client) > 0, True)
+    """Programs as others write them: ExecuTorch's export_llm since 1.5, where each use of the
+    position reads it again; transformers' static cache, written by index and read by a mask."""
+    for name in ("llm", "static_cache"):
+        with program_as_chat(name) as model:
+            options = [*model, "--prefix-bytes-max=0"]
+            with Guessing(base=options) as daemon, \
+                    Daemon([*options, "--draft-tokens-max=0"]) as plain:
+                client, other = Client(daemon.port), Client(plain.port)
+                for members in SAMPLINGS[:6]:
+                    answers = [complete(one, [5, 9, 200, 31] * 6, max_tokens=60, ignore_eos=True,
+                                        **members)["choices"] for one in (client, other)]
+                    expect(f"{name}, {members}", answers[0], answers[1])
+                expect(f"{name}: guesses", checked(client) > 0, True)
 
 
 def metadata(client, name):

@@ -185,17 +185,19 @@ def reload():
 
 
 def exporters():
-    """A program as ExecuTorch's export_llm writes it since 1.5: each use of the position reads it
-    again. Two prompts with one beginning share its states, and answers stay as they are."""
-    with program_as_chat("llm") as model, Daemon(model) as daemon, \
-            Daemon([*model, "--prefix-bytes-max=0"]) as without:
-        client, other = Client(daemon.port), Client(without.port)
-        begin = [(7 * i) % 400 + 2 for i in range(40)]
-        for end in ([3], [4, 5], [6] * 20):
-            answer, plain = (complete(one, begin + end, max_tokens=20, ignore_eos=True)
-                             for one in (client, other))
-            expect("answer", answer["choices"], plain["choices"])
-            expect(f"cached before {end}", cached(answer), 0 if end == [3] else len(begin))
+    """Programs as others write them, see run_drafts.py: two prompts with one beginning share its
+    states, and answers stay as they are."""
+    for name in ("llm", "static_cache"):
+        with program_as_chat(name) as model, Daemon(model) as daemon, \
+                Daemon([*model, "--prefix-bytes-max=0"]) as without:
+            client, other = Client(daemon.port), Client(without.port)
+            begin = [(7 * i) % 400 + 2 for i in range(40)]
+            for end in ([3], [4, 5], [6] * 20):
+                answer, plain = (complete(one, begin + end, max_tokens=20, ignore_eos=True)
+                                 for one in (client, other))
+                expect("answer", answer["choices"], plain["choices"])
+                expect(f"{name}: cached before {end}", cached(answer),
+                       0 if end == [3] else len(begin))
 
 
 CHECKS = (exporters, turns, choices, crowd, leaving, limits, owners, reload)

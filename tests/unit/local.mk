@@ -263,7 +263,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
-	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_conv_group \
+	%D%/test_bind %D%/test_caches %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_conv_group \
 	%D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
@@ -342,6 +342,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_volume_SOURCES = %D%/test_volume.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_volume_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_volume_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_caches_SOURCES = %D%/test_caches.c %D%/call_support.c %D%/call_support.h
+%C%_test_caches_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_caches_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_merge_SOURCES = %D%/test_merge.c $(PASS_SUPPORT)
 %C%_test_merge_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_merge_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
