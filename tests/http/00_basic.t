@@ -45,7 +45,7 @@ post /v2/repository/index
 json [{"name": "add", "version": "1", "state": "READY", "lacks": {"batches": "dim 0 of input 'input_0' is not 1"}}]
 post /v2/repository/index {"ready": true}
 < 200
-json [{"name": "add", "version": "1", "state": "READY"}]
+json [{"name": "add", "version": "1", "state": "READY", "lacks": {"batches": "dim 0 of input 'input_0' is not 1"}}]
 
 play inference with JSON tensors
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
