@@ -78,8 +78,8 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(speculation|gains|invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(adapt|carries|example|held|names|oracle|outline|program|proven|resident|" \
-                "results|signature|state|summary)|sched/(job|prefix|sched|sequence)|" \
+                "program/(adapt|carries|example|held|names|oracle|outline|program|proven|" \
+                "resident|results|signature|state|summary)|sched/(job|prefix|sched|sequence)|" \
                 "import/operators|" \
                 "pte/files)\\.h$)"
         }

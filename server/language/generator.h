@@ -94,7 +94,8 @@ static inline bool generator_has_cache(const struct generator *generator)
     return generator->forms.step.has_cache;
 }
 
-/* Why calls of |method|, which fits, do not say where their first token is; REASON_NONE: they do. */
+/* Why calls of |method|, which fits, do not say where their first token is; REASON_NONE: they
+ * do. */
 enum reason generator_why_not_positional(const struct rt_method *method);
 
 /*
