@@ -30,6 +30,7 @@ from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # no
 
 import ops_beyond  # noqa: E402, F401
 import ops_case  # noqa: E402
+import ops_differences  # noqa: E402, F401
 import ops_llm  # noqa: E402, F401
 import ops_numbers  # noqa: E402, F401: families register themselves
 import ops_quant  # noqa: E402, F401

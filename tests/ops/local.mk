@@ -23,6 +23,7 @@ EXTRA_DIST += %D%/shaders.sh
 EXTRA_DIST += \
 	%D%/beyond.bin %D%/beyond.cases %D%/beyond.pte \
 	%D%/complex.bin %D%/complex.cases %D%/complex.pte \
+	%D%/differences.bin %D%/differences.cases %D%/differences.pte \
 	%D%/extent.bin %D%/extent.cases %D%/extent.pte \
 	%D%/conv.bin %D%/conv.cases %D%/conv.pte \
 	%D%/conversions.bin %D%/conversions.cases %D%/conversions.pte \

@@ -31,7 +31,8 @@ static const char *const families[] = {
     "pointwise", "create",     "sizes",    "formats",    "reduce",    "norm",         "view",
     "index",     "pool",       "matmul",   "conv",       "quantized", "quant_layers", "llm",
     "vision",    "conv_types", "complex",  "order",      "gate",      "random",       "integers",
-    "corners",   "extent",     "products", "conversions",  "beyond"};
+    "corners",   "extent",     "products", "conversions",  "beyond",
+    "differences"};
 static const uint32_t worker_counts[] = {1, 4};
 
 /*
