@@ -40,7 +40,7 @@ EXPORT = ["executorch", "torch", "numpy", "scikit-learn", "tokenizers", "jinja2"
 PACKAGES = {"executorch": EXPORT,
             "shared": [*EXPORT, "transformers", "safetensors", "onnxruntime"],
             "transformers": ["transformers", "executorch", "torch", "torchvision", "pillow"],
-            "optimum": ["optimum-executorch"],
+            "optimum": ["optimum-executorch", "pillow"],
             "ultralytics": ["ultralytics", "executorch", "torch", "torchvision"]}
 SHOWN = ("torch", "executorch", "torchao", "transformers", "optimum-executorch", "ultralytics")
 STATES = ("passed", "failed", "refused", "not exported")
