@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
@@ -23,6 +24,7 @@
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
 #include "runtime/program/state.h"
+#include "runtime/program/state_cells.h"
 #include "tests/unit/call_support.h"
 
 #define ALLOCATIONS_MAX 100000
@@ -149,6 +151,37 @@ static enum status do_call(const struct world *w, struct error *err)
         TRY(rt_state_new(w->program, &state, err));
     }
     enum status status = call_method(w, rt_program_default_method(w->program), state, err);
+    rt_state_unref(state);
+    return status;
+}
+
+/* The bytes of all buffers of |state|, at most |max|. */
+static size_t copy_content(const struct rt_state *state, uint8_t *copy, size_t max)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        size_t size = hal_buffer_size(state->current[i]);
+        must(size <= max - bytes);
+        memcpy(copy + bytes, hal_buffer_map(state->current[i]), size);
+        bytes += size;
+    }
+    return bytes;
+}
+
+/* The second call overwrites rows that the first one has written: if it fails, they are there. */
+static enum status do_overwriting(const struct world *w, struct error *err)
+{
+    static uint8_t before[4096], after[4096];
+    struct rt_method *method = rt_program_default_method(w->program);
+    struct rt_state *state;
+    TRY(rt_state_new(w->program, &state, err));
+    enum status status = call_method(w, method, state, err);
+    if (status == ST_OK) {
+        size_t bytes = copy_content(state, before, sizeof(before));
+        status = call_method(w, method, state, err);
+        must(copy_content(state, after, sizeof(after)) == bytes);
+        must(status == ST_OK || memcmp(before, after, bytes) == 0);
+    }
     rt_state_unref(state);
     return status;
 }
@@ -304,6 +337,7 @@ static const struct {
     {"call of convolutions", "digits", do_call, false},
     {"call that branches", "branches", do_call, false},
     {"call with a state", "running", do_call, true},
+    {"call that overwrites rows", "scroll", do_overwriting, true},
     {"pipeline", "add", do_pipeline, false},
     {"batch", "digits", do_batch, false},
 };
