@@ -55,6 +55,7 @@ static enum status add_data_files(struct digest *digest, const struct rt_files *
             digest_add(digest, span_of(of_file, sizeof(of_file)));
         }
     }
+    rt_files_release(files); /* calls read a small part of them, if any */
     return ST_OK;
 }
 
