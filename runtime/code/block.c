@@ -112,7 +112,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(fuses && graph->is_host ? rt_pass_activate(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_narrow(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_moves(graph, err) : ST_OK);
-    rt_round_share_rest(graph);
+    TRY(rt_round_share_rest(graph, err));
     return make_flow(block, err);
 }
 

@@ -194,25 +194,28 @@ static void put_packed(struct round *round, const uint64_t fingerprint[2])
 /* ---- sharing --------------------------------------------------------------------------------- */
 
 /* |value| has a buffer: from now on, the one that all share. */
-static void share_constant(struct rt_graph *graph, uint32_t value, struct rt_packed *packed)
+static enum status share_constant(struct rt_graph *graph, uint32_t value,
+                                  struct rt_packed *packed, struct error *err)
 {
     struct rt_value *v = &graph->values[value];
-    v->buffer = rt_shared_put(NULL, v->buffer, packed);
+    TRY(rt_shared_put(NULL, &v->buffer, packed, err));
     v->bytes = span_of(hal_buffer_map(v->buffer), hal_buffer_size(v->buffer));
+    return ST_OK;
 }
 
 /* Constants that the importer has made, and not a round. */
-static void share_arguments(struct round *round)
+static enum status share_arguments(struct round *round, struct error *err)
 {
     struct rt_graph *sub = round->sub;
     for (uint32_t i = 0; i < sub->node_count; i++) {
         struct rt_tensors tensors = rt_node_arg_tensors(sub, &sub->nodes[i]);
         for (uint32_t value; rt_tensors_next(&tensors, &value);) {
             if (sub->values[value].buffer) {
-                share_constant(sub, value, round->packed);
+                TRY(share_constant(sub, value, round->packed, err));
             }
         }
     }
+    return ST_OK;
 }
 
 static void find_shared(struct round *round)
@@ -226,23 +229,24 @@ static void find_shared(struct round *round)
     }
 }
 
-static void share_results(struct round *round)
+static enum status share_results(struct round *round, struct error *err)
 {
     for (uint32_t i = 0; i < round->sub->output_count; i++) {
         const struct rt_value_recipe *recipe = &round->recipes[round->sub->outputs[i]];
         if (!round->is_shared[i]) {
             hal_buffer_freeze(round->results[i]);
-            round->results[i] = rt_shared_put(recipe->is_known ? &recipe->recipe : NULL,
-                                              round->results[i], round->packed);
+            TRY(rt_shared_put(recipe->is_known ? &recipe->recipe : NULL, &round->results[i],
+                              round->packed, err));
         }
     }
+    return ST_OK;
 }
 
 static enum status find_or_compute(struct round *round, struct error *err)
 {
     uint64_t fingerprint[2];
     bool is_taken = false;
-    share_arguments(round);
+    TRY(share_arguments(round, err));
     rt_recipes_find(round->sub, round->device, round->recipes);
     find_shared(round);
     if (round->packed) {
@@ -250,7 +254,7 @@ static enum status find_or_compute(struct round *round, struct error *err)
         is_taken = take_packed(round, fingerprint);
     }
     TRY(is_taken ? ST_OK : compute(round, err));
-    share_results(round);
+    TRY(share_results(round, err));
     if (round->packed && !is_taken) {
         put_packed(round, fingerprint);
     }
@@ -283,11 +287,13 @@ enum status rt_round_compute(struct rt_graph *graph, struct rt_graph *sub,
     return status;
 }
 
-void rt_round_share_rest(struct rt_graph *graph)
+enum status rt_round_share_rest(struct rt_graph *graph, struct error *err)
 {
+    struct rt_packed *packed = graph->files ? graph->files->packed : NULL;
     for (uint32_t i = 0; i < graph->value_count; i++) {
         if (graph->values[i].is_constant && graph->values[i].buffer) {
-            share_constant(graph, i, graph->files ? graph->files->packed : NULL);
+            TRY(share_constant(graph, i, packed, err));
         }
     }
+    return ST_OK;
 }

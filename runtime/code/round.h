@@ -25,6 +25,6 @@ MUST_CHECK enum status rt_round_compute(struct rt_graph *graph, struct rt_graph 
                                         struct hal_device *device, struct error *err);
 
 /* The constants of |graph| whose buffers no round has made are shared, too. No pass follows. */
-void rt_round_share_rest(struct rt_graph *graph);
+MUST_CHECK enum status rt_round_share_rest(struct rt_graph *graph, struct error *err);
 
 #endif

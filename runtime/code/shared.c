@@ -115,13 +115,23 @@ static void link_name(struct name *name, struct content *content, const struct r
     list_push_back(&content->names, &name->of_content);
 }
 
-/* Without memory the recipe is not known: then it is computed again. */
-static void add_name(struct content *content, const struct rt_recipe *recipe)
+static enum status no_memory(struct error *err)
 {
-    struct name *name = recipe && !find_name(recipe) ? malloc(sizeof(*name)) : NULL;
-    if (name) {
-        link_name(name, content, recipe);
+    return error_set(err, ST_EXHAUSTED, "weights: out of memory");
+}
+
+static enum status add_name(struct content *content, const struct rt_recipe *recipe,
+                            struct error *err)
+{
+    if (!recipe || find_name(recipe)) {
+        return ST_OK;
     }
+    struct name *name = malloc(sizeof(*name));
+    if (!name) {
+        return no_memory(err);
+    }
+    link_name(name, content, recipe);
+    return ST_OK;
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */
@@ -240,53 +250,74 @@ static void insert(struct content *content, struct hal_buffer *buffer,
 }
 
 /* Is |buffer| in the table? Then |recipe| makes it, too. */
-static bool is_there(struct hal_buffer *buffer, const struct rt_recipe *recipe)
+static enum status find_own(struct hal_buffer *buffer, const struct rt_recipe *recipe,
+                            bool *is_there, struct error *err)
 {
     lock();
     struct content *content = find_content(buffer);
-    if (content) {
-        add_name(content, recipe);
-    }
+    *is_there = content != NULL;
+    enum status status = content ? add_name(content, recipe, err) : ST_OK;
     unlock();
-    return content != NULL;
+    return status;
 }
 
-struct hal_buffer *rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer *buffer,
-                                 struct rt_packed *packed)
+/* A buffer with the same bytes, as a reference; NULL: there was none when the lock was taken, which
+ * the caller has on return. */
+static struct hal_buffer *find_same(struct hal_buffer *buffer, uint64_t sample,
+                                    struct rt_packed *packed)
 {
     struct candidates candidates;
     struct hal_buffer *same = NULL;
     bool is_last_look = false;
-    if (!hal_buffer_map(buffer) || is_there(buffer, recipe)) {
-        return buffer;
-    }
-    struct content *content = malloc(sizeof(*content));
-    uint64_t sample = take_sample(bytes_of(buffer));
     lock();
-    find_candidates(buffer, sample, &candidates);
     while (!same && !is_last_look) {
+        find_candidates(buffer, sample, &candidates);
         unlock();
         same = compare(buffer, &candidates, packed);
         lock();
-        is_last_look = candidates.put_count == table.put_count;
-        if (!same && !is_last_look) { /* others came meanwhile */
-            find_candidates(buffer, sample, &candidates);
-        }
+        is_last_look = candidates.put_count == table.put_count; /* no other came meanwhile */
     }
+    return same;
+}
+
+/* |content|: for a buffer that is new; NULL once it is in the table. */
+static enum status put(const struct rt_recipe *recipe, struct hal_buffer **buffer,
+                       struct rt_packed *packed, struct content **content, struct error *err)
+{
+    enum status status = ST_OK;
+    uint64_t sample = take_sample(bytes_of(*buffer));
+    struct hal_buffer *same = find_same(*buffer, sample, packed), *unused = same;
     if (same) {
-        add_name(find_content(same), recipe);
-    } else if (content) {
-        content->source = packed ? rt_packed_source(packed, bytes_of(buffer)) : NULL;
-        content->sample = sample;
-        insert(content, buffer, recipe);
-        content = NULL;
+        status = add_name(find_content(same), recipe, err);
+    } else {
+        (*content)->source = packed ? rt_packed_source(packed, bytes_of(*buffer)) : NULL;
+        (*content)->sample = sample;
+        insert(*content, *buffer, recipe);
+        *content = NULL;
     }
     unlock();
-    free(content);
-    if (same) {
-        hal_buffer_unref(buffer);
+    if (same && status == ST_OK) {
+        unused = *buffer;
+        *buffer = same;
     }
-    return same ? same : buffer;
+    hal_buffer_unref(unused); /* that takes the lock */
+    return status;
+}
+
+enum status rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer **buffer,
+                          struct rt_packed *packed, struct error *err)
+{
+    bool is_there = false;
+    if (hal_buffer_map(*buffer)) {
+        TRY(find_own(*buffer, recipe, &is_there, err));
+    }
+    if (!hal_buffer_map(*buffer) || is_there) {
+        return ST_OK;
+    }
+    struct content *content = malloc(sizeof(*content));
+    enum status status = content ? put(recipe, buffer, packed, &content, err) : no_memory(err);
+    free(content);
+    return status;
 }
 
 struct hal_buffer *rt_shared_find(const struct rt_recipe *recipe, struct rt_packed *packed)

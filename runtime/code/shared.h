@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 struct hal_buffer;
 struct rt_packed;
 
@@ -33,12 +35,12 @@ struct rt_recipe {
 struct hal_buffer *rt_shared_find(const struct rt_recipe *recipe, struct rt_packed *packed);
 
 /*
- * Takes over the caller's reference to |buffer|, whose bytes never change any more. Returns a
- * reference to the buffer that the caller uses: |buffer|, or the one that has the same bytes.
- * |recipe| makes them, or is NULL. |packed| as above.
+ * |*buffer| is a reference of the caller's to a buffer whose bytes never change any more. If
+ * another one has the same bytes, the reference becomes one to that. |recipe| makes them, or is
+ * NULL. |packed| as above. ST_EXHAUSTED with no change.
  */
-struct hal_buffer *rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer *buffer,
-                                 struct rt_packed *packed);
+MUST_CHECK enum status rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer **buffer,
+                                     struct rt_packed *packed, struct error *err);
 
 /* The first recipe of |buffer|, by which other recipes name it. False: it is not in the table. */
 bool rt_shared_recipe(const struct hal_buffer *buffer, struct rt_recipe *out);

@@ -44,13 +44,20 @@ static struct hal_buffer *make(size_t bytes, size_t at, uint8_t mark)
     return buffer;
 }
 
+static struct hal_buffer *put(const struct rt_recipe *recipe, struct hal_buffer *buffer)
+{
+    struct error err;
+    assert_ok(err, rt_shared_put(recipe, &buffer, NULL, &err));
+    return buffer;
+}
+
 static void test_equal_bytes(void **state)
 {
     (void)state;
-    struct hal_buffer *a = rt_shared_put(NULL, make(BYTES, 0, 1), NULL);
-    struct hal_buffer *b = rt_shared_put(NULL, make(BYTES, 0, 1), NULL);
+    struct hal_buffer *a = put(NULL, make(BYTES, 0, 1));
+    struct hal_buffer *b = put(NULL, make(BYTES, 0, 1));
     assert_ptr_equal(a, b);
-    assert_ptr_equal(rt_shared_put(NULL, b, NULL), b); /* it is there already */
+    assert_ptr_equal(put(NULL, b), b); /* it is there already */
     hal_buffer_unref(a);
     hal_buffer_unref(b);
 }
@@ -59,13 +66,13 @@ static void test_equal_bytes(void **state)
 static void test_one_byte_differs(void **state)
 {
     (void)state;
-    struct hal_buffer *a = rt_shared_put(NULL, make(BYTES, 0, 0), NULL);
+    struct hal_buffer *a = put(NULL, make(BYTES, 0, 0));
     for (size_t at = 0; at < BYTES; at += 997) {
-        struct hal_buffer *b = rt_shared_put(NULL, make(BYTES, at, 1), NULL);
+        struct hal_buffer *b = put(NULL, make(BYTES, at, 1));
         assert_ptr_not_equal(a, b);
         hal_buffer_unref(b);
     }
-    struct hal_buffer *longer = rt_shared_put(NULL, make(BYTES + 1, 0, 0), NULL);
+    struct hal_buffer *longer = put(NULL, make(BYTES + 1, 0, 0));
     assert_ptr_not_equal(a, longer);
     hal_buffer_unref(longer);
     hal_buffer_unref(a);
@@ -77,8 +84,8 @@ static void test_recipes(void **state)
     const struct rt_recipe first = {{1, 2, 3, 4}}, second = {{1, 2, 3, 5}}, other = {{9, 9, 9, 9}};
     struct rt_recipe found;
     assert_null(rt_shared_find(&first, NULL));
-    struct hal_buffer *a = rt_shared_put(&first, make(BYTES, 5, 1), NULL);
-    struct hal_buffer *b = rt_shared_put(&second, make(BYTES, 5, 1), NULL);
+    struct hal_buffer *a = put(&first, make(BYTES, 5, 1));
+    struct hal_buffer *b = put(&second, make(BYTES, 5, 1));
     assert_ptr_equal(a, b);
     struct hal_buffer *c = rt_shared_find(&second, NULL);
     assert_ptr_equal(c, a);
@@ -98,8 +105,8 @@ static void test_own_recipes(void **state)
 {
     (void)state;
     struct rt_recipe of_a, of_b;
-    struct hal_buffer *a = rt_shared_put(NULL, make(10, 0, 1), NULL);
-    struct hal_buffer *b = rt_shared_put(NULL, make(10, 0, 2), NULL);
+    struct hal_buffer *a = put(NULL, make(10, 0, 1));
+    struct hal_buffer *b = put(NULL, make(10, 0, 2));
     assert_true(rt_shared_recipe(a, &of_a) && rt_shared_recipe(b, &of_b));
     assert_memory_not_equal(&of_a, &of_b, sizeof(of_a));
     hal_buffer_unref(a);
@@ -127,7 +134,7 @@ static void *run_thread(void *arg)
         }
         held[kind] = rt_shared_find(&recipe, NULL);
         if (!held[kind]) {
-            held[kind] = rt_shared_put(&recipe, make(BYTES, 7, kind), NULL);
+            held[kind] = put(&recipe, make(BYTES, 7, kind));
         }
         assert_int_equal(((uint8_t *)hal_buffer_map(held[kind]))[7], kind);
     }
