@@ -132,8 +132,10 @@ void hal_buffer_freeze(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     must(buffer->root == buffer); /* not a range of a pool, which is used again */
-    buffer->read_only = true;
-    buffer->is_final = true;
+    if (!buffer->is_final) { /* others may read a buffer that is frozen already */
+        buffer->read_only = true;
+        buffer->is_final = true;
+    }
 }
 
 void hal_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size)
