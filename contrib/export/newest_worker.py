@@ -157,9 +157,9 @@ def models_of_transformers():
             return command([out / "source", *args], out)
         return make
     programs = {name: one(name) for name in tiny()}
-    programs["llama, int8"] = one("llama", "--quantize", "int8")
-    programs["llama, none"] = one("llama", "--quantize", "none")
-    programs["bert, its own exporter"] = own_exporter("bert")
+    programs["llama-int8"] = one("llama", "--quantize", "int8")
+    programs["llama-none"] = one("llama", "--quantize", "none")
+    programs["bert-own-exporter"] = own_exporter("bert")
     programs["kvcache::update_and_attend"] = caches
     return programs
 
