@@ -2,20 +2,24 @@
 EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \
-	%D%/export/README.md %D%/export/answers.py %D%/export/squares.py %D%/export/whisper.py %D%/export/yolo.py %D%/export/hub_pictures.py %D%/export/chat.py %D%/export/chat_templates.py \
-	%D%/export/encoder.py %D%/export/grammars.py %D%/export/media.py %D%/export/text.py \
-	%D%/export/text_rules.py %D%/export/text_patterns.py \
-	%D%/export/unicode_text.py %D%/export/digits.py %D%/export/layers.py %D%/export/weights.py %D%/export/export.py %D%/export/models.py \
-	%D%/export/models_vulkan.py %D%/export/models_xnnpack.py \
-	%D%/export/forms_xnnpack.py \
-	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_complex.py %D%/export/ops_convert.py \
-	%D%/export/ops_extent.py %D%/export/ops_llm.py \
-	%D%/export/ops_numbers.py %D%/export/ops_order.py %D%/export/ops_quant.py \
-	%D%/export/ops_tensors.py %D%/export/ops_vision.py %D%/export/pictures.py \
-	%D%/export/newest.py %D%/export/newest_worker.py %D%/export/pted_card.py %D%/export/pted_chat.py %D%/export/pted_check.py \
-	%D%/export/pted_describe.py %D%/export/pted_export.py %D%/export/pted_folder.py %D%/export/pted_kinds.py \
-	%D%/export/pted_export.txt %D%/export/requirements.txt %D%/export/sweep.py %D%/export/sweep_corners.py \
-	%D%/export/sweep_kernels.py \
+	%D%/export/README.md %D%/export/answers.py %D%/export/chat.py \
+	%D%/export/chat_templates.py %D%/export/digits.py %D%/export/encoder.py \
+	%D%/export/export.py %D%/export/exported.py %D%/export/forms_xnnpack.py \
+	%D%/export/grammars.py %D%/export/hub_pictures.py %D%/export/layers.py %D%/export/llm.py \
+	%D%/export/media.py %D%/export/models.py %D%/export/models_vulkan.py \
+	%D%/export/models_xnnpack.py %D%/export/newest.py %D%/export/newest_worker.py \
+	%D%/export/ops.py %D%/export/ops_beyond.py %D%/export/ops_case.py \
+	%D%/export/ops_complex.py %D%/export/ops_convert.py %D%/export/ops_differences.py \
+	%D%/export/ops_extent.py %D%/export/ops_llm.py %D%/export/ops_numbers.py \
+	%D%/export/ops_order.py %D%/export/ops_quant.py %D%/export/ops_tensors.py \
+	%D%/export/ops_vision.py %D%/export/pictures.py %D%/export/prefill.py \
+	%D%/export/pted_card.py %D%/export/pted_chat.py %D%/export/pted_check.py \
+	%D%/export/pted_describe.py %D%/export/pted_export.py %D%/export/pted_export.txt \
+	%D%/export/pted_folder.py %D%/export/pted_kinds.py %D%/export/requirements.txt \
+	%D%/export/squares.py %D%/export/static_cache.py %D%/export/sweep.py \
+	%D%/export/sweep_corners.py %D%/export/sweep_kernels.py %D%/export/text.py \
+	%D%/export/text_patterns.py %D%/export/text_rules.py %D%/export/unicode_text.py \
+	%D%/export/weights.py %D%/export/whisper.py %D%/export/yolo.py \
 	%D%/recipes/shapes.py %D%/recipes/words.py
 
 # The load generator for arrivals at a fixed rate; load.sh needs nothing that is built.

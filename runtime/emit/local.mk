@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libemit.a
 	%D%/block.h \
 	%D%/cut.c %D%/cut.h \
 	%D%/emit.c %D%/emit.h \
+	%D%/log.h \
 	%D%/minmax.h \
 	%D%/planner.h \
 	%D%/tiles.c \
