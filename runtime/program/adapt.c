@@ -98,6 +98,58 @@ bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t di
             takes_halves(graph, value, dim - 1, dim));
 }
 
+/* Does statement |stmt| use register |reg|? Members that it does not use are 0 and may look like
+ * |reg|. */
+static bool stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
+{
+    switch (stmt->kind) {
+    case RT_STMT_BLOCK:
+    case RT_STMT_JUMP:
+        return false;
+    case RT_STMT_JUMP_FALSE:
+        return stmt->a == reg;
+    case RT_STMT_SIZE:
+    case RT_STMT_READ:
+        return stmt->a == reg || stmt->target == reg;
+    case RT_STMT_SCALAR:
+    case RT_STMT_COPY_INDEX:
+        return stmt->a == reg || stmt->b == reg || stmt->c == reg || stmt->target == reg;
+    }
+    unreachable();
+}
+
+/* Does anything but the first block read or write register |reg|, which belongs to an input? */
+static bool is_used_later(const struct rt_code *code, uint32_t reg)
+{
+    bool is_used = false;
+    for (uint32_t i = 0; i < code->stmt_count; i++) {
+        is_used |= stmt_uses(&code->stmts[i], reg);
+    }
+    for (uint32_t b = 0; code->stmt_count > 0 && b < code->block_count; b++) {
+        const struct rt_block *block = code->blocks[b];
+        for (uint32_t i = 0; b > 0 && i < block->graph.input_count; i++) {
+            is_used |= block->ins[i] == reg;
+        }
+        for (uint32_t i = 0; i < block->out_count; i++) {
+            const struct rt_block_out *out = &block->outs[i];
+            is_used |= out->reg == reg || (b == 0 && out->is_input && out->index == reg);
+        }
+    }
+    for (uint32_t i = 0; code->stmt_count > 0 && i < code->result_count; i++) {
+        is_used |= code->results[i].reg == reg;
+    }
+    return is_used;
+}
+
+static enum status verify_read_once(const struct rt_method *method, uint32_t index,
+                                    struct error *err)
+{
+    return is_used_later(&method->code, index)
+               ? error_set(err, ST_UNSUPPORTED,
+                           "the program reads this input again behind a branch")
+               : ST_OK;
+}
+
 enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
                                  struct rt_pixels *out, struct error *err)
 {
@@ -107,6 +159,7 @@ enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
     const int64_t *dims = io->shape.dims;
     char text[SHAPE_TEXT_MAX];
     TRY(check_pixel_io(io, err));
+    TRY(verify_read_once(method, index, err));
     bool is_nchw = is_channel_count(dims[1]), is_nhwc = !is_nchw && is_channel_count(dims[3]);
     if (!is_nchw && !is_nhwc) {
         return error_set(err, ST_UNSUPPORTED,
@@ -261,49 +314,6 @@ static enum status add_nodes(struct rt_method *method, struct rt_graph *graph,
     return pixels->is_nhwc ? ST_OK : add_transpose(graph, value, err);
 }
 
-/* Does statement |stmt| use register |reg|? Members that it does not use are 0 and may look like
- * |reg|. */
-static bool stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
-{
-    switch (stmt->kind) {
-    case RT_STMT_BLOCK:
-    case RT_STMT_JUMP:
-        return false;
-    case RT_STMT_JUMP_FALSE:
-        return stmt->a == reg;
-    case RT_STMT_SIZE:
-    case RT_STMT_READ:
-        return stmt->a == reg || stmt->target == reg;
-    case RT_STMT_SCALAR:
-    case RT_STMT_COPY_INDEX:
-        return stmt->a == reg || stmt->b == reg || stmt->c == reg || stmt->target == reg;
-    }
-    unreachable();
-}
-
-/* Does anything but the first block read or write register |reg|, which belongs to an input? */
-static bool is_used_later(const struct rt_code *code, uint32_t reg)
-{
-    bool is_used = false;
-    for (uint32_t i = 0; i < code->stmt_count; i++) {
-        is_used |= stmt_uses(&code->stmts[i], reg);
-    }
-    for (uint32_t b = 0; code->stmt_count > 0 && b < code->block_count; b++) {
-        const struct rt_block *block = code->blocks[b];
-        for (uint32_t i = 0; b > 0 && i < block->graph.input_count; i++) {
-            is_used |= block->ins[i] == reg;
-        }
-        for (uint32_t i = 0; i < block->out_count; i++) {
-            const struct rt_block_out *out = &block->outs[i];
-            is_used |= out->reg == reg || (b == 0 && out->is_input && out->index == reg);
-        }
-    }
-    for (uint32_t i = 0; code->stmt_count > 0 && i < code->result_count; i++) {
-        is_used |= code->results[i].reg == reg;
-    }
-    return is_used;
-}
-
 /* Readers of |from| read |to|, which is made from other values. */
 static enum status redirect(struct rt_graph *graph, uint32_t from, uint32_t to, struct error *err)
 {
@@ -372,9 +382,7 @@ enum status rt_adapt_pixels(struct rt_method *method, uint32_t index,
         return error_set(err, ST_INVALID,
                          "expected numbers whose quotients float32 holds, and std other than 0");
     }
-    if (is_used_later(&method->code, index)) {
-        return error_set(err, ST_UNSUPPORTED, "the program reads this input again behind a branch");
-    }
+    TRY(verify_read_once(method, index, err));
     return replace_input(method, index, pixels, err);
 }
 

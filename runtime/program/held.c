@@ -238,7 +238,12 @@ uint64_t rt_program_extends(const struct rt_program *program, const struct rt_pr
     const struct rt_held *all = &program->held, *some = &base->held;
     uint64_t common = 0, more = 0;
     uint32_t at = 0;
-    for (uint32_t i = 0; some->count < all->count && i < all->count; i++) {
+    if (some->count == 0 || some->count >= all->count ||
+        some->items[0]->address < all->items[0]->address ||
+        some->items[some->count - 1]->address > all->items[all->count - 1]->address) {
+        return 0; /* items are in the order of their addresses */
+    }
+    for (uint32_t i = 0; i < all->count; i++) {
         const struct rt_held_item *item = all->items[i];
         bool is_common = at < some->count && item == some->items[at];
         if (at < some->count && some->items[at]->address < item->address) {

@@ -238,7 +238,10 @@ static const struct model *find_root(const struct repository_index *index,
 {
     const struct model *root = model;
     uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; model_is_ready(model) && i < index->count; i++) {
+    if (!model_is_ready(model) || rt_program_held(model->program).shared == 0) {
+        return root; /* it reads nothing that others read */
+    }
+    for (uint32_t i = 0; i < index->count; i++) {
         const struct model *other = index->models[i];
         uint64_t bytes = model_is_ready(other) && other->program != model->program &&
                                  other->origin->path && model->origin->path &&

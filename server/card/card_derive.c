@@ -47,6 +47,16 @@ static enum status read_facts(struct card *card, const struct derive *derive,
     return card_read_derived(card, err);
 }
 
+static struct derive_own find_own(const struct card *card)
+{
+    const struct card_ios *inputs = &card->methods[0].ios[RT_INPUT];
+    struct derive_own own = {.has_inputs = inputs->place.value != NULL};
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        own.has_picture |= inputs->items[i].media.kind == MEDIUM_IMAGE;
+    }
+    return own;
+}
+
 enum status card_derive(struct card *card, const struct rt_method *method, struct error *err)
 {
     OBJ_CHECK(card, CARD_MAGIC);
@@ -56,7 +66,8 @@ enum status card_derive(struct card *card, const struct rt_method *method, struc
     if (has_entry || card->derived.root) {
         return ST_OK; /* the card itself has an entry for the method */
     }
-    enum status status = derive_init(&derive, card->beside, method, err);
+    const struct derive_own own = find_own(card);
+    enum status status = derive_init(&derive, card->beside, &own, method, err);
     for (uint32_t i = 0; i < derive.note_count; i++) {
         note(card, &derive.notes[i]);
     }

@@ -72,10 +72,11 @@ bool derive_has_any(const struct derive *derive)
 }
 
 enum status derive_init(struct derive *derive, const struct beside *beside,
-                        const struct rt_method *method, struct error *err)
+                        const struct derive_own *own, const struct rt_method *method,
+                        struct error *err)
 {
     const struct document *metadata = &beside->files[BESIDE_METADATA];
-    *derive = (struct derive){.note_count = 0};
+    *derive = (struct derive){.own = *own};
     for (int kind = 0; kind < DERIVE_KINDS; kind++) {
         buf_init(&derive->facts[kind].json, FACT_BYTES_MAX);
     }

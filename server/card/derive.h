@@ -38,7 +38,14 @@ struct derive_fact {
     char from[DERIVE_FROM_MAX]; /* "metadata.yaml: names" */
 };
 
+/* What the model's own card says, which comes first. */
+struct derive_own {
+    bool has_inputs;
+    bool has_picture; /* one of them is an image */
+};
+
 struct derive {
+    struct derive_own own;
     struct derive_fact facts[DERIVE_KINDS];
     uint32_t input, output; /* raw indices */
     struct error notes[DERIVE_NOTES_MAX];
@@ -51,12 +58,19 @@ const char *derive_word(enum derive_kind kind);
 /* Everything that |beside| says of |method|, the default method, whose inputs and results are still
  * those of the file. derive_fini() also after an error. ST_EXHAUSTED. */
 MUST_CHECK enum status derive_init(struct derive *derive, const struct beside *beside,
-                                   const struct rt_method *method, struct error *err);
+                                   const struct derive_own *own, const struct rt_method *method,
+                                   struct error *err);
 void derive_fini(struct derive *derive);
 
 static inline bool derive_has(const struct derive *derive, enum derive_kind kind)
 {
     return derive->facts[kind].json.len > 0;
+}
+
+/* Does the model take a picture, by its own card or, if that has no inputs, by the facts? */
+static inline bool derive_has_picture(const struct derive *derive)
+{
+    return derive->own.has_inputs ? derive->own.has_picture : derive_has(derive, DERIVE_IMAGE);
 }
 
 /* Has it any fact? */

@@ -267,7 +267,8 @@ static bool find_scaling(const struct hub *h, struct scaling *out)
     }
     for (int i = 0; i < CHANNELS; i++) {
         out->std[i] *= has_top && out->normalizes ? out->std[i] : 1;
-        if (!isfinite(out->mean[i]) || !isfinite(out->std[i]) || out->std[i] == 0) {
+        if (out->std[i] == 0 || !isfinite((float)(out->scale / out->std[i])) ||
+            !isfinite((float)(out->mean[i] / out->std[i]))) {
             return false;
         }
     }
@@ -431,7 +432,7 @@ static bool find_output(const struct rt_method *method, uint32_t count, uint32_t
 static void put_labels(struct derive *derive, const struct derive_names *names,
                        const struct rt_method *method)
 {
-    bool is_picture = derive_has(derive, DERIVE_IMAGE);
+    bool is_picture = derive_has_picture(derive);
     derive_print_names(names, derive_say(derive, DERIVE_LABELS, "config.json: id2label"));
     if (rt_method_result(method, derive->output)->shape.rank == 4) {
         buf_add_str(derive_say(derive, DERIVE_ANSWER, "config.json: id2label, one for each pixel"),

@@ -130,7 +130,7 @@ static void find_masks(struct yolo *y)
         derive_note(y->derive, FILE ": expected [1, coefficients, height, width] as second output");
         return;
     }
-    bool has_picture = derive_has(y->derive, DERIVE_IMAGE);
+    bool has_picture = derive_has_picture(y->derive);
     snprintf(member, sizeof(member), "\"masks\": \"%s\", ", io->alias);
     find_boxes(y, io->shape.dims[1], has_picture ? member : "");
 }

@@ -197,8 +197,9 @@ static enum status look_beside(void *arg, struct rt_method *method, bool is_defa
     if (!is_default) {
         return ST_OK;
     }
+    const struct derive_own none = {.has_inputs = false};
     derive_fini(&first->derive);
-    return derive_init(&first->derive, &first->beside, method, err);
+    return derive_init(&first->derive, &first->beside, &none, method, err);
 }
 
 static void print_notes(const struct first *first)

@@ -36,61 +36,70 @@ static uint32_t find_cache(const struct sip_tree *tree)
     return found;
 }
 
-/* Puts the leaves below |node|, in the order in which they are stored, at |out|; their number. */
-static uint32_t list_leaves(const struct sip_tree *tree, uint32_t node, uint32_t *out, uint32_t max)
+/* The leaves below a node: they are numbered depth-first, so without gaps. */
+struct leaves {
+    uint32_t first, count;
+};
+
+/* By node, in the arena; NULL: no memory. Members lie behind the node that has them. */
+static struct leaves *count_leaves(const struct sip_tree *tree, struct arena *arena)
 {
-    uint32_t count = 0;
-    int64_t first = INT64_MAX, last = -1;
-    for (uint32_t i = 0; i < tree->count; i++) {
-        uint32_t up = i;
-        while (up != node && up != SIP_NO_NODE) {
-            up = tree->nodes[up].parent;
+    struct leaves *leaves = arena_array(arena, tree->count, sizeof(*leaves));
+    for (uint32_t i = tree->count; leaves && i-- > 0;) {
+        const struct sip_node *node = &tree->nodes[i];
+        if (node->kind == SIP_LEAF) {
+            leaves[i] = (struct leaves){.first = (uint32_t)node->raw_index, .count = 1};
         }
-        if (up == node && tree->nodes[i].kind == SIP_LEAF) {
-            first = tree->nodes[i].raw_index < first ? tree->nodes[i].raw_index : first;
-            last = tree->nodes[i].raw_index > last ? tree->nodes[i].raw_index : last;
+        if (node->parent != SIP_NO_NODE && leaves[i].count > 0) {
+            struct leaves *all = &leaves[node->parent];
+            all->first = all->count == 0 || leaves[i].first < all->first ? leaves[i].first
+                                                                         : all->first;
+            all->count += leaves[i].count;
         }
     }
-    for (int64_t leaf = first; leaf <= last && count < max; leaf++) { /* numbered depth-first */
-        out[count++] = (uint32_t)leaf;
-    }
-    return count;
+    return leaves;
 }
 
-/* The same of the results, which may be a sequence: then its last member of so many leaves. */
-static uint32_t list_results(const struct sip_tree *tree, uint32_t count,
-                             uint32_t out[EXPORTED_CARRIES_MAX])
+/* The cache among the results, which may be a sequence: then its last member of so many leaves. */
+static struct leaves find_results(const struct sip_tree *tree, const struct leaves *leaves,
+                                  uint32_t count)
 {
-    uint32_t named = find_cache(tree), found = 0;
+    uint32_t named = find_cache(tree);
+    struct leaves found = {0};
     for (uint32_t i = 0; named == SIP_NO_NODE && i < tree->nodes[0].count; i++) {
         uint32_t member = tree->nodes[0].first + i;
-        bool is_cache = tree->nodes[member].kind == SIP_SEQUENCE &&
-                        list_leaves(tree, member, out, EXPORTED_CARRIES_MAX) == count;
-        found = is_cache ? member : found;
+        if (tree->nodes[member].kind == SIP_SEQUENCE && leaves[member].count == count) {
+            found = leaves[member];
+        }
     }
-    uint32_t node = named == SIP_NO_NODE ? found : named;
-    return node == 0 ? 0 : list_leaves(tree, node, out, EXPORTED_CARRIES_MAX);
+    return named == SIP_NO_NODE ? found : leaves[named];
 }
 
-static enum status pair(const struct sip *sip, struct exported *out, struct error *err)
+static enum status pair(const struct sip *sip, struct arena *arena, struct exported *out,
+                        struct error *err)
 {
-    uint32_t inputs[EXPORTED_CARRIES_MAX + 1], results[EXPORTED_CARRIES_MAX];
+    const struct leaves *inputs = count_leaves(&sip->inputs, arena);
+    const struct leaves *results = count_leaves(&sip->results, arena);
     uint32_t cache = find_cache(&sip->inputs);
+    if (!inputs || !results) {
+        return arena_fail(arena, "the structure", err);
+    }
     if (cache == SIP_NO_NODE) {
         return ST_OK;
     }
-    uint32_t count = list_leaves(&sip->inputs, cache, inputs, EXPORTED_CARRIES_MAX + 1);
-    if (count > EXPORTED_CARRIES_MAX) {
+    struct leaves from = inputs[cache];
+    if (from.count > EXPORTED_CARRIES_MAX) {
         return error_set(err, ST_TOO_LARGE, "more than %d tensors in a cache",
                          EXPORTED_CARRIES_MAX);
     }
-    if (count == 0 || list_results(&sip->results, count, results) != count) {
+    struct leaves to = find_results(&sip->results, results, from.count);
+    if (from.count == 0 || to.count != from.count) {
         return ST_OK; /* it begins a cache */
     }
-    for (uint32_t i = 0; i < count; i++) {
-        out->items[i] = (struct rt_carry){.input = inputs[i], .result = results[i]};
+    for (uint32_t i = 0; i < from.count; i++) {
+        out->items[i] = (struct rt_carry){.input = from.first + i, .result = to.first + i};
     }
-    out->carries.count = count;
+    out->carries.count = from.count;
     out->carries.result_count = sip->results.leaf_count;
     out->is_found = true;
     return ST_OK;
@@ -122,7 +131,7 @@ static enum status read_structure(const char *in, const char *out_spec, struct e
     arena_init(&arena, STRUCTURE_BYTES_MAX);
     enum status status = pytree_parse(&source, &arena, &sip, err);
     if (status == ST_OK) {
-        status = pair(&sip, out, err);
+        status = pair(&sip, &arena, out, err);
     }
     arena_fini(&arena);
     out->carries.rows = find_rows(in);
@@ -174,22 +183,31 @@ static enum status read_components(const struct document *document, const char *
     return ST_OK;
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool exported_path(const char *path, char *out, size_t size)
+{
+    int len = snprintf(out, size, "%.*s" EXPORT_JSON, (int)(name_of(path) - path), path);
+    return len >= 0 && (size_t)len < size;
+}
+
 enum status exported_read(const char *path, struct exported *out, struct error *err)
 {
     const struct document_limits limits = {BYTES_MAX, VALUES_MAX};
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
     struct document document;
     char file[PATH_MAX];
     out->is_found = false;
     out->carries = (struct rt_carries){.items = out->items};
-    int len = snprintf(file, sizeof(file), "%.*s" EXPORT_JSON, folder, path);
-    if (len < 0 || len >= PATH_MAX || access(file, F_OK) != 0) {
+    if (!exported_path(path, file, sizeof(file)) || access(file, F_OK) != 0) {
         return ST_OK;
     }
     enum status status = document_open(file, &limits, &document, err);
     if (status == ST_OK) {
-        status = read_components(&document, path + folder, out, err);
+        status = read_components(&document, name_of(path), out, err);
         document_close(&document);
     }
     return status == ST_OK ? ST_OK : error_prefix(err, EXPORT_JSON ": ");

@@ -24,6 +24,9 @@ struct exported {
     struct rt_carries carries;
 };
 
+/* The path of export.json beside the program at |path|. False: it is too long. */
+bool exported_path(const char *path, char *out, size_t size);
+
 /* Looks for the program at |path| in the export.json of its folder, which may be missing, or be
  * another exporter's. ST_INVALID and others: that file is damaged. */
 MUST_CHECK enum status exported_read(const char *path, struct exported *out, struct error *err);

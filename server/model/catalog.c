@@ -154,6 +154,7 @@ static void hash_beside(struct lister *lister, struct catalog_file *file)
         lister->has_folder = true;
     }
     file->id.beside = origin_hash_beside(file->path);
+    file->id.exported = origin_hash_exported(file->path);
     file->id.words = origin_hash_words(
         file->path, options_find_tokenizer(lister->options, span_str(file->name)));
     const struct said_data said = find_said_data(lister->options, file->name);

@@ -15,6 +15,7 @@
 #include "base/folder.h"
 #include "server/card/beside.h"
 #include "server/card/card.h"
+#include "server/language/exported.h"
 #include "server/language/sidecar.h"
 
 #define ARENA_BYTES_MAX (32 << 20)
@@ -46,7 +47,7 @@ static bool is_same_file(const struct origin_file *a, const struct origin_file *
 bool origin_id_equal_alone(const struct origin_id *a, const struct origin_id *b)
 {
     return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card) &&
-           a->beside == b->beside;
+           a->beside == b->beside && a->exported == b->exported;
 }
 
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
@@ -105,6 +106,12 @@ uint64_t origin_hash_beside(const char *path)
         sum += beside_path(path, (enum beside_file)file, at, sizeof(at)) ? origin_hash_at(at) : 0;
     }
     return sum;
+}
+
+uint64_t origin_hash_exported(const char *path)
+{
+    char at[PATH_MAX];
+    return exported_path(path, at, sizeof(at)) ? origin_hash_at(at) : 0;
 }
 
 uint64_t origin_hash_data(const char *folder)

@@ -29,9 +29,10 @@ struct origin_file {
 /* The same of a program and its card. */
 struct origin_id {
     struct origin_file program, card;
-    uint64_t beside; /* a hash of the same of the files that a card is derived from */
-    uint64_t words;  /* a hash of the same of its tokenizer and what is read with that */
-    uint64_t data;   /* likewise of its files of weights that were said, or of all in its folder */
+    uint64_t beside;   /* a hash of the same of the files that a card is derived from */
+    uint64_t exported; /* likewise of the file that says what goes from call to call */
+    uint64_t words;    /* likewise of its tokenizer and what is read with that */
+    uint64_t data;     /* likewise of its weights' files that were said, or of all in its folder */
 };
 
 struct origin {
@@ -78,6 +79,9 @@ uint64_t origin_hash_words(const char *program, const char *said);
 
 /* The hash of the files beside the program at |path| that a card is derived from. */
 uint64_t origin_hash_beside(const char *path);
+
+/* The hash of export.json beside the program at |path| (server/language/exported.h). */
+uint64_t origin_hash_exported(const char *path);
 
 /* The hash of the files of weights in |folder|. */
 uint64_t origin_hash_data(const char *folder);

@@ -152,7 +152,7 @@ def settings(path):
     expect_exit(64, "--labels digits=/dev/null: no model file is served as 'digits'", ADD,
                 "--labels=digits=/dev/null")
     (folder / "long").write_bytes(b"x" * (9 << 20))
-    expect_exit(65, f"labels {folder}/long: ", DIGITS, f"--labels=digits={folder}/long")
+    expect_exit(69, f"labels {folder}/long: ", DIGITS, f"--labels=digits={folder}/long")
 
 
 CHECKS = (classes, lists, many, settings)

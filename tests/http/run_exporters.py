@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load import in_threads
+from load import in_threads, wait_until
 from run_generate import ask, chat, post, wait_idle
 from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
@@ -111,9 +111,22 @@ def damaged():
                     raise
 
 
+def late():
+    """An export.json that comes after its program makes a chat of it."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = shutil.copytree(EXPORTED / "static", Path(place) / "m",
+                                 ignore=lambda *_: ["export.json"])
+        body = {"model": "m", "prompt": "a", "max_tokens": 1}
+        with Daemon(["--models", place, "--watch"]) as daemon:
+            client = Client(daemon.port)
+            expect("tensors alone", post(client, "/v1/completions", body), 400)
+            shutil.copy(EXPORTED / "static" / "export.json", folder)
+            wait_until("it is a chat", lambda: post(client, "/v1/completions", body) == 200)
+
+
 def main():
     report = Report()
-    report.run_all((two_methods, parts, transformers, damaged))
+    report.run_all((two_methods, parts, transformers, damaged, late))
     return report.finish()
 
 

@@ -287,6 +287,17 @@ def own_card():
                        in ("Quadrat", "Scheibe", "Dreieck"))
 
 
+def own_inputs():
+    """An own card whose inputs are no pictures: what a mask would be part of is not there."""
+    with models() as root:
+        folder = root / "mine_executorch_model"
+        shutil.copytree(YOLO / "segment_executorch_model", folder)
+        put(folder / "model.card.json", {"inputs": ["pixels"]})
+        with Daemon(["--models", str(root)]) as daemon:
+            status, answer = ask(daemon.port, "/v2/models/mine")
+            expect("served", (status, answer["inputs"][0]["name"]), (200, "pixels"))
+
+
 def damage():
     """What cannot be read or does not fit is left out, and the log says so; the model is served."""
     program = YOLO / "detect_executorch_model" / "model.pte"
@@ -355,7 +366,7 @@ def command_line():
 
 
 CASES = (detection, classification, pose, turned, masks, pictures, labels, names,
-         own_card, damage, command_line)
+         own_card, own_inputs, damage, command_line)
 
 
 def main():

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from run_generate import ANSWERS, CHAT, FOLDER, HELLO, Stream, ask, chat, post, wait_idle
-from run_http import MODELS, Client, Daemon, Failure, Report, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 WEATHER = {"type": "function", "name": "weather", "description": "of a city",
            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -110,13 +110,22 @@ def in_lines():
                 expect("repeated", {name: event["response"][name] for name in given}, given)
 
 
+def bytes_of_chat():
+    """The model alone, as --model-bytes-max counts it."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("GET", "/v2/models/stats"))
+        expect("stats", client.answer(), 200)
+        return sum(json.loads(client.body)["model_stats"][0]["weights"].values())
+
+
 def parsed_twice():
     """The request for a model that is only listed is parsed again when the file has been loaded.
     What it keeps for its answer does not count twice: it would be more than a request may have."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(FOLDER, Path(folder) / "chat")
         shutil.copy(MODELS / "mobile.pte", Path(folder) / "a.pte")
-        room = (FOLDER / "model.pte").stat().st_size + 10
+        room = bytes_of_chat() + 10
         with Daemon(["--models", folder, "--model-bytes-max", str(room)]) as daemon:
             client = Client(daemon.port)
             expect("listed", post(client, "/v2/repository/index", {"ready": True}), 200)
