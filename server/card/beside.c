@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/folder.h"
 #include "server/process/yaml.h"
 
@@ -145,5 +146,11 @@ enum status beside_find_program(const char *path, char *out, size_t size, struct
     if (stat(out, &about) == 0 || find_decode(path, out, size)) {
         return ST_OK;
     }
-    return find_only(path, out, size, err);
+    enum status status = find_only(path, out, size, err);
+    if (status == ST_NOT_FOUND) {
+        struct error ignored;
+        enum status joined = join(path, PROGRAM, out, size, &ignored);
+        must(joined == ST_OK); /* as it was above */
+    }
+    return status;
 }

@@ -51,7 +51,8 @@ bool beside_path(const char *path, enum beside_file file, char *out, size_t size
 /*
  * The program that |path| stands for, |size| bytes at |out|: |path| itself, or, if it is a folder,
  * its model.pte, or decode.pte beside export.json, or else its only file NAME.pte. ST_NOT_FOUND: a
- * folder without one, or with several; ST_INVALID: the path is too long.
+ * folder without one, or with several, and |out| is the path of its model.pte, which is missing;
+ * ST_INVALID: the path is too long.
  */
 MUST_CHECK enum status beside_find_program(const char *path, char *out, size_t size,
                                            struct error *err);

@@ -202,6 +202,8 @@ static enum status add_found(struct lister *lister, struct span name, uint32_t v
     return add(lister, name, version, path, false, err);
 }
 
+/* A folder that has not one program now, although it had one at the start, is a file that is
+ * missing, as one that is named itself. */
 static enum status add_named(struct lister *lister, const struct option_model *model,
                              struct error *err)
 {
@@ -209,7 +211,9 @@ static enum status add_named(struct lister *lister, const struct option_model *m
     char place[PATH_MAX], path[PATH_MAX];
     TRY(model_name_verify(name, err));
     TRY(catalog_place(lister->options, model->path, place, sizeof(place), err));
-    TRY(beside_find_program(place, path, sizeof(path), err));
+    if (beside_find_program(place, path, sizeof(path), err) != ST_OK && err->code != ST_NOT_FOUND) {
+        return err->code;
+    }
     return add(lister, name, 1, path, true, err);
 }
 

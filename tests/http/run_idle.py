@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 from load import in_threads, occupy, release, wait_until
 from run_access import ADMIN, INFER, Guarded
@@ -192,6 +193,33 @@ def named_files_that_are_away():
             expect("it may come back", state(daemon, "x"), "UNKNOWN")
             os.rename(folder / "away", folder / "x.pte")
             expect("back", infer_add(daemon.port, "x"), 200)
+
+
+def named_folders_that_are_away():
+    """A folder that is a model, with no program for a moment, or with several: other models stay,
+    and so does that one, if it is loaded."""
+    with served({"add": "add", "kept/kept": "add", "x/y": "add"}, *LATE) as (_, root), \
+            tempfile.TemporaryDirectory() as folder:
+        put(Path(folder), "add", "add")
+        with Daemon([f"{root}/x/", f"{root}/kept/", "--models", folder, "--admin-listen",
+                     "127.0.0.1:0", *SOON, "--set", "kept:idle-unload=0"]) as daemon:
+            for change, undo in (
+                    (lambda: os.rename(root / "x/y.pte", root / "x/away"),
+                     lambda: os.rename(root / "x/away", root / "x/y.pte")),
+                    (lambda: [put(root, f"{name}/z", "add") for name in ("x", "kept")],
+                     lambda: [os.remove(root / f"{name}/z.pte") for name in ("x", "kept")])):
+                for name in ("x", "add"):
+                    wait_for_state(daemon, name, "UNKNOWN")
+                change()
+                expect("another one", infer_add(daemon.port), 200)
+                status, body = post(daemon.port, "/v2/models/x/infer", ADD_BODY)
+                expect("away", (status, json.loads(body)["error"]),
+                       (503, "model 'x' cannot be loaded: No such file or directory"))
+                expect("it may come back", state(daemon, "x"), "UNKNOWN")
+                expect_change(daemon, "load", "add")
+                expect("a loaded one", infer_add(daemon.port, "kept"), 200)
+                undo()
+                expect("back", infer_add(daemon.port, "x"), 200)
 
 
 def administrators():
@@ -483,7 +511,8 @@ def calls_while_models_go():
 CHECKS = (go_and_come_back, for_each_model, methods_go_together, steps_of_pipelines_stay,
           models_that_nobody_names,
           calls_keep_it, sequences_keep_it, changed_files, files_that_are_away,
-          named_files_that_are_away, administrators, requests_say_how_long, clients_pin_nothing,
+          named_files_that_are_away, named_folders_that_are_away,
+          administrators, requests_say_how_long, clients_pin_nothing,
           clients_unload_no_pinned_model, callers_are_bounded,
           callers_do_not_wait_for_ever, callers_that_leave, callers_of_a_bad_file,
           loads_are_bounded, stop_while_callers_wait, calls_while_models_go)
