@@ -116,7 +116,8 @@ void repository_draft_remove(struct repository_draft *draft, const struct model 
     }
     must(i < draft->count);
     struct model *found = draft->models[i];
-    draft->models[i] = draft->models[--draft->count];
+    draft->count--; /* those of one file still follow each other */
+    memmove(&draft->models[i], &draft->models[i + 1], (draft->count - i) * sizeof(struct model *));
     drop(draft, found);
 }
 

@@ -26,7 +26,7 @@ struct source {
     struct origin *origin; /* borrowed from the models */
     struct model **models; /* in the updater's list, like the models of other sources */
     uint32_t count;
-    bool is_settled; /* its file was listed */
+    bool is_settled; /* it counts no more: the draft has what becomes of it */
 };
 
 struct updater {
@@ -35,8 +35,8 @@ struct updater {
     struct model **models;  /* owned; refs borrowed from the index: by origin */
     struct source *sources; /* owned; by name, and of a name the highest version first */
     uint32_t source_count;
-    uint64_t bytes; /* of the files whose models are or will be loaded */
-    bool is_found;  /* UPDATE_LOAD, UPDATE_UNLOAD: the name */
+    bool is_found;        /* UPDATE_LOAD, UPDATE_UNLOAD: the name */
+    struct error passing; /* UPDATE_NEED: why a version cannot be loaded now, the first of them */
 };
 
 /* What is done with a file. */
@@ -170,22 +170,31 @@ static bool is_on_demand(const struct updater *u, const struct catalog_file *fil
     return bytes_max(u) > 0 && !file->is_named;
 }
 
-/* As --model-bytes-max counts them; 0: not loaded. */
-static uint64_t source_bytes(const struct source *source)
+/* As --model-bytes-max counts the models, of which those of one file follow each other. */
+static uint64_t sum_bytes(struct model *const *models, uint32_t count)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < source->count && bytes == 0; i++) {
-        bytes = repository_model_bytes(source->models[i]);
+    uint64_t sum = 0, of_file = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_next = i > 0 && models[i - 1]->origin == models[i]->origin;
+        if (!is_next || of_file == 0) {
+            of_file = repository_model_bytes(models[i]);
+            sum += of_file;
+        }
     }
-    return bytes;
+    return sum;
 }
 
-/* The bytes of models that are loaded now; models that the update replaces are taken off again. */
-static void count_bytes(struct updater *u)
+/* Of the first |count| models of the draft and of those that are not settled. Weights that several
+ * models have count for each in part. The parts change as models come and go, on other threads,
+ * too: so this is a sum of what is now, and nothing is ever taken off an earlier one. */
+static uint64_t others_bytes(const struct updater *u, uint32_t count)
 {
+    uint64_t bytes = sum_bytes(u->update->draft.models, count);
     for (uint32_t i = 0; i < u->source_count; i++) {
-        u->bytes += source_bytes(&u->sources[i]);
+        const struct source *source = &u->sources[i];
+        bytes += source->is_settled ? 0 : sum_bytes(source->models, source->count);
     }
+    return bytes;
 }
 
 /* Does a loaded model read the same data files? Their weights are there once. */
@@ -216,13 +225,12 @@ static uint64_t expect_bytes(const struct updater *u, const struct catalog_file 
     return is_known ? old->origin->bytes : file->bytes;
 }
 
-/* Takes |bytes| for |file| beside |others|. */
-static enum status take(struct updater *u, const struct catalog_file *file, uint64_t bytes,
-                        uint64_t others, struct error *err)
+/* May |file| take |bytes| beside the first |count| models of the draft? */
+static enum status check_room(const struct updater *u, const struct catalog_file *file,
+                              uint64_t bytes, uint32_t count, struct error *err)
 {
-    uint64_t max = bytes_max(u);
+    uint64_t max = bytes_max(u), others = max > 0 ? others_bytes(u, count) : 0;
     if (max == 0 || bytes <= max - (others < max ? others : max)) {
-        u->bytes = others + bytes;
         return ST_OK;
     }
     if (bytes > max) {
@@ -239,36 +247,17 @@ static enum status take(struct updater *u, const struct catalog_file *file, uint
                      (unsigned long long)max);
 }
 
-/* Takes what |file| probably needs, in place of the bytes of |old|. */
-static enum status take_bytes(struct updater *u, const struct catalog_file *file,
-                              const struct source *old, struct error *err)
-{
-    uint64_t bytes = expect_bytes(u, file, old);
-    uint64_t before = old ? source_bytes(old) : 0;
-    return take(u, file, bytes, u->bytes - before, err);
-}
-
 /* The models of |file| are the last ones of the draft, from |first| on: what they take, which may
- * be more than was expected. Weights that others have count for each in part. */
-static enum status take_loaded(struct updater *u, const struct catalog_file *file, uint32_t first,
-                               struct error *err)
+ * be more than was expected. */
+static enum status check_loaded(const struct updater *u, const struct catalog_file *file,
+                                uint32_t first, struct error *err)
 {
     const struct repository_draft *draft = &u->update->draft;
-    uint64_t bytes = 0, others = 0;
-    for (uint32_t i = 0; i < u->source_count; i++) {
-        others += u->sources[i].is_settled ? 0 : source_bytes(&u->sources[i]);
-    }
-    for (uint32_t i = 0; i < draft->count; i++) {
-        const struct model *model = draft->models[i];
-        bool is_next = i > 0 && draft->models[i - 1]->origin == model->origin;
-        uint64_t of_model = is_next ? 0 : repository_model_bytes(model);
-        bytes += i >= first ? of_model : 0;
-        others += i < first ? of_model : 0;
-    }
+    struct model *const *models = draft->models + first;
     if (first < draft->count) {
-        draft->models[first]->origin->bytes = repository_model_bytes_alone(draft->models[first]);
+        models[0]->origin->bytes = repository_model_bytes_alone(models[0]);
     }
-    return bytes_max(u) > 0 ? take(u, file, bytes, others, err) : ST_OK;
+    return check_room(u, file, sum_bytes(models, draft->count - first), first, err);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -356,17 +345,23 @@ static enum status keep_or_list(struct updater *u, const struct catalog_file *fi
                                  : repository_add_listed(&u->update->draft, file, err);
 }
 
-/* May the same file load at another time? Then it stays listed, for its next call. */
+/* May the same file load at another time? */
 static bool is_passing(enum status status)
 {
     return status == ST_NOT_FOUND || status == ST_UNAVAILABLE || status == ST_EXHAUSTED ||
            status == ST_SYSTEM;
 }
 
-/* A call of the file |name| fails for the reason |why|, and nothing else changes. */
-static enum status refuse_call(const char *name, const char *why, struct error *err)
+/* A version of the file that is called cannot be loaded now: it stays listed, for its next call. If
+ * no other version loads, the call fails, and nothing changes. */
+static enum status pass_over(struct updater *u, const struct source *old, const char *why,
+                             struct error *err)
 {
-    return error_set(err, ST_UNAVAILABLE, "model '%s' cannot be loaded: %s", name, why);
+    if (u->passing.code == ST_OK) {
+        error_set(&u->passing, ST_UNAVAILABLE, "model '%s' cannot be loaded: %s", u->update->name,
+                  why);
+    }
+    return keep(u, old, err);
 }
 
 /* |err| says why the file did not load. Only some updates go on without it. */
@@ -389,11 +384,10 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
         bool is_asked_for = update->kind == UPDATE_NEED || file->is_named;
         return is_asked_for ? err->code : keep_or_list(u, file, old, err);
     }
-    if (update->kind == UPDATE_NEED && is_passing(err->code)) {
-        struct error passing = *err;
-        return refuse_call(file->name, passing.text, err);
-    }
     struct error why = *err;
+    if (update->kind == UPDATE_NEED && is_passing(why.code)) {
+        return pass_over(u, old, why.text, err);
+    }
     if (old && has_ready(old)) {
         log_line(LOG_ERROR, "model file %s: %s; the one that was loaded before goes on", file->path,
                  why.text);
@@ -411,7 +405,7 @@ static enum status load(struct updater *u, const struct catalog_file *file,
 {
     struct update *update = u->update;
     uint32_t count = update->draft.count;
-    enum status status = take_bytes(u, file, old, err);
+    enum status status = check_room(u, file, expect_bytes(u, file, old), count, err);
     if (file->error_number) {
         status =
             error_set(err, status_of_errno(file->error_number), "%s", strerror(file->error_number));
@@ -420,7 +414,7 @@ static enum status load(struct updater *u, const struct catalog_file *file,
         if (status == ST_TOO_LARGE) { /* a part of it is, which no free memory changes */
             err->code = status = ST_UNSUPPORTED;
         }
-        status = status == ST_OK ? take_loaded(u, file, count, err) : status;
+        status = status == ST_OK ? check_loaded(u, file, count, err) : status;
     }
     if (status == ST_OK) {
         update->loaded_count++;
@@ -485,12 +479,12 @@ static enum status settle_file(struct updater *u, const struct catalog_file *fil
 static enum status settle_rest(struct updater *u, struct error *err)
 {
     for (uint32_t i = 0; i < u->source_count; i++) {
-        const struct source *source = &u->sources[i];
+        struct source *source = &u->sources[i];
         if (source->is_settled || !source->origin->path || u->update->kind == UPDATE_START) {
             continue;
         }
+        source->is_settled = true;
         if (u->update->kind == UPDATE_SCAN) {
-            u->bytes -= source_bytes(source);
             log_line(LOG_NOTICE, "model '%s' version %u: its file is gone", source->origin->name,
                      source->origin->version);
             u->update->gone_count++;
@@ -498,7 +492,8 @@ static enum status settle_rest(struct updater *u, struct error *err)
         }
         bool is_named = is_meant(u, source->origin->name);
         if (is_named && u->update->kind == UPDATE_NEED && is_listed(source)) {
-            return refuse_call(source->origin->name, "its file is not there", err);
+            TRY(pass_over(u, source, "its file is not there", err));
+            continue;
         }
         u->is_found |= is_named;
         TRY(keep(u, source, err));
@@ -534,7 +529,7 @@ static enum status load_listed(void *arg, const struct model *model, struct erro
     if (!file) {
         return error_set(err, ST_NOT_FOUND, "model '%s': its file is gone", origin->name);
     }
-    TRY(take_bytes(u, file, NULL, err));
+    TRY(check_room(u, file, expect_bytes(u, file, NULL), update->draft.count, err));
     TRY(repository_load_file(&update->draft, file, err));
     repository_draft_remove(&update->draft, model);
     update->loaded_count++;
@@ -588,15 +583,17 @@ static enum status settle_pipelines(struct updater *u, struct error *err)
 static enum status fill_room(struct updater *u, struct error *err)
 {
     struct repository_draft *draft = &u->update->draft;
+    uint64_t used = others_bytes(u, draft->count);
     for (uint32_t i = 0; i < u->catalog.count; i++) {
         const struct catalog_file *file = &u->catalog.files[i];
-        if (!is_on_demand(u, file) || file->bytes > bytes_max(u) - u->bytes) {
+        if (!is_on_demand(u, file) || used + file->bytes > bytes_max(u)) {
             continue;
         }
         const struct model *model = repository_draft_find(draft, file->name, file->version);
         if (model && model_state(model) == MODEL_UNKNOWN) {
             repository_draft_remove(draft, model);
             TRY(load(u, file, NULL, err));
+            used = others_bytes(u, draft->count);
         }
     }
     return ST_OK;
@@ -609,13 +606,14 @@ static enum status settle_all(struct updater *u, struct error *err)
     struct update *update = u->update;
     TRY(catalog_list(&u->catalog, update->options, err));
     TRY(list_sources(u, update->old, err));
-    if (update->kind != UPDATE_START) {
-        count_bytes(u);
-    }
     for (uint32_t i = 0; i < u->catalog.count; i++) {
         TRY(settle_file(u, &u->catalog.files[i], err));
     }
     TRY(settle_rest(u, err));
+    if (u->passing.code != ST_OK && update->loaded_count == 0) {
+        *err = u->passing;
+        return err->code;
+    }
     TRY(settle_pipelines(u, err));
     if (update->kind == UPDATE_START) {
         TRY(fill_room(u, err));

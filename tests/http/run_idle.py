@@ -222,6 +222,37 @@ def named_folders_that_are_away():
                 expect("back", infer_add(daemon.port, "x"), 200)
 
 
+def versions_that_are_away():
+    """One version is not there: the others load without it, and it does when it is back."""
+    def infer(version):
+        status, body = post(daemon.port, f"/v2/models/m/versions/{version}/infer", ADD_BODY)
+        return (status, json.loads(body).get("error"))
+
+    with served({"m/1/model": "add", "m/2/model": "add", "m/3/model": "add"}, *SOON) as (daemon,
+                                                                                         folder):
+        for away, others in ((2, (1, 3)), (3, (2, 1)), (1, (3, 2))):
+            for version in "123":
+                wait_for_state(daemon, "m", "UNKNOWN", version)
+            path = folder / f"m/{away}/model.pte"
+            os.rename(path, folder / "away")
+            for version in others:
+                expect(f"{version} without {away}", infer(version), (200, None))
+            expect(f"{away} is away", infer(away),
+                   (503, "model 'm' cannot be loaded: its file is not there"))
+            os.rename(folder / "away", path)
+            expect(f"{away} is back", infer(away), (200, None))
+    with served({"m/2/model": "add", "named": "add"}, *LATE) as (_, root), \
+            Daemon(["--models", str(root), "--model", f"m={root}/named.pte", *SOON]) as daemon:
+        for version in "12":
+            wait_for_state(daemon, "m", "UNKNOWN", version)
+        os.rename(root / "named.pte", root / "away")
+        expect("2 without 1", infer(2), (200, None))
+        expect("1 is away", infer(1),
+               (503, "model 'm' cannot be loaded: No such file or directory"))
+        os.rename(root / "away", root / "named.pte")
+        expect("1 is back", infer(1), (200, None))
+
+
 def administrators():
     """Loading and unloading by name go on as they are."""
     with served({"add": "add"}, *SOON, "--watch") as (daemon, folder):
@@ -511,7 +542,7 @@ def calls_while_models_go():
 CHECKS = (go_and_come_back, for_each_model, methods_go_together, steps_of_pipelines_stay,
           models_that_nobody_names,
           calls_keep_it, sequences_keep_it, changed_files, files_that_are_away,
-          named_files_that_are_away, named_folders_that_are_away,
+          named_files_that_are_away, named_folders_that_are_away, versions_that_are_away,
           administrators, requests_say_how_long, clients_pin_nothing,
           clients_unload_no_pinned_model, callers_are_bounded,
           callers_do_not_wait_for_ever, callers_that_leave, callers_of_a_bad_file,
