@@ -81,18 +81,7 @@ static enum status list_file(const struct repository_index *index, struct reposi
     return status;
 }
 
-/* Does an earlier one of the removed models have the same origin? */
-static bool is_listed(const struct repository_removed *removed, uint32_t number)
-{
-    for (uint32_t i = 0; i < number; i++) {
-        if (removed->models[i]->origin == removed->models[number]->origin) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Makes the index in which the files that leave are listed. */
+/* Makes the index in which the files that leave are listed, each once. */
 static enum status replace(const struct repository_index *index, struct repository_draft *draft,
                            const char *why, struct repository_removed *removed, struct error *err)
 {
@@ -104,8 +93,10 @@ static enum status replace(const struct repository_index *index, struct reposito
         }
     }
     for (uint32_t i = 0; i < removed->count; i++) {
-        if (!is_listed(removed, i)) {
-            TRY(list_file(index, draft, removed->models[i]->origin, why, err));
+        struct origin *origin = removed->models[i]->origin;
+        if (origin->is_leaving) {
+            TRY(list_file(index, draft, origin, why, err));
+            origin->is_leaving = false;
         }
     }
     return repository_draft_publish(draft, err);
