@@ -3,6 +3,8 @@
 
 #include "server/serving/waits.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/resource.h"
 #include "server/request/request.h"
@@ -72,14 +74,16 @@ static void refuse(struct request *request, uint64_t now_ns)
     bool is_clients = infer_client_due_ns(request) <= now_ns;
     uint64_t ns = request->waited_ns;
     const char *name = request->absent[0] ? request->absent : request->match.model;
+    char what[MODEL_NAME_MAX + 16] = "the models are"; /* of a start; the body has a name, or not */
+    if (name[0]) {
+        snprintf(what, sizeof(what), "model '%s' is", name);
+    }
     if (is_clients) {
-        error_set(&err, ST_TIMEOUT, "model '%s' is still loading after %.6g ms", name,
+        error_set(&err, ST_TIMEOUT, "%s still loading after %.6g ms", what,
                   (double)(now_ns - request->arrived_ns) / NS_PER_MS);
     } else {
-        error_set(&err, ST_UNAVAILABLE,
-                  "model '%s' is still loading after %.6g ms "
-                  "(--loading-timeout)",
-                  name, (double)ns / NS_PER_MS);
+        error_set(&err, ST_UNAVAILABLE, "%s still loading after %.6g ms (--loading-timeout)", what,
+                  (double)ns / NS_PER_MS);
     }
     request_note_changed(request, err.code, &err);
 }

@@ -132,6 +132,9 @@ def calls():
         wait_for_waiting(path, len(CALLS))
         late = Waiting(path, *CALLS[0][:2], "X-Request-Timeout-Ms: 30")
         expect("its time is over", late.join()[0], 504)
+        for (target, body, _), who in ((CALLS[0], "model 'add' is"), (CALLS[5], "the models are")):
+            status, text = Waiting(path, target, body, "X-Request-Timeout-Ms: 30").join()
+            expect(f"why: {text}", (status, f"{who} still loading after " in text), (504, True))
         origin.may_send.set()
         for call, (target, body, status) in zip(waiting, CALLS):
             got = call.join()
