@@ -73,8 +73,8 @@ bool ask_is_list_of_ids(const struct json *in)
 static const struct {
     const char *text;
     double s;
-} units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\xc2\xb5s", 1e-6}, {"ms", 1e-3},
-             {"s", 1},     {"m", 60},    {"h", 3600}};
+} units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6},
+             {"ms", 1e-3}, {"s", 1},     {"m", 60},           {"h", 3600}};
 
 /* Digits with or without a fraction. */
 static bool take_number(const uint8_t **at, const uint8_t *end, double *out)

@@ -136,7 +136,7 @@ static void times_as_texts(void **state)
     } good[] = {{"5m", 300},          {"1h30m", 5400}, {"1.5h", 5400},   {"300ms", 0.3},
                 {"-1m", -60},         {"0", 0},        {"30", 30},       {"+2s", 2},
                 {"1h1m1s", 3661},     {".5s", 0.5},    {"1s500ms", 1.5}, {"10us", 1e-5},
-                {"1\xc2\xb5s", 1e-6}, {"7ns", 7e-9},   {"-0.5", -0.5}};
+                {"1\xc2\xb5s", 1e-6}, {"7ns", 7e-9},   {"-0.5", -0.5},   {"1\xce\xbcs", 1e-6}};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         double s = -7;
         assert_true(ask_parse_duration(span_str(good[i].text), &s));
