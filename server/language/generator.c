@@ -202,10 +202,15 @@ static void take_forms(struct generator *generator)
     generator->vocab = (uint32_t)logits->shape.dims[logits->shape.rank - 1];
     /* unless a constant method says more */
     generator->context = step->step_max > prefill->step_max ? step->step_max : prefill->step_max;
-    if (form_is_certain(step)) {
-        generator->context = (uint32_t)rt_method_state_rows(step->method);
+    int64_t rows = form_is_certain(step) ? rt_method_state_rows(step->method) : 0;
+    uint32_t context_max = rows > 0 && rows < CONTEXT_MAX ? (uint32_t)rows : CONTEXT_MAX;
+    if (rows > 0) {
+        generator->context = context_max;
     }
     read_constants(generator, rt_method_program(step->method));
+    if (generator->context > context_max) {
+        generator->context = context_max;
+    }
     if (!step->has_cache && generator->context > step->step_max) {
         generator->context = step->step_max;
     }
