@@ -108,7 +108,7 @@ struct server {
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_signal_t sighup, sigusr1;
-    bool is_starting;     /* the first models are loading, or failed: only probes get answers */
+    bool is_starting;     /* the first models are loading, or failed: calls wait for them */
     struct error failure; /* of the start; its code is ST_OK if there is none */
     bool is_closing;      /* handles are being closed; the loop ends soon */
     bool has_loop;        /* |loop| is initialised */

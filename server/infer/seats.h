@@ -4,7 +4,8 @@
  * request takes a seat when its model is known, and leaves it when its last token is there.
  *
  * The seats of a model are shared by its clients (base/share.h). There are --generation-count-max,
- * and no more than states that fit into --sequence-bytes-max.
+ * and no more than states that fit into --sequence-bytes-max, of the least size that a state has
+ * (rt_program_state_bytes_least()): it takes more as rows are written.
  *
  * A stream that its client does not read waits, with its seat and its state. It keeps both while
  * nobody needs them. If a request finds no seat, or no room for a sequence, it takes those of the
