@@ -74,7 +74,8 @@ struct rt_packed {
     uint32_t taken;            /* rounds */
     struct rt_packed **others; /* owned, refs held: rt_packed_rely_on() */
     uint32_t other_count;
-    uint64_t digest[2]; /* of the table of its file */
+    uint64_t mapped_digest[2];  /* of the table of the file that is mapped */
+    uint64_t written_digest[2]; /* of the one that was written; fixed before it is in |written| */
     /* READING, and as long as results are in use */
     struct pte_file file;
     const struct round *rounds; /* in the mapping, like |parts| */
@@ -195,7 +196,7 @@ static bool map_file(struct rt_packed *packed, struct header *out_header)
     if (fstat(packed->file.fd, &st) == 0 && rt_kept_is_private(&st) &&
         bytes.len >= sizeof(*out_header)) {
         memcpy(out_header, bytes.ptr, sizeof(*out_header));
-        memcpy(packed->digest, out_header->digest, sizeof(packed->digest));
+        memcpy(packed->mapped_digest, out_header->digest, sizeof(packed->mapped_digest));
         return out_header->magic == MAGIC;
     }
     return false;
@@ -469,9 +470,9 @@ static const struct part *find_part(struct rt_packed *packed, const struct rt_pa
 
 /* ---- parts in other files -------------------------------------------------------------------- */
 
-/* The file of |other| as a reference. False: it is in another folder. */
+/* The file of |other| whose table has |digest|, as a reference. False: it is in another folder. */
 static bool refer(const struct rt_packed *packed, const struct rt_packed *other,
-                  struct reference *out)
+                  const uint64_t digest[2], struct reference *out)
 {
     size_t folder = (size_t)(strrchr(packed->path, '/') - packed->path) + 1;
     const char *name = other->path + folder;
@@ -479,7 +480,7 @@ static bool refer(const struct rt_packed *packed, const struct rt_packed *other,
         strlen(name) >= sizeof(out->name)) {
         return false;
     }
-    *out = (struct reference){.digest = {other->digest[0], other->digest[1]}};
+    *out = (struct reference){.digest = {digest[0], digest[1]}};
     memcpy(out->name, name, strlen(name));
     return true;
 }
@@ -493,7 +494,7 @@ static bool find_written(struct rt_packed *packed, const struct rt_packed_result
     for (struct list *at = written.next; at != &written && !is_found; at = at->next) {
         struct rt_packed *other = LIST_ENTRY(at, struct rt_packed, link);
         const struct part *part = find_part(other, result);
-        is_found = part && refer(packed, other, out);
+        is_found = part && refer(packed, other, other->written_digest, out);
         if (is_found) {
             *out_offset = part->offset;
         }
@@ -510,7 +511,7 @@ static bool find_mapped(struct rt_packed *packed, const struct rt_packed_result 
                         struct reference *out, uint64_t *out_offset)
 {
     struct rt_packed *source = rt_packed_source(packed, result->bytes);
-    if (!source || source == packed || !refer(packed, source, out)) {
+    if (!source || source == packed || !refer(packed, source, source->mapped_digest, out)) {
         return false;
     }
     *out_offset = (uint64_t)(result->bytes.ptr - source->file.bytes.ptr);
@@ -616,7 +617,7 @@ static void turn_to_writing(struct rt_packed *packed)
             results[i] = (struct rt_packed_result){
                 .bytes = part_of(packed, round, i),
                 .has_name = true,
-                .name = {part->offset, 1 + part->file}, /* no recipe is so */
+                .name = {part->offset, 1 + part->file, part->bytes}, /* no recipe is so */
             };
         }
         rt_packed_put(packed, round->fingerprint, results, (uint32_t)round->count);
@@ -659,7 +660,7 @@ static bool write_table(struct rt_packed *packed)
     size_t references = packed->new_reference_count * sizeof(struct reference);
     digest_table(&header, packed->new_rounds, packed->new_parts, packed->new_references,
                  header.digest);
-    memcpy(packed->digest, header.digest, sizeof(packed->digest));
+    memcpy(packed->written_digest, header.digest, sizeof(packed->written_digest));
     return write_at(packed, packed->end, span_of(packed->new_rounds, rounds)) &&
            write_at(packed, packed->end + rounds, span_of(packed->new_parts, parts)) &&
            write_at(packed, packed->end + rounds + parts,

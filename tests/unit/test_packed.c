@@ -553,6 +553,96 @@ static void test_mapping_of_another_program(void **state)
     each_file(delete);
 }
 
+/* ---- a file that is written anew ------------------------------------------------------------- */
+
+enum { PIECE = 8192 };
+static const uint64_t in_a[2] = {1, 1}, in_b[2] = {2, 2},
+                      fingerprints[3][2] = {{7, 1}, {7, 2}, {7, 3}};
+
+static struct rt_packed *open_packed(const uint64_t program[2], enum rt_packed_state expected_state)
+{
+    struct rt_packed *packed;
+    struct error err;
+    assert_ok(err, rt_packed_open(folder, program, "machine", &packed, &err));
+    assert_int_equal(rt_packed_state(packed), expected_state);
+    return packed;
+}
+
+static void put_bytes(struct rt_packed *packed, uint32_t round, const uint8_t *bytes, size_t len)
+{
+    const struct rt_packed_result result = {.bytes = span_of(bytes, len)};
+    rt_packed_put(packed, fingerprints[round], &result, 1);
+}
+
+static void settle(struct rt_packed *packed)
+{
+    rt_packed_settle(packed);
+    assert_int_equal(rt_packed_state(packed), RT_PACKED_DONE);
+}
+
+/* A file of two pieces is mapped while another one takes its place, whose second piece has other
+ * bytes. A program that uses the mapped second piece does not get the other one later. */
+static void test_a_mapped_file_is_replaced(void **state)
+{
+    (void)state;
+    static uint8_t pieces[3][PIECE];
+    const size_t bytes = PIECE;
+    struct span found;
+    each_file(delete);
+    for (int i = 0; i < 3; i++) {
+        memset(pieces[i], i + 1, PIECE);
+    }
+    struct rt_packed *a = open_packed(in_a, RT_PACKED_WRITING);
+    put_bytes(a, 0, pieces[0], PIECE);
+    put_bytes(a, 1, pieces[1], PIECE);
+    settle(a);
+    rt_packed_free(a);
+    a = open_packed(in_a, RT_PACKED_READING);
+    assert_true(rt_packed_take(a, fingerprints[0], &bytes, 1, &found));
+    const uint8_t *second_piece = found.ptr + PIECE;
+    assert_memory_equal(second_piece, pieces[1], PIECE);
+    assert_false(rt_packed_take(a, fingerprints[2], &bytes, 1, &found));
+    put_bytes(a, 2, pieces[2], PIECE);
+    settle(a);
+    struct rt_packed *b = open_packed(in_b, RT_PACKED_WRITING);
+    assert_true(rt_packed_rely_on(b, a));
+    put_bytes(b, 0, second_piece, PIECE);
+    settle(b);
+    rt_packed_free(b);
+    rt_packed_free(a);
+    b = open_packed(in_b, RT_PACKED_WRITING); /* the file that it refers to has gone */
+    rt_packed_free(b);
+    each_file(delete);
+}
+
+/* Of two results at one place, the first one is empty. A file that begins with them has both. */
+static void test_an_empty_result(void **state)
+{
+    (void)state;
+    static uint8_t piece[PIECE];
+    const struct rt_packed_result results[2] = {{.bytes = span_of(piece, 0)},
+                                                {.bytes = span_of(piece, PIECE)}};
+    const size_t bytes[2] = {0, PIECE};
+    struct span found[2];
+    memset(piece, 5, sizeof(piece));
+    each_file(delete);
+    struct rt_packed *a = open_packed(in_a, RT_PACKED_WRITING);
+    rt_packed_put(a, fingerprints[0], results, 2);
+    settle(a);
+    rt_packed_free(a);
+    a = open_packed(in_a, RT_PACKED_READING);
+    assert_true(rt_packed_take(a, fingerprints[0], bytes, 2, found));
+    assert_false(rt_packed_take(a, fingerprints[1], bytes, 2, found));
+    put_bytes(a, 1, piece, 1);
+    settle(a);
+    rt_packed_free(a);
+    a = open_packed(in_a, RT_PACKED_READING);
+    assert_true(rt_packed_take(a, fingerprints[0], bytes, 2, found));
+    assert_memory_equal(found[1].ptr, piece, PIECE);
+    rt_packed_free(a);
+    each_file(delete);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +657,8 @@ int main(void)
         cmocka_unit_test(test_methods_share_results),
         cmocka_unit_test(test_programs_share_files),
         cmocka_unit_test(test_mapping_of_another_program),
+        cmocka_unit_test(test_a_mapped_file_is_replaced),
+        cmocka_unit_test(test_an_empty_result),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
