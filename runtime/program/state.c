@@ -238,7 +238,10 @@ size_t rt_state_trim(struct rt_state *state)
     for (uint32_t i = 0; i < state->cells->count; i++) {
         hal_buffer_unref(state->spare[i]);
         state->spare[i] = NULL;
-        bytes = rt_add_or_max(bytes, rt_state_cell_bytes(state, i));
+        const struct rt_state_cell *cell = &state->cells->items[i];
+        bool is_initial = state->current[i] == cell->initial;
+        /* Shared content, too: |state| may keep it for longer than the one that has paid for it. */
+        bytes = rt_add_or_max(bytes, is_initial ? 0 : rt_state_rows_bytes(cell, state->touched[i]));
     }
     for (uint32_t i = 0; i < state->part_count; i++) {
         bytes = rt_add_or_max(bytes, rt_state_trim(state->parts[i]));

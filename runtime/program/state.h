@@ -77,7 +77,7 @@ void rt_state_share(struct rt_state *state, struct rt_state *from);
 void rt_state_cut(struct rt_state *state, int64_t rows);
 
 /* Frees memory for next generations: |state| gets no calls any more. Returns the bytes of its
- * content, initial contents not counted. */
+ * content; initial contents are not counted, and what it shares with other states is. */
 size_t rt_state_trim(struct rt_state *state);
 
 /* Bytes that calls may have written and that differ from untouched memory: the memory that one

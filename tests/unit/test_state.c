@@ -593,6 +593,11 @@ static void test_a_state_has_pages_for_its_rows(void **unused)
         assert_int_equal(note(&w, "forward", part, 100, 20), ST_OK);
         assert_int_equal(rt_state_bytes(part), pages_of(120));
         rt_state_unref(part);
+        assert_ok(w.err, rt_state_new(w.program, &part, &w.err));
+        rt_state_share(part, state);
+        rt_state_cut(part, 100);
+        assert_int_equal(rt_state_trim(part), pages_of(100)); /* it may be kept for longer */
+        rt_state_unref(part);
         rt_state_set_account(state, NULL);
         rt_state_unref(state);
     }
