@@ -47,7 +47,7 @@ static void add_content(struct maker *m, uint32_t index)
     bool is_made = v->buffer ? rt_shared_recipe(v->buffer, &recipe) : m->recipes[index].is_known;
     bool is_in_file =
         !v->buffer && v->is_constant && rt_files_place(m->graph->files, v->bytes, &place);
-    m->is_known &= is_made || is_in_file || v->bytes.len == 0;
+    m->is_known &= is_made || is_in_file || (v->is_constant && v->bytes.len == 0);
     add_number(m, is_made);
     if (is_made) {
         blake2b_add(&m->hash, span_of(&recipe, sizeof(recipe)));

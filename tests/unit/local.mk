@@ -278,7 +278,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
 %C%_test_xnnpack_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_xnnpack_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
-%C%_test_shared_SOURCES = %D%/test_shared.c %D%/call_support.c %D%/call_support.h
+%C%_test_shared_SOURCES = %D%/test_shared.c %D%/call_support.c %D%/call_support.h \
+	%D%/graph_support.c %D%/graph_support.h
 %C%_test_shared_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_shared_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_profile_SOURCES = %D%/test_profile.c %D%/call_support.c %D%/call_support.h

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "hal/buffer.h"
+#include "runtime/code/recipe.h"
 #include "runtime/code/shared.h"
 #include "runtime/program/held.h"
 #include "tests/unit/call_support.h"
+#include "tests/unit/graph_support.h"
 #include "tests/unit/unit.h"
 
 #define BYTES 100000
@@ -111,6 +113,26 @@ static void test_own_recipes(void **state)
     assert_memory_not_equal(&of_a, &of_b, sizeof(of_a));
     hal_buffer_unref(a);
     hal_buffer_unref(b);
+}
+
+/* What is computed of a constant with no known place has no recipe, nor what is computed of that.
+ */
+static void test_recipes_need_places(void **state)
+{
+    (void)state;
+    float numbers[4] = {0};
+    struct rt_value_recipe recipes[16] = {0};
+    struct fixture storage = {.device = device}, *f = &storage;
+    graph_begin(f);
+    graph_use_numbers(numbers, 4, 4);
+    uint32_t constant = CONSTANT(0, 4);
+    uint32_t first = apply(f, "neg", (const uint32_t[]){constant}, 1);
+    uint32_t second = apply(f, "neg", (const uint32_t[]){first}, 1);
+    assert_true(f->graph.value_count <= 16);
+    rt_recipes_find(&f->graph, device, recipes);
+    assert_false(recipes[first].is_known);
+    assert_false(recipes[second].is_known);
+    rt_graph_fini(&f->graph);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -261,7 +283,7 @@ int main(void)
         cmocka_unit_test(test_recipes),          cmocka_unit_test(test_own_recipes),
         cmocka_unit_test(test_threads),          cmocka_unit_test(test_two_methods),
         cmocka_unit_test(test_two_programs),     cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_loads_of_threads),
+        cmocka_unit_test(test_loads_of_threads), cmocka_unit_test(test_recipes_need_places),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
