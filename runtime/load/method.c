@@ -133,6 +133,22 @@ static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is
 
 /* ---- compilation ----------------------------------------------------------------------------- */
 
+/* Cells go by name, and the importer tells buffers apart by place: two that a call writes would be
+ * written to one cell. */
+static enum status check_own_cell(const struct rt_method *method, uint32_t state,
+                                  const struct pte_tensor *tensor, struct error *err)
+{
+    const struct rt_method_state *use = &method->states[state];
+    for (uint32_t i = 0; i < state; i++) {
+        const struct rt_method_state *other = &method->states[i];
+        if (other->cell == use->cell && (other->is_written || use->is_written)) {
+            return error_set(err, ST_UNSUPPORTED, "two mutable buffers have the name '%.64s'",
+                             tensor->name);
+        }
+    }
+    return ST_OK;
+}
+
 /* The method's mutable buffers as cells of the program. */
 static enum status find_states(struct rt_method *method, const struct rt_state_uses *uses,
                                struct error *err)
@@ -148,6 +164,7 @@ static enum status find_states(struct rt_method *method, const struct rt_state_u
         method->states[i].reg = use->reg;
         TRY(rt_state_cells_add(cells, method->device, method->plan, use->tensor, use->is_written,
                                &method->states[i].cell, err));
+        TRY(check_own_cell(method, i, use->tensor, err));
     }
     method->state_count = uses->count;
     return ST_OK;
