@@ -758,6 +758,56 @@ def window():
 
 
 @model
+def edits():
+    class Store(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(8, 3))
+
+        def forward(self, x):
+            return x
+
+    class Put(nn.Module):
+        def __init__(self, store):
+            super().__init__()
+            self.store = store
+
+        def forward(self, x, at):
+            self.store.rows.index_put_((at,), x)
+            return self.store.rows * 2
+
+    class Edits(nn.Module):
+        """Writes a row of a cache before a condition, and another one behind it."""
+        def __init__(self, store):
+            super().__init__()
+            self.store = store
+            self.table = nn.Parameter(torch.randn(8, 3))
+
+        def forward(self, x, at, next_at, is_sum):
+            self.store.rows.index_put_((at,), x)
+            y = torch.cond(is_sum, lambda v: v * 2, lambda v: v + 1, (x,))
+            old = self.store.rows * y.sum() + self.table    # the write need not wait for it
+            self.store.rows.index_put_((next_at,), y)
+            total = torch.cond(is_sum, lambda v: v.sum(0), lambda v: v.amax(0), (old,))
+            return total, self.store.rows * 2
+
+    def put(at):
+        return torch.randn(1, 3), torch.tensor([at])
+
+    def edit(at, next_at, is_sum):
+        return *put(at), torch.tensor([next_at]), torch.tensor(is_sum)
+    store = Store()
+    calls = [("put", put(0)), ("forward", edit(5, 1, True)), ("forward", edit(2, 3, False)),
+             ("put", put(7)), ("forward", edit(4, 4, False))]
+    return Model("rows that several blocks of a call write",
+                 {"put": Method(Put(store), calls[0][1]),
+                  "forward": Method(Edits(store), calls[1][1])},
+                 [Case(args, method=name, fresh=i == 0) for i, (name, args) in enumerate(calls)],
+                 is_replayed=False,
+                 config={"run_reinplace_pass": True, "emit_mutable_buffer_names": True})
+
+
+@model
 def tally():
     from torch._higher_order_ops.map import map as torch_map
 

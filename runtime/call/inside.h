@@ -168,8 +168,12 @@ void rt_steps_end(struct rt_invocation *joined, enum status status);
 
 /* ---- invocation.c ---------------------------------------------------------------------------- */
 
-/* The call is over: |done| is called, which may free the invocation. */
+/* The call is over: |done| is called, which may free the invocation. The same in two parts: the
+ * status that the call has in the end, after which nothing may fail it that has advanced its state;
+ * and the rest with that status. */
 void rt_invocation_end(struct rt_invocation *invocation, enum status status);
+MUST_CHECK enum status rt_invocation_judge(struct rt_invocation *invocation, enum status status);
+void rt_invocation_finish(struct rt_invocation *invocation, enum status status);
 
 /* A prepared call ends with |status| instead of running: |done| is called. |error| has been set. */
 void rt_invocation_refuse(struct rt_invocation *invocation, enum status status,

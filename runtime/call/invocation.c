@@ -355,7 +355,7 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv)
     return (struct rt_culprit){.is_known = false};
 }
 
-void rt_invocation_end(struct rt_invocation *inv, enum status status)
+enum status rt_invocation_judge(struct rt_invocation *inv, enum status status)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     if (status != ST_OK && !inv->culprit.is_known) {
@@ -369,13 +369,23 @@ void rt_invocation_end(struct rt_invocation *inv, enum status status)
                   : status == ST_EXHAUSTED ? "the device has no memory to run it"
                                            : status_text(status));
     }
-    status = check_files(inv, status);
+    return check_files(inv, status);
+}
+
+void rt_invocation_finish(struct rt_invocation *inv, enum status status)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     rt_invocation_leave_states(inv, status);
     release_inputs(inv);
     release_waits(inv);
     tell_finished(inv, status);
     inv->phase = RT_PHASE_DONE;
     inv->done(inv, status, inv->arg); /* may free it */
+}
+
+void rt_invocation_end(struct rt_invocation *inv, enum status status)
+{
+    rt_invocation_finish(inv, rt_invocation_judge(inv, status));
 }
 
 /* A failed semaphore stays failed: the next call gets a fresh one, or none and fails at once. */

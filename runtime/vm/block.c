@@ -52,8 +52,9 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
             vm_borrow(vm, hal_binding_whole(inv->state->spare[use->cell]), VM_OWNER_SPARE);
         (*out_memory)->state = i;
         struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
+        bool is_other = vm->spares[i].is_spoiled || vm->spares[i].is_overwritten;
         vm->spares[i].is_used = true;
-        vm->spares[i].stale = vm->spares[i].is_spoiled ? (struct rt_rows){0} : stale;
+        vm->spares[i].stale = is_other ? (struct rt_rows){0} : stale;
         vm->spares[i].is_spoiled = true;
         return true;
     }

@@ -98,7 +98,8 @@ static inline struct vm *vm_of(const struct rt_invocation *invocation)
 /* One allocation; free() it. NULL: no memory. */
 struct vm *vm_new(const struct rt_method *method);
 
-/* Inputs and states into registers; the walk; the end of the invocation, by rt_invocation_end(). */
+/* Inputs and states into registers; the walk; the end of the invocation, by
+ * rt_invocation_finish(). */
 void vm_run(struct rt_invocation *invocation, enum hal_caller caller);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */

@@ -106,12 +106,13 @@ static void end(struct rt_invocation *inv, enum status status)
     if (status == ST_OK) {
         status = vm_give_results(inv);
     }
+    status = rt_invocation_judge(inv, status);
     if (status == ST_OK && inv->state) {
         status = vm_advance_states(inv);
     }
     vm_block_leave(vm);
     vm_release(vm);
-    rt_invocation_end(inv, status);
+    rt_invocation_finish(inv, status);
 }
 
 static void walk(struct rt_invocation *inv, enum status status);

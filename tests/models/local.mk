@@ -46,6 +46,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/conv_ops.pte %D%/conv_ops.json %D%/conv_ops.cases \
 	%D%/deep.pte %D%/deep.json %D%/deep.cases \
 	%D%/digits.pte %D%/digits.json %D%/digits.cases \
+	%D%/edits.pte %D%/edits.json %D%/edits.cases \
 	%D%/faults.pte %D%/faults.json %D%/faults.cases \
 	%D%/found.pte %D%/found.json %D%/found.cases \
 	%D%/int64_exact.pte %D%/int64_exact.json %D%/int64_exact.cases \

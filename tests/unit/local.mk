@@ -270,7 +270,7 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
-	%D%/test_shared \
+	%D%/test_edits %D%/test_shared \
 	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
 	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -391,6 +391,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_vm_SOURCES = %D%/test_vm.c %D%/call_support.c %D%/call_support.h
 %C%_test_vm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_vm_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_edits_SOURCES = %D%/test_edits.c %D%/call_support.c %D%/call_support.h
+%C%_test_edits_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_edits_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_state_SOURCES = %D%/test_state.c %D%/call_support.c %D%/call_support.h
 %C%_test_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_state_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
