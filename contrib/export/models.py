@@ -759,6 +759,8 @@ def window():
 
 @model
 def edits():
+    from executorch.extension.llm.custom_ops import custom_ops    # noqa: F401
+
     class Store(nn.Module):
         def __init__(self):
             super().__init__()
@@ -791,17 +793,54 @@ def edits():
             total = torch.cond(is_sum, lambda v: v.sum(0), lambda v: v.amax(0), (old,))
             return total, self.store.rows * 2
 
+    class Pages(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(1, 1024, 1, 32))
+
+        def forward(self, x):
+            return x
+
+    class Begin(nn.Module):
+        def __init__(self, pages):
+            super().__init__()
+            self.pages = pages
+
+        def place(self, x, at):
+            torch._check(at >= 0)
+            torch._check(at < 1024)
+            torch.ops.llama.update_cache(x, self.pages.rows, at)
+
+        def forward(self, x, at):
+            self.place(x, at[0].item())
+            return self.pages.rows.sum(1)
+
+    class Fill(Begin):
+        """Writes rows of a buffer of many pages, one in each of its blocks."""
+        def forward(self, x, at, is_sum):
+            first = at[0].item()
+            for i in range(20):
+                self.place(x, first + i)
+                x = torch.cond(is_sum, lambda v: v * 2, lambda v: v + 1, (x,))
+            return self.pages.rows.sum(1)
+
     def put(at):
         return torch.randn(1, 3), torch.tensor([at])
 
+    def fill(at):
+        return torch.ones(1, 1, 1, 32), torch.tensor([at]), torch.tensor(False)
+
     def edit(at, next_at, is_sum):
         return *put(at), torch.tensor([next_at]), torch.tensor(is_sum)
-    store = Store()
+    store, pages = Store(), Pages()
     calls = [("put", put(0)), ("forward", edit(5, 1, True)), ("forward", edit(2, 3, False)),
-             ("put", put(7)), ("forward", edit(4, 4, False))]
+             ("put", put(7)), ("forward", edit(4, 4, False)), ("begin", fill(9)[:2]),
+             ("fill", fill(0)), ("fill", fill(40))]
     return Model("rows that several blocks of a call write",
                  {"put": Method(Put(store), calls[0][1]),
-                  "forward": Method(Edits(store), calls[1][1])},
+                  "forward": Method(Edits(store), calls[1][1]),
+                  "begin": Method(Begin(pages), fill(0)[:2]),
+                  "fill": Method(Fill(pages), fill(0))},
                  [Case(args, method=name, fresh=i == 0) for i, (name, args) in enumerate(calls)],
                  is_replayed=False,
                  config={"run_reinplace_pass": True, "emit_mutable_buffer_names": True})

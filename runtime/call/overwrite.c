@@ -63,8 +63,14 @@ void rt_overwrite_measure(const struct rt_overwrite *o, size_t *io_bytes)
     }
 }
 
-/* The most bytes that cell and log may have after |update|, if |touched| may have been written
- * before; |*io_rows| become all rows that are known to have been. */
+struct rt_growth rt_growth_begin(const struct rt_state *state, uint32_t cell)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    return (struct rt_growth){.rows = state->touched[cell]};
+}
+
+/* Rows of |update| that the host knows are added to |*io_rows|. Returns the most bytes that all
+ * others take. */
 static size_t grow(const struct rt_overwrite *o, const struct rt_update *update,
                    struct rt_rows *io_rows)
 {
@@ -79,26 +85,34 @@ static size_t grow(const struct rt_overwrite *o, const struct rt_update *update,
     return is_known && bytes < cell->tensor.byte_count ? bytes : cell->tensor.byte_count;
 }
 
-void rt_overwrite_grow(const struct rt_overwrite *o, bool has_base, size_t *io_bytes)
+/* |a| - |b|, or 0. */
+static size_t rest(size_t a, size_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+void rt_overwrite_grow(const struct rt_overwrite *o, bool has_base, struct rt_growth *io_growth,
+                       size_t *io_bytes)
 {
     OBJ_CHECK(o->state, RT_STATE_MAGIC);
     const struct rt_plan_result *result = &o->plan->results[o->result];
     const struct rt_state_cell *cell = &o->state->cells->items[o->cell];
-    struct rt_rows rows = o->state->touched[o->cell];
-    size_t before = rt_state_rows_bytes(cell, rows), after = 0, log_bytes = 0;
+    size_t size = cell->tensor.byte_count, more = has_base ? 0 : size;
     if (cell->is_replaced || hal_buffer_page_bytes(cell->initial) == 0) {
         return; /* it has all its memory */
     }
+    struct rt_rows rows = io_growth->rows;
     for (uint32_t i = result->first_update, n = 0; has_base && n < result->update_count; n++) {
-        after = rt_add_or_max(after, grow(o, &o->plan->updates[i].of, &rows));
+        more = rt_add_or_max(more, grow(o, &o->plan->updates[i].of, &rows));
         i = o->plan->updates[i].next;
     }
-    after =
-        has_base ? rt_add_or_max(after, rt_state_rows_bytes(cell, rows)) : cell->tensor.byte_count;
-    after = after < cell->tensor.byte_count ? after : cell->tensor.byte_count;
-    rt_overwrite_measure(o, &log_bytes);
-    *io_bytes =
-        rt_add_or_max(*io_bytes, rt_add_or_max(after > before ? after - before : 0, log_bytes));
+    size_t known =
+        rest(rt_state_rows_bytes(cell, rows), rt_state_rows_bytes(cell, io_growth->rows));
+    size_t max = rest(size, rt_state_rows_bytes(cell, o->state->touched[o->cell]));
+    size_t bytes = rt_add_or_max(io_growth->bytes, rt_add_or_max(known, more));
+    bytes = bytes < max ? bytes : max;
+    *io_bytes = rt_add_or_max(*io_bytes, bytes - io_growth->bytes);
+    *io_growth = (struct rt_growth){rows, bytes};
 }
 
 /* Logs |kept| rows before the run. */

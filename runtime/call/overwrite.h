@@ -7,8 +7,8 @@
  *
  *     rt_state_open             for each mutable buffer that the run writes
  *     rt_overwrite_grow         for each of them: adds up what the run may take
- *     rt_state_charge           once
  *     rt_overwrite_measure      for each of them: adds up what its logs take
+ *     rt_state_charge           once
  *     rt_state_reserve_log      once
  *     rt_overwrite_begin        for each of them
  */
@@ -19,8 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/program/state_cells.h"
+
 struct rt_plan;
-struct rt_state;
 
 /* Result |result| of |plan| is written to cell |cell| of |state|. */
 struct rt_overwrite {
@@ -31,9 +32,20 @@ struct rt_overwrite {
     uint8_t *workspace;   /* to begin; rt_words_put() has run */
 };
 
-/* Adds to |*io_bytes| by how much the run may make the state larger: the pages of its rows, and the
- * logs. |has_base|: the result is its base but for rows. */
-void rt_overwrite_grow(const struct rt_overwrite *overwrite, bool has_base, size_t *io_bytes);
+/* What the runs of one call have been charged for a generation of a cell. */
+struct rt_growth {
+    struct rt_rows rows; /* that may have content then: those before the call, and known ones */
+    size_t bytes;
+};
+
+/* Before the first run of a call. */
+struct rt_growth rt_growth_begin(const struct rt_state *state, uint32_t cell);
+
+/* Adds to |*io_bytes| the pages of rows that the run may write and that |*io_growth| does not have
+ * yet. All runs of a call together never add more than the generation has. |has_base|: the result
+ * is its base but for rows. */
+void rt_overwrite_grow(const struct rt_overwrite *overwrite, bool has_base,
+                       struct rt_growth *io_growth, size_t *io_bytes);
 
 /* Adds the bytes of the logs to |*io_bytes|, which stops at SIZE_MAX. Nothing unless the current
  * generation is overwritten. */

@@ -89,20 +89,22 @@ static enum status open_states(struct rt_invocation *inv, size_t *out_log_bytes)
 }
 
 /* The memory that the state may take from now on. */
-static enum status charge(struct rt_invocation *inv)
+static enum status charge(struct rt_invocation *inv, size_t log_bytes)
 {
     const struct rt_method *method = inv->method;
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     size_t bytes = 0;
     for (uint32_t i = 0; i < method->state_count; i++) {
         if (method->states[i].is_written) {
-            rt_overwrite_grow(&(struct rt_overwrite){inv->plan, result, method->states[i].cell,
-                                                     inv->state, inv->words, map_workspace(inv)},
-                              has_base(inv, inputs + i, result), &bytes);
+            uint32_t cell = method->states[i].cell;
+            struct rt_growth growth = rt_growth_begin(inv->state, cell);
+            rt_overwrite_grow(&(struct rt_overwrite){inv->plan, result, cell, inv->state,
+                                                     inv->words, map_workspace(inv)},
+                              has_base(inv, inputs + i, result), &growth, &bytes);
             result++;
         }
     }
-    return rt_state_charge(inv->state, bytes, &inv->error);
+    return rt_state_charge(inv->state, bytes, log_bytes, &inv->error);
 }
 
 static void begin_states(struct rt_invocation *inv)
@@ -145,7 +147,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     if (inv->state) {
         size_t log_bytes;
         TRY(open_states(inv, &log_bytes));
-        TRY(charge(inv));
+        TRY(charge(inv, log_bytes));
         TRY(rt_state_reserve_log(inv->state, log_bytes, &inv->error));
         begin_states(inv);
     }

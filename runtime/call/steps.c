@@ -325,7 +325,7 @@ static bool find_write(const struct rt_invocation *joined, uint32_t row, uint32_
 static enum status bind_written(const struct rt_steps_run *run, struct rt_invocation *joined,
                                 uint32_t row, struct error *err)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, log_bytes = 0;
     for (uint32_t i = 0; i < run->steps->step.state_count; i++) {
         struct rt_overwrite write;
         struct hal_buffer *target;
@@ -337,9 +337,11 @@ static enum status bind_written(const struct rt_steps_run *run, struct rt_invoca
         TRY(rt_state_open(write.state, write.cell, result->base == input && result->may_overwrite,
                           &target, err));
         joined->bound[write.result] = share(hal_binding_whole(target));
-        rt_overwrite_grow(&write, result->base == input, &bytes);
+        struct rt_growth growth = rt_growth_begin(write.state, write.cell);
+        rt_overwrite_grow(&write, result->base == input, &growth, &bytes);
+        rt_overwrite_measure(&write, &log_bytes);
     }
-    return rt_state_charge(run->parts[row]->state, bytes, err);
+    return rt_state_charge(run->parts[row]->state, bytes, log_bytes, err);
 }
 
 /* The results of a row: in the memory that the part has for them, or gets now. */

@@ -168,13 +168,14 @@ void rt_state_set_account(struct rt_state *state, const struct rt_state_account 
     state->account = account;
 }
 
-enum status rt_state_charge(struct rt_state *state, size_t bytes, struct error *err)
+enum status rt_state_charge(struct rt_state *state, size_t bytes, size_t log_bytes,
+                            struct error *err)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
     state->growth = rt_add_or_max(state->growth, bytes);
     if (!state->account) {
         return ST_OK;
     }
-    return state->account->charge(state->account,
-                                  rt_add_or_max(rt_state_bytes(state), state->growth), err);
+    size_t all = rt_add_or_max(rt_state_bytes(state), rt_state_log_growth(state, log_bytes));
+    return state->account->charge(state->account, rt_add_or_max(all, state->growth), err);
 }

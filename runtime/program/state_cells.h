@@ -76,7 +76,7 @@ struct rt_state {
     struct rt_rows *touched;            /* by cell: where |current| may differ from the initial
                                            content */
     const struct rt_state_account *account; /* borrowed, or NULL */
-    size_t growth;                          /* what the call in flight has charged */
+    size_t growth;                          /* what the call in flight has charged for cells */
     bool *is_overwritten;    /* by cell: the call in flight writes |current| itself */
     struct hal_buffer *log;  /* owned: of what it has overwritten; or NULL */
     struct rt_state **parts; /* owned; of a pipeline: of each program of its steps that
@@ -97,9 +97,10 @@ size_t rt_state_rows_bytes(const struct rt_state_cell *cell, struct rt_rows rows
 /* Bytes of one generation of |cell| in |state|. */
 size_t rt_state_cell_bytes(const struct rt_state *state, uint32_t cell);
 
-/* The call in flight may bring the state to |bytes| more than it has had: the account may refuse
- * that. */
-MUST_CHECK enum status rt_state_charge(struct rt_state *state, size_t bytes, struct error *err);
+/* The call in flight may bring the cells to |bytes| more than they have had, and next reserves
+ * |log_bytes| of logs (rt_state_reserve_log()): the account may refuse that. */
+MUST_CHECK enum status rt_state_charge(struct rt_state *state, size_t bytes, size_t log_bytes,
+                                       struct error *err);
 
 /* The part of a pipeline's state that calls of |program| share; NULL: they have none. */
 struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program);
@@ -133,6 +134,8 @@ void rt_state_undo(struct rt_state *state);
 void rt_state_forget(struct rt_state *state);
 void rt_state_drop_logs(struct rt_state *state);
 size_t rt_state_log_bytes(const struct rt_state *state);
+/* By how much rt_state_reserve_log() of |bytes| would make that more. */
+size_t rt_state_log_growth(const struct rt_state *state, size_t bytes);
 
 /* The program of part |index| of a pipeline, if that is the first part that has it; else NULL. */
 struct rt_program *rt_state_new_part(const struct rt_method *method, uint32_t index);

@@ -85,24 +85,44 @@ size_t rt_state_log_bytes(const struct rt_state *state)
     return bytes;
 }
 
+/* Before the first log of a memory. */
+#define HEAD_BYTES (align_up(sizeof(struct memory), 16))
+
+static bool has_room(const struct rt_state *state, size_t bytes)
+{
+    return bytes == 0 ||
+           (state->log && in_range(memory_of(state->log)->end, bytes, hal_buffer_size(state->log)));
+}
+
+/* Has the memory no log of this call? Then larger memory takes its place. */
+static bool is_replaced(const struct rt_state *state)
+{
+    return state->log && memory_of(state->log)->last == 0;
+}
+
+size_t rt_state_log_growth(const struct rt_state *state, size_t bytes)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    if (has_room(state, bytes)) {
+        return 0;
+    }
+    size_t all = rt_add_or_max(bytes, HEAD_BYTES);
+    return is_replaced(state) ? all - hal_buffer_size(state->log) : all;
+}
+
 enum status rt_state_reserve_log(struct rt_state *state, size_t bytes, struct error *err)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    const size_t head = align_up(sizeof(struct memory), 16);
     struct hal_buffer *fresh;
-    size_t all;
-    if (bytes == 0 ||
-        (state->log && in_range(memory_of(state->log)->end, bytes, hal_buffer_size(state->log)))) {
+    if (has_room(state, bytes)) {
         return ST_OK;
     }
-    if (!add_size(bytes, head, &all)) {
-        all = SIZE_MAX;
-    }
-    if (state->log && memory_of(state->log)->last == 0) {
+    if (is_replaced(state)) {
         drop_log(state);
     }
-    TRY(hal_buffer_new(hal_buffer_device(state->cells->items[0].initial), all, &fresh, err));
-    *memory_of(fresh) = (struct memory){.before = state->log, .end = head};
+    TRY(hal_buffer_new(hal_buffer_device(state->cells->items[0].initial),
+                       rt_add_or_max(bytes, HEAD_BYTES), &fresh, err));
+    *memory_of(fresh) = (struct memory){.before = state->log, .end = HEAD_BYTES};
     state->log = fresh;
     return ST_OK;
 }
@@ -208,6 +228,6 @@ void rt_state_forget(struct rt_state *state)
     }
     if (state->log) {
         memory_of(state->log)->last = 0;
-        memory_of(state->log)->end = align_up(sizeof(struct memory), 16);
+        memory_of(state->log)->end = HEAD_BYTES;
     }
 }

@@ -121,8 +121,9 @@ static struct rt_overwrite overwrite_of(struct rt_invocation *inv, uint32_t inde
                                  vm_map(vm_of(inv)->workspace)};
 }
 
-/* The memory that the state may take from now on. */
-static enum status charge(struct rt_invocation *inv)
+/* The memory that the state may take from now on. New memory gets all rows if earlier blocks have
+ * written in place. */
+static enum status charge(struct rt_invocation *inv, size_t log_bytes)
 {
     struct vm *vm = vm_of(inv);
     size_t bytes = 0;
@@ -132,11 +133,13 @@ static enum status charge(struct rt_invocation *inv)
         bool is_spare = find_written(vm, i, VM_OWNER_SPARE, &state);
         if (is_spare || find_written(vm, i, VM_OWNER_STATE, &state)) {
             const struct rt_overwrite overwrite = overwrite_of(inv, i, state);
-            rt_overwrite_grow(&overwrite, !is_spare || vm->spares[state].has_base, &bytes);
+            struct vm_spare *spare = &vm->spares[state];
+            rt_overwrite_grow(&overwrite, !is_spare || (spare->has_base && !spare->is_overwritten),
+                              is_spare ? &spare->grown : &spare->grown_in_place, &bytes);
             writes = true;
         }
     }
-    return writes ? rt_state_charge(inv->state, bytes, &inv->error) : ST_OK;
+    return writes ? rt_state_charge(inv->state, bytes, log_bytes, &inv->error) : ST_OK;
 }
 
 /* Before the block runs: rows that it overwrites are logged. */
@@ -151,7 +154,7 @@ static enum status begin_overwrites(struct rt_invocation *inv)
             rt_overwrite_measure(&overwrite, &bytes);
         }
     }
-    TRY(charge(inv));
+    TRY(charge(inv, bytes));
     if (bytes > 0) {
         TRY(rt_state_reserve_log(inv->state, bytes, &inv->error));
     }

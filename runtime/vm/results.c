@@ -87,7 +87,9 @@ static enum status move_to_spare(struct rt_invocation *inv, const struct rt_meth
     TRY(rt_state_reserve(inv->state, use->cell, &inv->error));
     const struct rt_state_cell *cell = &inv->state->cells->items[use->cell];
     bool grows = !cell->is_replaced && hal_buffer_page_bytes(cell->initial) > 0;
-    TRY(rt_state_charge(inv->state, grows ? bytes : 0, &inv->error));
+    size_t charged = vm_of(inv)->spares[use - inv->method->states].grown.bytes;
+    size_t rest = grows && bytes > charged ? bytes - charged : 0;
+    TRY(rt_state_charge(inv->state, rest, 0, &inv->error));
     rt_state_spoil(inv->state, use->cell);
     if (bytes > 0) {
         memcpy(hal_buffer_map(inv->state->spare[use->cell]), vm_map(value->memory), bytes);

@@ -23,6 +23,7 @@
 #include "hal/command.h"
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/code/code.h"
 #include "runtime/program/state_cells.h"
 
@@ -55,9 +56,11 @@ struct vm_spare {
     bool is_used;    /* some value is there */
     bool is_spoiled; /* it is no longer what the state says of it */
     bool has_base;   /* the running block, which writes it, reads the present generation for it */
-    bool is_overwritten;    /* a block has overwritten the present generation, too */
-    struct rt_rows stale;   /* where it differs from that one before the block, .. */
-    struct rt_rows written; /* .. and after the last block that wrote it */
+    bool is_overwritten;             /* a block has overwritten the present generation, too */
+    struct rt_rows stale;            /* where it differs from that one before the block, .. */
+    struct rt_rows written;          /* .. and after the last block that wrote it */
+    struct rt_growth grown;          /* what the call has been charged for it .. */
+    struct rt_growth grown_in_place; /* .. and for the present generation */
 };
 
 #define VM_MAGIC 0x7a1c3e55u

@@ -83,6 +83,10 @@ static void load_states(struct rt_invocation *inv)
         struct vm_memory *memory = vm_borrow(vm_of(inv), hal_binding_whole(buffer), VM_OWNER_STATE);
         memory->state = i;
         vm_of(inv)->spares[i] = (struct vm_spare){0};
+        if (inv->state) {
+            vm_of(inv)->spares[i].grown = rt_growth_begin(inv->state, use->cell);
+            vm_of(inv)->spares[i].grown_in_place = vm_of(inv)->spares[i].grown;
+        }
         vm_put(vm_of(inv), use->reg,
                (struct vm_value){.kind = RT_TENSOR,
                                  .shape = vm_of(inv)->code->registers[use->reg].bound,

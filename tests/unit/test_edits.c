@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
@@ -138,6 +139,94 @@ static void test_blocks_write_in_place_and_beside(void **unused)
     close_world(&w);
 }
 
+/* ---- what calls are charged ------------------------------------------------------------------ */
+
+enum { PAGE_WIDTH = 32, PAGE = 4096 };
+
+/* A state's account: the most that it was asked for, and what the last call has left. */
+struct purse {
+    struct rt_state_account account;
+    size_t most, bytes;
+};
+
+static struct purse *purse_of(const struct rt_state_account *account)
+{
+    return LIST_ENTRY((struct rt_state_account *)(uintptr_t)account, struct purse, account);
+}
+
+static enum status charge(const struct rt_state_account *account, size_t bytes, struct error *err)
+{
+    struct purse *purse = purse_of(account);
+    (void)err;
+    purse->most = bytes > purse->most ? bytes : purse->most;
+    return ST_OK;
+}
+
+/* No call has more than it was charged for. */
+static void settle(const struct rt_state_account *account, size_t bytes)
+{
+    struct purse *purse = purse_of(account);
+    assert_true(bytes <= purse->most);
+    purse->bytes = bytes;
+}
+
+/* Writes a row of "pages" (begin), or 20 rows in 20 blocks (fill). */
+static void turn_pages(struct world *w, const char *method, struct rt_state *state, int64_t at)
+{
+    const bool is_sum = false;
+    const float row[PAGE_WIDTH] = {1};
+    const struct input inputs[] = {{DT_F32, {.rank = 4, .dims = {1, 1, 1, PAGE_WIDTH}}, row},
+                                   {DT_I64, {.rank = 1, .dims = {1}}, &at},
+                                   {DT_BOOL, {.rank = 0}, &is_sum}};
+    struct rt_invocation *inv = prepare(w, method, state, inputs, method[0] == 'f' ? 3 : 2);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    rt_invocation_free(inv);
+}
+
+/* Blocks that write rows of one buffer are charged for what they have written together. */
+static void test_many_blocks_are_charged_once(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    struct purse purse = {.account = {charge, settle}};
+    (void)unused;
+    open_world(&w, "edits");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    size_t least = rt_state_bytes(state);
+    rt_state_set_account(state, &purse.account);
+    turn_pages(&w, "begin", state, 9);
+    for (int64_t at = 0; at < 1000; at += 200) {
+        purse.most = 0;
+        turn_pages(&w, "fill", state, at);
+        assert_true(purse.bytes > least && purse.most <= purse.bytes + PAGE);
+    }
+    rt_state_set_account(state, NULL);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+/* A buffer that has all its memory from the beginning: settle() looks at its logs. */
+static void test_logs_are_charged(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    struct purse purse = {.account = {charge, settle}};
+    (void)unused;
+    open_world(&w, "edits");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    size_t least = rt_state_bytes(state);
+    rt_state_set_account(state, &purse.account);
+    put_first(&w, state, 1);
+    assert_int_equal(purse.bytes, least);
+    put_first(&w, state, 2);
+    assert_true(purse.bytes > least);
+    rt_state_set_account(state, NULL);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
 /* Writes the bytes to a new file |path|, mkstemp()'s template. */
 static void write_file(char *path, const char *bytes, size_t len)
 {
@@ -241,6 +330,8 @@ int main(void)
         cmocka_unit_test(test_blocks_write_in_place_and_beside),
         cmocka_unit_test(test_a_changed_file_changes_no_state),
         cmocka_unit_test(test_buffers_of_one_name),
+        cmocka_unit_test(test_many_blocks_are_charged_once),
+        cmocka_unit_test(test_logs_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
