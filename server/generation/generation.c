@@ -87,11 +87,17 @@ static size_t held_heap(const struct generation *generation)
     return bytes;
 }
 
+/* Of the text so far: the buffer of an earlier request may be larger than this one makes it. */
+static size_t text_bytes(const struct buf *out)
+{
+    return out->len < out->capacity / 2 ? 2 * out->len : out->capacity;
+}
+
 enum status generation_count_bytes(struct request *request, struct error *err)
 {
     const struct generation *generation = generation_of(request);
     size_t bytes = held_heap(generation);
-    bytes += generation->ask.is_stream ? 0 : request->out.capacity; /* transfers_update() */
+    bytes += generation->ask.is_stream ? 0 : text_bytes(&request->out); /* transfers_update() */
     return infer_count_answer(request, bytes, err);
 }
 

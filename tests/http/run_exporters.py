@@ -9,7 +9,9 @@ exporter.
 usage: run_exporters.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -117,10 +119,11 @@ def late():
         folder = shutil.copytree(EXPORTED / "static", Path(place) / "m",
                                  ignore=lambda *_: ["export.json"])
         body = {"model": "m", "prompt": "a", "max_tokens": 1}
-        with Daemon(["--models", place, "--watch"]) as daemon:
+        with Daemon(["--model", f"m={folder / 'decode.pte'}"]) as daemon:
             client = Client(daemon.port)
             expect("tensors alone", post(client, "/v1/completions", body), 400)
             shutil.copy(EXPORTED / "static" / "export.json", folder)
+            os.kill(daemon.process.pid, signal.SIGHUP)
             wait_until("it is a chat", lambda: post(client, "/v1/completions", body) == 200)
 
 
