@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libcode.a
 	%D%/block.c %D%/block.h \
 	%D%/caches.c %D%/caches.h \
 	%D%/code.c %D%/code.h \
+	%D%/content.c %D%/content.h \
 	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/fold.c %D%/fold.h \
 	%D%/recipe.c %D%/recipe.h \
