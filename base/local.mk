@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/fft.c %D%/fft.h \
 	%D%/folder.c %D%/folder.h \
+	%D%/hash.h \
 	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \

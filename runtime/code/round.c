@@ -194,8 +194,8 @@ static void put_packed(struct round *round, const uint64_t fingerprint[2])
 /* ---- sharing --------------------------------------------------------------------------------- */
 
 /* |value| has a buffer: from now on, the one that all share. */
-static enum status share_constant(struct rt_graph *graph, uint32_t value,
-                                  struct rt_packed *packed, struct error *err)
+static enum status share_constant(struct rt_graph *graph, uint32_t value, struct rt_packed *packed,
+                                  struct error *err)
 {
     struct rt_value *v = &graph->values[value];
     TRY(rt_shared_put(NULL, &v->buffer, packed, err));

@@ -8,6 +8,7 @@
 #include "runtime/code/unify.h"
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "runtime/code/code.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -95,10 +96,7 @@ static bool is_pure(const struct rt_stmt *stmt)
  */
 static size_t numbers_max(const struct rt_code *code)
 {
-    size_t count = 1 + (size_t)code->register_count;
-    for (uint32_t i = 0; i < code->stmt_count; i++) {
-        count += 4;
-    }
+    size_t count = 1 + (size_t)code->register_count + 4 * (size_t)code->stmt_count;
     for (uint32_t i = 0; i < code->block_count; i++) {
         count += (size_t)code->blocks[i]->graph.input_count + code->blocks[i]->out_count;
     }
@@ -134,8 +132,7 @@ static size_t place_of(const struct walk *w, const struct result *result)
 {
     uint64_t hash = (uint64_t)result->kind << 8 | result->op;
     for (int i = 0; i < 3; i++) {
-        hash = (hash ^ result->operands[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
+        hash = hash_mix(hash, result->operands[i]);
     }
     return (size_t)hash & w->mask;
 }

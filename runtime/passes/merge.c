@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -49,11 +50,6 @@ static struct rt_dim int_of(const struct rt_graph *graph, const struct rt_node *
         return rt_dim_of(dim);
     }
     return rt_dim_is_const(x->dims[dim]) ? rt_dim_of(i.value + x->dims[dim].value) : i;
-}
-
-static bool are_same_bytes(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
 static bool are_same_dims(const struct rt_dim *a, const struct rt_dim *b, uint32_t count)
@@ -103,15 +99,15 @@ static bool are_same_contents(const struct rt_graph *graph, const struct rt_valu
     case RT_BOOL:
         return a->symbol == b->symbol && (a->symbol || a->b == b->b);
     case RT_STRING:
-        return are_same_bytes(a->bytes, b->bytes);
+        return span_equal(a->bytes, b->bytes);
     case RT_INTS:
         return a->count == b->count && are_same_dims(a->ints, b->ints, a->count);
     case RT_FLOATS:
-        return are_same_bytes(span_of(a->floats, a->count * sizeof(double)),
-                              span_of(b->floats, b->count * sizeof(double)));
+        return span_equal(span_of(a->floats, a->count * sizeof(double)),
+                          span_of(b->floats, b->count * sizeof(double)));
     case RT_BOOLS:
-        return are_same_bytes(span_of(a->bools, a->count * sizeof(bool)),
-                              span_of(b->bools, b->count * sizeof(bool)));
+        return span_equal(span_of(a->bools, a->count * sizeof(bool)),
+                          span_of(b->bools, b->count * sizeof(bool)));
     case RT_TENSORS:
         return are_same_lists(graph, a, b);
     case RT_TENSOR:
@@ -142,16 +138,10 @@ static bool are_same_args(const struct rt_graph *graph, const struct rt_node *a,
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t number)
-{
-    hash = (hash ^ number) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
 static uint64_t mix_dims(uint64_t hash, const struct rt_dim *dims, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        hash = mix(hash, dims[i].expr ? dims[i].expr : (uint64_t)dims[i].value);
+        hash = hash_mix(hash, dims[i].expr ? dims[i].expr : (uint64_t)dims[i].value);
     }
     return hash;
 }
@@ -160,7 +150,7 @@ static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;
     for (size_t i = 0; i < count; i++) {
-        hash = mix(hash, at[i]);
+        hash = hash_mix(hash, at[i]);
     }
     return hash;
 }
@@ -168,16 +158,16 @@ static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t count)
 static uint64_t mix_tensor(uint64_t hash, const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
-    return v->kind == RT_NONE ? mix(hash, 0)
-           : v->is_constant   ? mix(hash, (uintptr_t)v->bytes.ptr)
-                              : mix(hash, value);
+    return v->kind == RT_NONE ? hash_mix(hash, 0)
+           : v->is_constant   ? hash_mix(hash, (uintptr_t)v->bytes.ptr)
+                              : hash_mix(hash, value);
 }
 
 static uint64_t mix_list(uint64_t hash, const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
     if (v->node != RT_NO_NODE) {
-        return mix(hash, value);
+        return hash_mix(hash, value);
     }
     for (uint32_t i = 0; i < v->count; i++) {
         hash = mix_tensor(hash, graph, v->values[i]);
@@ -196,9 +186,9 @@ static uint64_t mix_arg(uint64_t hash, const struct rt_graph *graph, const struc
         i = int_of(graph, node, arg);
         return mix_dims(hash, &i, 1);
     case RT_FLOAT:
-        return v->symbol ? mix(hash, v->symbol) : mix_bytes(hash, &v->f, sizeof(v->f));
+        return v->symbol ? hash_mix(hash, v->symbol) : mix_bytes(hash, &v->f, sizeof(v->f));
     case RT_BOOL:
-        return mix(hash, v->symbol ? v->symbol : v->b);
+        return hash_mix(hash, v->symbol ? v->symbol : v->b);
     case RT_STRING:
         return mix_bytes(hash, v->bytes.ptr, v->bytes.len);
     case RT_INTS:
@@ -218,9 +208,9 @@ static uint64_t mix_arg(uint64_t hash, const struct rt_graph *graph, const struc
 
 static uint64_t hash_of(const struct rt_graph *graph, const struct rt_node *node)
 {
-    uint64_t hash = mix((uintptr_t)node->op, node->arg_count);
+    uint64_t hash = hash_mix((uintptr_t)node->op, node->arg_count);
     for (uint32_t i = 0; i < node->arg_count; i++) {
-        hash = mix_arg(mix(hash, rt_node_arg(graph, node, i)->kind), graph, node, i);
+        hash = mix_arg(hash_mix(hash, rt_node_arg(graph, node, i)->kind), graph, node, i);
     }
     return hash;
 }

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/folder.h"
+#include "base/hash.h"
 #include "server/card/beside.h"
 #include "server/card/card.h"
 #include "server/language/exported.h"
@@ -57,20 +58,14 @@ bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
 
 /* ---- the files beside a program -------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
-}
-
 static uint64_t hash_file(const char *name, const struct origin_file *file)
 {
     uint64_t hash = 0;
     for (const char *at = name; *at; at++) {
-        hash = mix(hash, (uint8_t)*at);
+        hash = hash_mix(hash, (uint8_t)*at);
     }
-    hash = mix(mix(mix(hash, file->device), file->inode), file->bytes);
-    return mix(mix(hash, file->modified_ns), file->is_readable);
+    hash = hash_mix(hash_mix(hash_mix(hash, file->device), file->inode), file->bytes);
+    return hash_mix(hash_mix(hash, file->modified_ns), file->is_readable);
 }
 
 uint64_t origin_hash_at(const char *path)
