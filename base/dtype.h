@@ -44,6 +44,11 @@ static inline const char *dtype_text(enum dtype dtype)
     return dtype_infos[dtype].text;
 }
 
+static inline bool dtype_is_float(enum dtype dtype)
+{
+    return dtype_infos[dtype].kind == DTYPE_FLOAT;
+}
+
 /* Binary digits of a number of a type of floats, with the first one, which is not stored. */
 static inline uint32_t dtype_precision(enum dtype dtype)
 {

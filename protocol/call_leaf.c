@@ -90,8 +90,8 @@ static void complete_empty(struct shape *shape, const struct shape *wanted)
 }
 
 /* The same statuses as for tensors of the Open Inference Protocol. */
-static enum status verify_size(const struct call_parser *p, uint32_t node,
-                               const struct call_io *io, struct call_leaf *leaf)
+static enum status verify_size(const struct call_parser *p, uint32_t node, const struct call_io *io,
+                               struct call_leaf *leaf)
 {
     char shape[SHAPE_TEXT_MAX];
     shape_print(&leaf->shape, shape);
@@ -101,8 +101,8 @@ static enum status verify_size(const struct call_parser *p, uint32_t node,
         return ST_OK;
     }
     if (!is_few) {
-        error_set(p->err, ST_INVALID, ": shape %.80s: expected at most %" PRIu64 " elements",
-                  shape, p->limits->element_count_max);
+        error_set(p->err, ST_INVALID, ": shape %.80s: expected at most %" PRIu64 " elements", shape,
+                  p->limits->element_count_max);
     } else {
         error_set(p->err, ST_TOO_LARGE, ": shape %.80s takes %zu bytes, expected at most %zu",
                   shape, leaf->bytes, p->limits->oip.tensor_bytes_max);
@@ -372,7 +372,7 @@ static bool is_element(const struct call_io *io, enum json_type type)
     if (io->kind != CALL_TENSOR && io->kind != CALL_SCALAR) {
         return false;
     }
-    bool is_float = dtype_infos[io->dtype].kind == DTYPE_FLOAT;
+    bool is_float = dtype_is_float(io->dtype);
     return type == JSON_NUMBER || type == JSON_BOOL ||
            (is_float && (type == JSON_STRING || type == JSON_NULL));
 }

@@ -307,7 +307,7 @@ enum rt_class rt_convert_class(enum dtype dtype)
     if (dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX) {
         return dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_C128;
     }
-    return dtype_infos[dtype].kind == DTYPE_FLOAT ? RT_CLASS_F32 : RT_CLASS_I64;
+    return dtype_is_float(dtype) ? RT_CLASS_F32 : RT_CLASS_I64;
 }
 
 bool rt_convert_is_direct(enum rt_class class, enum dtype dtype)
@@ -355,7 +355,7 @@ static enum dtype promote_complex(enum dtype a, enum dtype b)
     enum dtype with = a_is_complex ? a : b, other = a_is_complex ? b : a;
 
     if (!(a_is_complex && b_is_complex)) {
-        if (dtype_infos[other].kind != DTYPE_FLOAT) {
+        if (!dtype_is_float(other)) {
             return with;
         }
         other = rt_convert_complex(other);
@@ -365,8 +365,8 @@ static enum dtype promote_complex(enum dtype a, enum dtype b)
 
 enum dtype rt_convert_promote(enum dtype a, enum dtype b)
 {
-    bool a_is_float = dtype_infos[a].kind == DTYPE_FLOAT;
-    bool b_is_float = dtype_infos[b].kind == DTYPE_FLOAT;
+    bool a_is_float = dtype_is_float(a);
+    bool b_is_float = dtype_is_float(b);
 
     if (a == b || b == DT_BOOL) {
         return a;

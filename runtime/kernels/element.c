@@ -14,7 +14,7 @@ union rt_element rt_element_of(const struct rt_emit *emit, uint32_t index, enum 
 {
     union rt_element element = {.bits = 0};
 
-    if (rt_emit_value(emit, index)->kind == RT_INT && dtype_infos[dtype].kind != DTYPE_FLOAT) {
+    if (rt_emit_value(emit, index)->kind == RT_INT && !dtype_is_float(dtype)) {
         int64_t whole = rt_emit_int(emit, index);
         rt_convert_store(RT_CLASS_I64, dtype)((char *)element.bytes, 0, &whole, 1);
     } else {

@@ -206,7 +206,7 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_range *k = args->constants;
     struct rt_number start = k->start;
-    bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
+    bool is_float = dtype_is_float(k->dtype);
     size_t width = dtype_bytes(k->dtype);
     rt_store_f *store = rt_convert_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
     int64_t share = (k->length - 1) / args->grid[0] + 1, first = tile.x * share;

@@ -82,7 +82,7 @@ static void scan_lines(const struct scan *s, int64_t at, int64_t n)
 static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_along *k = args->constants;
-    bool is_float = dtype_infos[k->out].kind == DTYPE_FLOAT;
+    bool is_float = dtype_is_float(k->out);
     enum rt_class class = is_float ? RT_CLASS_F64 : RT_CLASS_I64;
     struct scan s = {
         .k = k,

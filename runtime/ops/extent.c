@@ -277,7 +277,7 @@ static enum status nonzero_emit(struct rt_emit *emit, struct error *err)
     struct rt_extent c = {.numel = self->numel,
                           .rank = self->rank,
                           .mask_width = (uint32_t)dtype_bytes(self->dtype),
-                          .is_float = dtype_infos[self->dtype].kind == DTYPE_FLOAT,
+                          .is_float = dtype_is_float(self->dtype),
                           .mask_is_dense = true};
     memcpy(c.dims, self->dims, self->rank * sizeof(c.dims[0]));
     set_steps(&c, self, c.mask_steps);

@@ -69,7 +69,7 @@ static enum status addmm_shape(struct rt_shape_call *call)
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
     TRY(rt_shape_need_dtype(call, 0, 1u << rt_shape_out_dtype(call, 0)));
-    bool is_float = dtype_infos[bias->dtype].kind == DTYPE_FLOAT;
+    bool is_float = dtype_is_float(bias->dtype);
     for (uint32_t i = 3; i < 5; i++) {
         if (!rt_value_is_fixed(rt_shape_arg(call, i))) {
             return rt_shape_unsupported(call, "argument %u must not depend on the inputs' dims", i);

@@ -254,7 +254,7 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
                    ? ST_OK
                    : rt_shape_refuse(call, "a result of type %s cannot be %s", from, to);
     }
-    if (out == DT_U64 || (choice->class != RT_CLASS_I64 && dtype_infos[out].kind != DTYPE_FLOAT) ||
+    if (out == DT_U64 || (choice->class != RT_CLASS_I64 && !dtype_is_float(out)) ||
         (out == DT_BOOL && choice->dtype != DT_BOOL)) {
         return rt_shape_refuse(call, "a result of type %s cannot be %s", from, to);
     }

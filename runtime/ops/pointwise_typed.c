@@ -79,7 +79,7 @@ static bool holds(enum dtype dtype, const struct rt_number *number)
 {
     int64_t element = 0, whole;
 
-    if (dtype_infos[dtype].kind == DTYPE_FLOAT) {
+    if (dtype_is_float(dtype)) {
         return true; /* rounded, as in the class */
     }
     rt_convert_store_number(*number, dtype, &element);

@@ -79,8 +79,8 @@ static enum status find_reduced(struct rt_shape_call *call, const struct row *ro
 static enum status check_types(struct rt_shape_call *call, const struct row *row)
 {
     enum dtype in = rt_shape_arg(call, 0)->dtype, out = rt_shape_out_dtype(call, 0);
-    bool in_is_float = dtype_infos[in].kind == DTYPE_FLOAT;
-    bool out_is_float = dtype_infos[out].kind == DTYPE_FLOAT;
+    bool in_is_float = dtype_is_float(in);
+    bool out_is_float = dtype_is_float(out);
 
     if (dtype_infos[in].kind == DTYPE_COMPLEX || dtype_infos[out].kind == DTYPE_COMPLEX) {
         TRY(rt_view_rank(call, rt_shape_arg(call, 0)->rank +
@@ -221,8 +221,7 @@ static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype o
         return rt_convert_class(in);
     }
     /* Floats with an integer result are converted before the summation. */
-    return rt_convert_class(dtype_infos[out].kind == DTYPE_FLOAT ? rt_convert_promote(in, out)
-                                                                 : out);
+    return rt_convert_class(dtype_is_float(out) ? rt_convert_promote(in, out) : out);
 }
 
 /* Can columns tell where their extremes are? Only on the CPU, if the numbers are read in place. */

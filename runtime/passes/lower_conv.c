@@ -23,7 +23,7 @@ static enum dtype compute_dtype(enum dtype dtype)
     if (dtype == DT_F64) {
         return DT_F64;
     }
-    return dtype_infos[dtype].kind == DTYPE_FLOAT ? DT_F32 : DT_I64;
+    return dtype_is_float(dtype) ? DT_F32 : DT_I64;
 }
 
 /*

@@ -43,7 +43,7 @@ enum status rt_cascade_verify(const struct rt_cascade_layout *layout, struct err
 
 static bool dim_fits(const struct rt_io *result, const struct rt_io *input, uint8_t d)
 {
-    bool may_vary = result->dynamic_dims >> d & 1, takes_any = input->dynamic_dims >> d & 1;
+    bool may_vary = rt_io_is_dynamic(result, d), takes_any = rt_io_is_dynamic(input, d);
     int64_t given = result->shape.dims[d], wanted = input->shape.dims[d];
     return takes_any ? may_vary || given <= wanted : (may_vary ? wanted <= given : wanted == given);
 }

@@ -56,7 +56,7 @@ static void keep(const struct rt_method *method, const struct scratch *scratch, 
         struct shape *shape = &out_shapes[input->from];
         *shape = scratch->shapes[input->input];
         for (uint8_t d = 0; d < shape->rank; d++) { /* another step may take less */
-            bool is_free = io->dynamic_dims >> d & 1;
+            bool is_free = rt_io_is_dynamic(io, d);
             int64_t bound = io->shape.dims[d];
             shape->dims[d] = is_free && shape->dims[d] < bound ? shape->dims[d] : bound;
         }

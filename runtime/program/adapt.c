@@ -85,8 +85,7 @@ static bool takes_halves(struct rt_graph *graph, uint32_t value, uint32_t first,
 bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t dim)
 {
     const struct rt_io *io = &method->inputs[index];
-    if (!(io->dynamic_dims >> dim & 1) || io->shape.dims[dim] < 2 ||
-        method->code.block_count != 1) {
+    if (!rt_io_is_dynamic(io, dim) || io->shape.dims[dim] < 2 || method->code.block_count != 1) {
         return false;
     }
     struct rt_graph *graph = &method->code.blocks[0]->graph;

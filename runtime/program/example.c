@@ -270,7 +270,7 @@ static int64_t size_of(const struct choice *choice, uint32_t input, uint8_t d,
     if (symbol) {
         return choice->values[symbol];
     }
-    return io->dynamic_dims >> d & 1 ? plain_size(choice, input, d, manner) : io->shape.dims[d];
+    return rt_io_is_dynamic(io, d) ? plain_size(choice, input, d, manner) : io->shape.dims[d];
 }
 
 static void fill_shapes(struct choice *choice, const struct manner *manner)

@@ -26,7 +26,7 @@ void rt_io_print(const struct rt_io *io, struct buf *out)
     buf_printf(out, "%s[", dtype_name(io->dtype));
     for (uint8_t d = 0; d < io->shape.rank; d++) {
         buf_add_str(out, d ? "," : "");
-        if (io->dynamic_dims >> d & 1) {
+        if (rt_io_is_dynamic(io, d)) {
             buf_add_char(out, '?');
         } else {
             buf_printf(out, "%" PRId64, io->shape.dims[d]);
@@ -74,7 +74,7 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
         return refuse_tensor(io, given, err);
     }
     for (uint8_t d = 0; d < shape->rank; d++) {
-        bool is_dynamic = io->dynamic_dims >> d & 1;
+        bool is_dynamic = rt_io_is_dynamic(io, d);
         if (is_dynamic && shape->dims[d] > io->shape.dims[d]) {
             return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected at most %" PRId64, d,
                              shape->dims[d], io->shape.dims[d]);

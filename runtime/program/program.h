@@ -83,6 +83,12 @@ struct rt_io {
     } value;           /* when is_fixed */
 };
 
+/* May dim |dim| be less than shape.dims[dim]? */
+static inline bool rt_io_is_dynamic(const struct rt_io *io, uint32_t dim)
+{
+    return io->dynamic_dims >> dim & 1;
+}
+
 const char *rt_method_name(const struct rt_method *method);
 
 /* Its kind, for clients: "executorch_pte", "pipeline". */

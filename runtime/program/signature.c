@@ -26,7 +26,7 @@ static enum status describe(const struct rt_io *io, struct arena *arena, struct 
             return arena_fail(arena, "a signature", err);
         }
         for (uint8_t d = 0; d < io->shape.rank; d++) {
-            bool is_dynamic = io->dynamic_dims >> d & 1;
+            bool is_dynamic = rt_io_is_dynamic(io, d);
             dims[d] = is_dynamic ? RAWSIG_DIM_DYNAMIC : io->shape.dims[d];
         }
         out->kind = RAWSIG_BUFFER;

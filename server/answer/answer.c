@@ -19,14 +19,9 @@
 
 /* ---- reading tensors ------------------------------------------------------------------------- */
 
-static bool is_float(enum dtype dtype)
-{
-    return dtype_infos[dtype].kind == DTYPE_FLOAT;
-}
-
 static bool is_whole(enum dtype dtype)
 {
-    return oip_is_score(dtype) && !is_float(dtype);
+    return oip_is_score(dtype) && !dtype_is_float(dtype);
 }
 
 enum status answer_read_floats(const struct answer_tensor *tensor, size_t row, const float **out,
@@ -146,7 +141,7 @@ static enum status verify_rest(const struct answer_source *source, struct error 
     const struct answer_form *answer = source->answer;
     const struct shape *masks = &source->masks.shape;
     bool has_masks = answer->masks != ANSWER_NO_INDEX;
-    if (has_masks && (masks->rank != 4 || !is_float(source->masks.dtype))) {
+    if (has_masks && (masks->rank != 4 || !dtype_is_float(source->masks.dtype))) {
         return refuse(err, "masks", "floats [n, coefficients, height, width]", &source->masks);
     }
     size_t rest = answer_rest_count(source);
@@ -190,7 +185,7 @@ static enum status verify_apart(const struct answer_source *source, struct error
     if (shape->rank != 3 || shape->dims[2] != BOX_NUMBERS) {
         return refuse(err, "boxes", "[n, candidates, 4]", &source->tensor);
     }
-    if (!is_float(source->scores.dtype) || scores->rank != (has_classes ? 2 : 3)) {
+    if (!dtype_is_float(source->scores.dtype) || scores->rank != (has_classes ? 2 : 3)) {
         return refuse(err, "scores",
                       has_classes ? "floats [n, candidates]" : "floats [n, candidates, classes]",
                       &source->scores);
@@ -202,7 +197,7 @@ static enum status verify_apart(const struct answer_source *source, struct error
 
 static enum status verify_boxes(const struct answer_source *source, struct error *err)
 {
-    if (!is_float(source->tensor.dtype)) {
+    if (!dtype_is_float(source->tensor.dtype)) {
         return refuse(err, "boxes", "floats", &source->tensor);
     }
     return is_apart(source->answer) ? verify_apart(source, err) : verify_joined(source, err);

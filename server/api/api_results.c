@@ -36,7 +36,7 @@ static uint32_t list_places(const struct rt_method *method, struct place *out)
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
         for (uint8_t d = 0; io->kind == RT_IO_TENSOR && d < io->shape.rank; d++) {
-            if (io->dynamic_dims >> d & 1) {
+            if (rt_io_is_dynamic(io, d)) {
                 out[count++] = (struct place){i, d};
             }
         }

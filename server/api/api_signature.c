@@ -96,7 +96,7 @@ static void print_layout(struct buf *out, const struct rt_method *method, const 
     stride = (int64_t)dtype_bytes(io->dtype);
     for (int d = io->shape.rank - 1; d >= 0; d--) {
         strides[d] = stride;
-        bool varies = stride < 0 || io->dynamic_dims >> d & 1;
+        bool varies = stride < 0 || rt_io_is_dynamic(io, d);
         stride = varies ? -1 : stride * (io->shape.dims[d] ? io->shape.dims[d] : 1);
     }
     buf_printf(out, "{\"alignment\":%zu,\"strides\":[", rt_oracle_alignment(method, io->dtype));

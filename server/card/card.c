@@ -147,7 +147,7 @@ uint64_t card_class_count(const struct rt_method *method, uint32_t index)
     uint64_t count = 1;
     uint8_t first = io->shape.rank > 1; /* rows */
     for (uint8_t dim = first; dim < io->shape.rank; dim++) {
-        if (io->dynamic_dims >> dim & 1) {
+        if (rt_io_is_dynamic(io, dim)) {
             return 0;
         }
         /* no overflow: the elements of a tensor can be counted */

@@ -278,11 +278,6 @@ enum status card_read_answer(struct card *card, const struct document *in, const
 
 /* ---- a program that is being loaded ---------------------------------------------------------- */
 
-static bool is_float(enum dtype dtype)
-{
-    return dtype_infos[dtype].kind == DTYPE_FLOAT;
-}
-
 /* Maps and texts are of the best class: the device finds it. */
 enum status card_adapt_answer(struct rt_method *method, struct card_io *io, struct error *err)
 {
@@ -290,7 +285,7 @@ enum status card_adapt_answer(struct rt_method *method, struct card_io *io, stru
     enum answer_kind kind = io->answer.answer.kind;
     bool is_map = kind == ANSWER_MAP && is->shape.rank == 4 && is->shape.dims[1] > 1;
     bool is_text = kind == ANSWER_TEXT && is->shape.rank == 3;
-    if (is->kind != RT_IO_TENSOR || !is_float(is->dtype) || (!is_map && !is_text)) {
+    if (is->kind != RT_IO_TENSOR || !dtype_is_float(is->dtype) || (!is_map && !is_text)) {
         return ST_OK;
     }
     io->class_count = (uint64_t)is->shape.dims[is_map ? 1 : 2];

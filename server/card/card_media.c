@@ -419,8 +419,8 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
         return card_fail(&io->media.place, err, ST_INVALID, "colors: the program has %u channel%s",
                          image->channels, image->channels == 1 ? "" : "s");
     }
-    image->has_any_height = is->dynamic_dims >> 1 & 1;
-    image->has_any_width = is->dynamic_dims >> 2 & 1;
+    image->has_any_height = rt_io_is_dynamic(is, 1);
+    image->has_any_width = rt_io_is_dynamic(is, 2);
     TRY(check_shorter(is, io, err));
     bool is_pair = image->resize[0] && image->fit != IMAGE_SHORTER;
     image->height = image->crop[0] ? image->crop[0] : is_pair ? image->resize[0] : 0;

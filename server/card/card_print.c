@@ -36,7 +36,7 @@ static void print_type(struct buf *out, const struct rt_io *io)
     }
     buf_printf(out, "%s[", dtype_name(io->dtype));
     for (int dim = 0; dim < io->shape.rank; dim++) {
-        buf_printf(out, "%s%s%" PRIi64, dim ? "," : "", io->dynamic_dims >> dim & 1 ? "<=" : "",
+        buf_printf(out, "%s%s%" PRIi64, dim ? "," : "", rt_io_is_dynamic(io, dim) ? "<=" : "",
                    io->shape.dims[dim]);
     }
     buf_add_char(out, ']');
@@ -48,7 +48,7 @@ static void print_type(struct buf *out, const struct rt_io *io)
  * resized. */
 static void print_image(struct buf *out, const struct rt_io *io, const struct rt_pixels *pixels)
 {
-    bool is_usual = pixels->channels == 3 && dtype_infos[io->dtype].kind == DTYPE_FLOAT;
+    bool is_usual = pixels->channels == 3 && dtype_is_float(io->dtype);
     buf_add_str(out, "\"image\": {");
     if (is_usual && pixels->height == pixels->width) {
         buf_printf(out, "\"resize\": %" PRIu32 ", \"crop\"",

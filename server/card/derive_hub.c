@@ -420,7 +420,7 @@ static bool find_output(const struct rt_method *method, uint32_t count, uint32_t
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         const struct rt_io *io = rt_method_result(method, i);
         bool fits = io->kind == RT_IO_TENSOR && (io->shape.rank == 2 || io->shape.rank == 4) &&
-                    dtype_infos[io->dtype].kind == DTYPE_FLOAT && io->shape.dims[1] == count;
+                    dtype_is_float(io->dtype) && io->shape.dims[1] == count;
         if (fits) {
             *out_index = i;
             return true;

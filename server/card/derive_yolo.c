@@ -78,8 +78,7 @@ static int64_t head_numbers(const struct rt_method *method)
 {
     const struct rt_io *io =
         rt_method_result_count(method) > 0 ? rt_method_result(method, 0) : NULL;
-    bool fits = io && io->kind == RT_IO_TENSOR && io->shape.rank == 3 &&
-                dtype_infos[io->dtype].kind == DTYPE_FLOAT;
+    bool fits = io && io->kind == RT_IO_TENSOR && io->shape.rank == 3 && dtype_is_float(io->dtype);
     return fits ? io->shape.dims[1] : 0;
 }
 
@@ -125,8 +124,7 @@ static void find_masks(struct yolo *y)
     const struct rt_io *io =
         rt_method_result_count(y->method) > 1 ? rt_method_result(y->method, 1) : NULL;
     char member[MEMBER_MAX];
-    if (!io || io->kind != RT_IO_TENSOR || io->shape.rank != 4 ||
-        dtype_infos[io->dtype].kind != DTYPE_FLOAT) {
+    if (!io || io->kind != RT_IO_TENSOR || io->shape.rank != 4 || !dtype_is_float(io->dtype)) {
         derive_note(y->derive, FILE ": expected [1, coefficients, height, width] as second output");
         return;
     }

@@ -64,7 +64,7 @@ void bench_model_init(struct bench_model *model, const struct cli_remote *remote
             .example = remote->examples[i],
         };
         for (uint8_t d = 0; d < input->shape.rank; d++) {
-            input->shape.dims[d] = io->dynamic_dims >> d & 1 ? -1 : input->shape.dims[d];
+            input->shape.dims[d] = rt_io_is_dynamic(io, d) ? -1 : input->shape.dims[d];
         }
     }
 }

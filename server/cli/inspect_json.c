@@ -106,7 +106,7 @@ static void print_tensor(const struct rt_method *method, bool is_input, uint32_t
 {
     struct shape shape = io->shape;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        shape.dims[d] = io->dynamic_dims >> d & 1 ? -1 : shape.dims[d];
+        shape.dims[d] = rt_io_is_dynamic(io, d) ? -1 : shape.dims[d];
     }
     print_member(out, "dtype", dtype_name(io->dtype));
     print_dims(out, "shape", &shape);

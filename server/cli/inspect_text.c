@@ -106,7 +106,7 @@ static void print_dim(const struct rt_method *method, bool is_input, uint32_t in
         is_input ? rt_method_input(method, index) : rt_method_result(method, index);
     char text[RT_DIM_NAME_MAX];
     const char *name = rt_method_dim_name(method, is_input, index, d, text);
-    bool is_dynamic = io->dynamic_dims >> d & 1;
+    bool is_dynamic = rt_io_is_dynamic(io, d);
     if (name && is_dynamic) {
         buf_add_str(out, name);
     }

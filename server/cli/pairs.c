@@ -98,16 +98,11 @@ static struct pairs_difference measure(const struct pairs_tensor *got,
     return d;
 }
 
-static bool is_float(enum dtype dtype)
-{
-    return dtype_infos[dtype].kind == DTYPE_FLOAT;
-}
-
 double pairs_tolerance(enum dtype got, enum dtype want, uint32_t bits)
 {
     uint32_t a = dtype_precision(got), b = dtype_precision(want), least = a < b ? a : b;
     least = bits && bits < least ? bits : least;
-    return is_float(got) && is_float(want) ? exp2(-(double)least / 2) : 0;
+    return dtype_is_float(got) && dtype_is_float(want) ? exp2(-(double)least / 2) : 0;
 }
 
 static bool is_equal(const struct pairs *pairs, const struct pairs_tensor *got,
@@ -122,7 +117,7 @@ static bool is_equal(const struct pairs *pairs, const struct pairs_tensor *got,
 
 static bool could_be(const struct pairs_tensor *got, const struct pairs_tensor *want)
 {
-    return got->bytes && want->bytes && is_float(got->dtype) == is_float(want->dtype) &&
+    return got->bytes && want->bytes && dtype_is_float(got->dtype) == dtype_is_float(want->dtype) &&
            order_of(&got->shape, &want->shape) != ORDER_NONE;
 }
 
@@ -149,7 +144,7 @@ static struct pairs_row compare_named(const struct pairs *pairs, uint32_t got,
     const struct pairs_tensor *tensor = &pairs->got[got];
     struct pairs_row row = {.kind = PAIRS_SHAPE, .got = got};
     if (tensor->bytes && want->bytes && shape_equal(&tensor->shape, &want->shape) &&
-        is_float(tensor->dtype) == is_float(want->dtype)) {
+        dtype_is_float(tensor->dtype) == dtype_is_float(want->dtype)) {
         row.difference = measure(tensor, want, 1);
         row.kind = is_equal(pairs, tensor, want, &row.difference) ? PAIRS_EQUAL : PAIRS_DIFFERS;
     }

@@ -76,7 +76,7 @@ static int print_element(char text[ELEMENT_TEXT_MAX], enum dtype dtype, const vo
         memcpy(&u64, at, sizeof(u64));
         return snprintf(text, ELEMENT_TEXT_MAX, "%" PRIu64, u64);
     }
-    if (dtype_infos[dtype].kind != DTYPE_FLOAT) {
+    if (!dtype_is_float(dtype)) {
         return snprintf(text, ELEMENT_TEXT_MAX, "%.0f", d);
     }
     if (isnan(d) || isinf(d)) {
@@ -381,8 +381,8 @@ static void print_top(struct buf *out, enum dtype dtype, const struct shape *sha
                       const void *bytes, const struct cli_print_top *top)
 {
     size_t count = (size_t)shape_numel(shape);
-    if (dtype_infos[dtype].kind != DTYPE_FLOAT || shape->rank == 0 || count == 0 ||
-        top->count == 0 || !(top->is_asked || looks_like_scores(shape))) {
+    if (!dtype_is_float(dtype) || shape->rank == 0 || count == 0 || top->count == 0 ||
+        !(top->is_asked || looks_like_scores(shape))) {
         return;
     }
     size_t len = (size_t)shape->dims[shape->rank - 1], rows = count / len;

@@ -76,7 +76,7 @@ static bool has_length(struct rt_method *method, const struct medium *medium)
     const struct shape **given = NULL;
     struct error err;
     struct arena arena;
-    if (!(io->dynamic_dims >> last & 1) || io->shape.dims[last] < 2) {
+    if (!rt_io_is_dynamic(io, last) || io->shape.dims[last] < 2) {
         return true;
     }
     arena_init(&arena, SHAPES_BYTES_MAX);

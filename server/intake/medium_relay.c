@@ -20,16 +20,15 @@ static void bound(struct medium *medium)
 {
     const struct rt_io *io = medium->io;
     uint64_t most = io->shape.rank ? (uint64_t)io->shape.dims[io->shape.rank - 1] : 1;
-    bool is_fixed = io->shape.rank && !(io->dynamic_dims >> (io->shape.rank - 1) & 1);
+    bool is_fixed = io->shape.rank && !rt_io_is_dynamic(io, io->shape.rank - 1);
     if (medium->kind == MEDIUM_IMAGE) {
         for (int side = 0; side < 2; side++) {
             medium->sides_max[side] =
                 (uint32_t)least(medium->sides_max[side], (uint64_t)io->shape.dims[1 + side]);
         }
         medium->image.height =
-            io->dynamic_dims >> 1 & 1 ? medium->image.height : medium->sides_max[0];
-        medium->image.width =
-            io->dynamic_dims >> 2 & 1 ? medium->image.width : medium->sides_max[1];
+            rt_io_is_dynamic(io, 1) ? medium->image.height : medium->sides_max[0];
+        medium->image.width = rt_io_is_dynamic(io, 2) ? medium->image.width : medium->sides_max[1];
     } else if (medium->kind == MEDIUM_SOUND) {
         medium->length = is_fixed ? most : least(medium->length, most);
         medium->length_max = least(medium->length_max, most);

@@ -30,11 +30,6 @@ static const char *const input_names[EMBEDDER_INPUTS][4] = {
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static bool is_dynamic(const struct rt_io *io, uint32_t dim)
-{
-    return io->dynamic_dims >> dim & 1;
-}
-
 static bool is_float(enum dtype dtype)
 {
     return dtype == DT_F32 || dtype == DT_F16 || dtype == DT_BF16;
@@ -61,7 +56,7 @@ static bool takes(const struct rt_io *io, enum embedder_input kind)
     bool is_mask = kind == EMBEDDER_MASK && (io->dtype == DT_BOOL || io->dtype == DT_F32);
     return io->kind == RT_IO_TENSOR && (is_integer || is_mask) && io->shape.rank == 2 &&
            io->shape.dims[0] >= 1 && io->shape.dims[0] <= ROWS_MAX && io->shape.dims[1] >= 1 &&
-           io->shape.dims[1] <= TOKENS_MAX && (io->shape.dims[0] == 1 || is_dynamic(io, 0));
+           io->shape.dims[1] <= TOKENS_MAX && (io->shape.dims[0] == 1 || rt_io_is_dynamic(io, 0));
 }
 
 static bool has_same_dims(const struct rt_io *a, const struct rt_io *b)
@@ -95,7 +90,7 @@ static bool read_inputs(struct embedder *embedder, const struct rt_method *metho
         }
     }
     embedder->tokens_max = (uint32_t)ids->shape.dims[1];
-    embedder->length = is_dynamic(ids, 1) ? 0 : embedder->tokens_max;
+    embedder->length = rt_io_is_dynamic(ids, 1) ? 0 : embedder->tokens_max;
     embedder->rows_max = (uint32_t)ids->shape.dims[0];
     return true;
 }
@@ -125,7 +120,7 @@ static bool read_width(struct embedder *embedder, const struct rt_io *io)
     embedder->has_states = rank == 3;
     embedder->is_ranker = rank < 3 && width == 1;
     embedder->width = (uint32_t)width;
-    return width >= 1 && width <= WIDTH_MAX && (rank == 1 || !is_dynamic(io, rank - 1u));
+    return width >= 1 && width <= WIDTH_MAX && (rank == 1 || !rt_io_is_dynamic(io, rank - 1u));
 }
 
 static bool read_result(struct embedder *embedder, const struct rt_method *method)

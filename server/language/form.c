@@ -18,11 +18,6 @@
 
 /* ---- one method ------------------------------------------------------------------------------ */
 
-static bool is_dynamic(const struct rt_io *io, uint32_t dim)
-{
-    return io->dynamic_dims >> dim & 1;
-}
-
 static bool takes_tokens(const struct rt_io *io)
 {
     return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 2 &&
@@ -59,10 +54,10 @@ static bool read_input(const struct rt_method *method, uint32_t index, struct fo
         place = &form->row_input;
     } else if (takes_mask(io, tokens)) {
         place = &form->mask_input;
-        form->mask_columns = is_dynamic(io, 3) ? 0 : (uint32_t)io->shape.dims[3];
+        form->mask_columns = rt_io_is_dynamic(io, 3) ? 0 : (uint32_t)io->shape.dims[3];
     } else if (takes_position(io, tokens)) {
         place = &form->position_input;
-        form->has_positions = io->shape.dims[0] > 1 || is_dynamic(io, 0);
+        form->has_positions = io->shape.dims[0] > 1 || rt_io_is_dynamic(io, 0);
     }
     if (!place || *place != 0) {
         return false;
@@ -89,7 +84,7 @@ static bool gives_logits(const struct rt_io *io)
     bool is_float = io->dtype == DT_F32 || io->dtype == DT_F16 || io->dtype == DT_BF16;
     return io->kind == RT_IO_TENSOR && is_float && (rank == 2 || rank == 3) &&
            io->shape.dims[rank - 1] > 1 && io->shape.dims[rank - 1] <= VOCAB_MAX &&
-           !is_dynamic(io, rank - 1u);
+           !rt_io_is_dynamic(io, rank - 1u);
 }
 
 static bool read(struct rt_method *method, struct form *form)
@@ -114,7 +109,7 @@ static bool read(struct rt_method *method, struct form *form)
         return false; /* it would have to get its cache from the caller */
     }
     form->step_max = (uint32_t)tokens->shape.dims[1];
-    form->is_step_fixed = !is_dynamic(tokens, 1);
+    form->is_step_fixed = !rt_io_is_dynamic(tokens, 1);
     form->has_all_logits = logits->shape.rank == 3;
     return true;
 }

@@ -28,11 +28,6 @@
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static bool is_dynamic(const struct rt_io *io, uint32_t dim)
-{
-    return io->dynamic_dims >> dim & 1;
-}
-
 static bool is_tensor(const struct rt_io *io, enum dtype dtype, uint8_t rank)
 {
     return io->kind == RT_IO_TENSOR && io->dtype == dtype && io->shape.rank == rank;
@@ -50,12 +45,12 @@ static bool read_encoder(struct transcriber *transcriber)
     const int64_t *dims = in->shape.dims;
     uint8_t rank = in->shape.rank;
     if (!is_tensor(in, DT_F32, rank) || rank < 1 || rank > 3 || !is_tensor(out, DT_F32, 3) ||
-        is_dynamic(out, 2) || dims[rank - 1] < 2 || dims[rank - 1] > WINDOW_SAMPLES_MAX) {
+        rt_io_is_dynamic(out, 2) || dims[rank - 1] < 2 || dims[rank - 1] > WINDOW_SAMPLES_MAX) {
         return false;
     }
     transcriber->rate = LOG_MEL_RATE;
     transcriber->input_rank = rank;
-    transcriber->is_window_fixed = !is_dynamic(in, rank - 1u);
+    transcriber->is_window_fixed = !rt_io_is_dynamic(in, rank - 1u);
     transcriber->window_samples = (uint32_t)dims[rank - 1];
     memcpy(transcriber->hidden, out->shape.dims, sizeof(transcriber->hidden));
     if (rank == 3) {
@@ -77,13 +72,13 @@ static bool read_decoder(struct transcriber *transcriber, const struct rt_method
     const struct rt_io *tokens = rt_method_input(method, 0), *hidden = rt_method_input(method, 1);
     const struct rt_io *position = rt_method_input(method, 2), *out = rt_method_result(method, 0);
     if (!is_tensor(tokens, DT_I64, 2) || !is_tensor(hidden, DT_F32, 3) ||
-        !is_tensor(position, DT_I64, 1) || !is_tensor(out, DT_F32, 3) || is_dynamic(out, 2)) {
+        !is_tensor(position, DT_I64, 1) || !is_tensor(out, DT_F32, 3) || rt_io_is_dynamic(out, 2)) {
         return false;
     }
     int64_t step = tokens->shape.dims[1], vocab = out->shape.dims[2];
     transcriber->step_max = (uint32_t)step;
-    transcriber->is_step_fixed = !is_dynamic(tokens, 1);
-    transcriber->has_positions = position->shape.dims[0] > 1 || is_dynamic(position, 0);
+    transcriber->is_step_fixed = !rt_io_is_dynamic(tokens, 1);
+    transcriber->has_positions = position->shape.dims[0] > 1 || rt_io_is_dynamic(position, 0);
     transcriber->vocab = (uint32_t)vocab;
     return tokens->shape.dims[0] == 1 && step >= 1 && step <= CONTEXT_MAX && vocab > 1 &&
            vocab <= VOCAB_MAX && (step == 1 || !transcriber->is_step_fixed) &&

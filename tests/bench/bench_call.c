@@ -48,7 +48,7 @@ static enum status give_tensor(struct rt_invocation *invocation, uint32_t index,
     size_t bytes;
     void *ptr;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        bool varies = io->dynamic_dims >> d & 1;
+        bool varies = rt_io_is_dynamic(io, d);
         shape.dims[d] = varies && call->dim < shape.dims[d] ? call->dim : shape.dims[d];
     }
     TRY(shape_bytes(&shape, io->dtype, &bytes, err));

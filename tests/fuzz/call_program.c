@@ -102,7 +102,7 @@ static enum status give_input(struct caller *caller, struct rt_invocation *invoc
     size_t bytes;
     void *ptr;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        if (io->dynamic_dims >> d & 1) {
+        if (rt_io_is_dynamic(io, d)) {
             shape.dims[d] = choose_dim(caller, shape.dims[d], cap);
         }
     }

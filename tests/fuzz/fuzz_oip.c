@@ -78,7 +78,7 @@ static void check_reply(const struct oip_request *request, const struct oip_resu
 
 static bool has_nan(enum dtype dtype, struct span text)
 {
-    return dtype_infos[dtype].kind == DTYPE_FLOAT && memchr(text.ptr, 'a', text.len);
+    return dtype_is_float(dtype) && memchr(text.ptr, 'a', text.len);
 }
 
 /* A tensor that is printed and read again is the same; a NaN may have other bits. */

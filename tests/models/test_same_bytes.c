@@ -97,7 +97,7 @@ static enum status give_tensor(struct world *w, struct rt_invocation *inv, uint3
     struct shape shape = io->shape;
     void *at;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        bool varies = io->dynamic_dims >> d & 1;
+        bool varies = rt_io_is_dynamic(io, d);
         shape.dims[d] = varies && shape.dims[d] > caps[w->cap] ? caps[w->cap] : shape.dims[d];
     }
     if (first_dim > 0) {

@@ -180,7 +180,7 @@ static bool is_close(double got, double want, double rtol, double atol)
 bool case_compare(const struct op_case *c, const struct case_tensor *want, const uint8_t *got,
                   char text[160])
 {
-    bool is_float = dtype_infos[want->dtype].kind == DTYPE_FLOAT;
+    bool is_float = dtype_is_float(want->dtype);
     size_t count = (size_t)shape_numel(&want->shape);
 
     for (size_t i = 0; i < count; i++) {

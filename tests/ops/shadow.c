@@ -276,7 +276,7 @@ static bool is_same(const struct shadow *shadow, const struct hal_kernel *form,
         const struct region *region = region_of(regions, want);
         const uint8_t *got = copy_of(region) + (want - region->begin);
         size_t at = 0, bytes = args->lengths[i];
-        if (dtype < DTYPE_COUNT && dtype_infos[dtype].kind == DTYPE_FLOAT) {
+        if (dtype < DTYPE_COUNT && dtype_is_float(dtype)) {
             result &= same_floats(shadow, i, tolerance_of(shadow, dtype, form), want, got, bytes);
         } else if (memcmp(want, got, bytes) != 0) {
             while (want[at] == got[at]) {

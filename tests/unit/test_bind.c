@@ -412,7 +412,7 @@ static void choose(struct rt_method *method, struct shape *shapes)
         const struct rt_io *io = rt_method_input(method, i);
         shapes[i] = io->shape;
         for (uint8_t d = 0; d < io->shape.rank; d++) {
-            if (io->dynamic_dims >> d & 1) {
+            if (rt_io_is_dynamic(io, d)) {
                 uint32_t bound = (uint32_t)io->shape.dims[d];
                 uint32_t dim = is_shared ? size : choose_dim(bound);
                 shapes[i].dims[d] = dim < bound ? dim : bound;
@@ -441,7 +441,7 @@ static enum status give_inputs(struct world *w, struct rt_method *method,
         for (size_t at = 0; at < bytes / width; at++) {
             if (io->dtype == DT_F32) {
                 ((float *)ptr)[at] = (float)(at % 17) / 8 - 1;
-            } else if (dtype_infos[io->dtype].kind != DTYPE_FLOAT) {
+            } else if (!dtype_is_float(io->dtype)) {
                 ((uint8_t *)ptr)[at * width] = 1;
             }
         }

@@ -107,7 +107,7 @@ static struct shape shape_at(const struct rt_io *io, int64_t size)
 {
     struct shape shape = io->shape;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        bool is_dynamic = io->dynamic_dims >> d & 1;
+        bool is_dynamic = rt_io_is_dynamic(io, d);
         shape.dims[d] = is_dynamic && shape.dims[d] > size ? size : shape.dims[d];
     }
     return shape;

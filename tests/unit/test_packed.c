@@ -96,7 +96,7 @@ static size_t call(struct rt_program *program, uint8_t *out)
         struct shape shape = io->shape;
         void *ptr;
         for (uint8_t d = 0; d < shape.rank; d++) {
-            shape.dims[d] = io->dynamic_dims >> d & 1 ? 1 : shape.dims[d];
+            shape.dims[d] = rt_io_is_dynamic(io, d) ? 1 : shape.dims[d];
         }
         size_t bytes;
         assert_int_equal(shape_bytes(&shape, io->dtype, &bytes, &err), ST_OK);
