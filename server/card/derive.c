@@ -16,7 +16,6 @@
 #include "server/card/derive_priv.h"
 
 #define FACT_BYTES_MAX CARD_BYTES_MAX
-#define SIDE_MAX 65535
 
 static const char *const words[DERIVE_KINDS] = {
     [DERIVE_DESCRIPTION] = "description",
@@ -41,11 +40,6 @@ struct buf *derive_say(struct derive *derive, enum derive_kind kind, const char 
     va_end(args);
     buf_reset(&fact->json);
     return &fact->json;
-}
-
-void derive_drop(struct derive *derive, enum derive_kind kind)
-{
-    buf_reset(&derive->facts[kind].json);
 }
 
 void derive_note(struct derive *derive, const char *fmt, ...)
@@ -105,8 +99,7 @@ void derive_fini(struct derive *derive)
 
 static const struct cJSON *find(const struct cJSON *object, const char *key, enum json_type type)
 {
-    const struct cJSON *value =
-        object && document_type(object) == JSON_OBJECT ? document_find(object, key) : NULL;
+    const struct cJSON *value = document_find(object, key);
     return value && document_type(value) == type ? value : NULL;
 }
 
@@ -142,8 +135,7 @@ bool derive_find_f64(const struct document *in, const struct cJSON *object, cons
 bool derive_find_bool(const struct document *in, const struct cJSON *object, const char *key,
                       bool *out)
 {
-    const struct cJSON *value =
-        object && document_type(object) == JSON_OBJECT ? document_find(object, key) : NULL;
+    const struct cJSON *value = document_find(object, key);
     struct error ignored;
     return value && document_bool(in, value, out, &ignored) == ST_OK;
 }
@@ -156,7 +148,8 @@ bool derive_read_pair(const struct document *in, const struct cJSON *value, uint
          at = document_next(at)) {
         struct error ignored;
         uint64_t number;
-        if (count == 2 || document_u64_from(in, at, 1, SIDE_MAX, &number, &ignored) != ST_OK) {
+        if (count == 2 ||
+            document_u64_from(in, at, 1, IMAGE_SIDE_MAX, &number, &ignored) != ST_OK) {
             return false;
         }
         out[count++] = (uint32_t)number;

@@ -5,8 +5,8 @@
  *
  * What the numbers of a preprocessor mean is said by its class alone, such as whether a "size" of
  * one number is a square or the shorter side. So each class has a row here, as in
- * transformers 5.24; a class without a row is left out. Files leave members out that are the
- * class's own.
+ * transformers 5.24; a class without a row is left out. A file leaves out members that have the
+ * class's defaults.
  */
 #include "config.h"
 
@@ -16,10 +16,10 @@
 
 #include "runtime/program/adapt.h"
 #include "runtime/program/program.h"
+#include "server/card/card.h"
 #include "server/card/derive_priv.h"
 
 #define CHANNELS 3
-#define SIDE_MAX 65535
 
 /* What a class does beyond resizing and cropping. */
 enum family_kind {
@@ -133,7 +133,7 @@ static bool read_sides(const struct hub *h, const char *key, bool is_square, str
 {
     const struct cJSON *value = document_find(h->said, key);
     uint32_t pair[2];
-    if (derive_find_u32(h->in, h->said, key, SIDE_MAX, &out->height)) {
+    if (derive_find_u32(h->in, h->said, key, IMAGE_SIDE_MAX, &out->height)) {
         *out = (struct sides){out->height, out->height, !is_square};
         return true;
     }
@@ -141,13 +141,13 @@ static bool read_sides(const struct hub *h, const char *key, bool is_square, str
         *out = (struct sides){pair[0], pair[1], false};
         return true;
     }
-    if (derive_find_u32(h->in, value, "height", SIDE_MAX, &out->height) &&
-        derive_find_u32(h->in, value, "width", SIDE_MAX, &out->width)) {
+    if (derive_find_u32(h->in, value, "height", IMAGE_SIDE_MAX, &out->height) &&
+        derive_find_u32(h->in, value, "width", IMAGE_SIDE_MAX, &out->width)) {
         out->is_shorter = false;
         return true;
     }
     *out = (struct sides){.is_shorter = true};
-    return derive_find_u32(h->in, value, "shortest_edge", SIDE_MAX, &out->height) &&
+    return derive_find_u32(h->in, value, "shortest_edge", IMAGE_SIDE_MAX, &out->height) &&
            !document_find(value, "longest_edge");
 }
 
@@ -186,7 +186,7 @@ static bool find_crop(const struct hub *h, struct sides *out)
 static uint32_t divide(uint32_t side, double by)
 {
     double length = by > 0 ? side / by : 0;
-    return length >= 1 && length <= SIDE_MAX ? (uint32_t)length : 0;
+    return length >= 1 && length <= IMAGE_SIDE_MAX ? (uint32_t)length : 0;
 }
 
 /* What the class makes of both. False: a card cannot say it. */
@@ -211,7 +211,7 @@ static bool settle_sides(const struct hub *h, struct sides *resize, struct sides
         resize->height = divide(resize->height, part);
         resize->width = is_square ? 0 : divide(resize->width, part);
     }
-    return resize->height > 0 && resize->height <= SIDE_MAX;
+    return resize->height > 0 && resize->height <= IMAGE_SIDE_MAX;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -377,7 +377,7 @@ static bool find_preprocessor(const struct beside *beside, struct hub *h)
     h->in = is_own ? own : nested;
     h->file = beside_name(is_own ? BESIDE_PREPROCESSOR : BESIDE_PROCESSOR);
     h->said = h->in->root;
-    if (h->said && document_type(h->said) == JSON_OBJECT && !is_own) {
+    if (!is_own) {
         h->said = document_find(h->said, "image_processor");
     }
     return h->said && document_type(h->said) == JSON_OBJECT;
@@ -443,9 +443,8 @@ static void put_labels(struct derive *derive, const struct derive_names *names,
 static void find_labels(struct derive *derive, const struct document *config,
                         const struct rt_method *method)
 {
-    bool is_object = config->root && document_type(config->root) == JSON_OBJECT;
     struct derive_names names;
-    if (!is_object || !derive_read_names(config, document_find(config->root, "id2label"), &names)) {
+    if (!derive_read_names(config, document_find(config->root, "id2label"), &names)) {
         return;
     }
     if (!are_invented(&names) && find_output(method, names.count, &derive->output)) {

@@ -218,16 +218,15 @@ static void read_form(const struct reader *r, const struct cJSON *item, struct c
 {
     const char *word = text_of(r, item, "answer");
     const struct cJSON *form = word ? document_find(item, word) : NULL;
-    bool is_object = form && document_type(form) == JSON_OBJECT;
     struct error ignored;
     int64_t count;
     out->kind = word ? card_find_answer_kind(word) : ANSWER_TENSOR;
-    if (is_object && out->kind == ANSWER_BOXES) {
+    if (form && out->kind == ANSWER_BOXES) {
         mark_part(r, form, "scores");
         mark_part(r, form, "classes");
     }
     const struct cJSON *number =
-        is_object && out->kind == ANSWER_CLASSES ? document_find(form, "count") : NULL;
+        out->kind == ANSWER_CLASSES ? document_find(form, "count") : NULL;
     if (number &&
         document_i64(&r->document, number, 1, ANSWER_CLASSES_MAX, &count, &ignored) == ST_OK) {
         out->class_count = (uint32_t)count;

@@ -374,8 +374,7 @@ static const struct cJSON *find_text(const struct cJSON *value)
         return value;
     }
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const struct cJSON *member =
-            document_type(value) == JSON_OBJECT ? document_find(value, keys[i]) : NULL;
+        const struct cJSON *member = document_find(value, keys[i]);
         const struct cJSON *text = member ? find_text(member) : NULL;
         if (text) {
             return text;

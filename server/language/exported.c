@@ -4,16 +4,15 @@
 #include "server/language/exported.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/folder.h"
 #include "protocol/pytree.h"
 #include "server/process/document.h"
 
-#define EXPORT_JSON "export.json"
 #define BYTES_MAX (8 << 20)
 #define VALUES_MAX (1 << 14)
 #define STRUCTURE_BYTES_MAX (16 << 20)
@@ -52,8 +51,8 @@ static struct leaves *count_leaves(const struct sip_tree *tree, struct arena *ar
         }
         if (node->parent != SIP_NO_NODE && leaves[i].count > 0) {
             struct leaves *all = &leaves[node->parent];
-            all->first = all->count == 0 || leaves[i].first < all->first ? leaves[i].first
-                                                                         : all->first;
+            all->first =
+                all->count == 0 || leaves[i].first < all->first ? leaves[i].first : all->first;
             all->count += leaves[i].count;
         }
     }
@@ -109,7 +108,7 @@ static enum status pair(const struct sip *sip, struct arena *arena, struct expor
  * there is none, or there are several, as of layers with windows. */
 static int64_t find_rows(const char *text)
 {
-    static const char key[] = "max_cache_len\\\": ";
+    static const char key[] = "max_cache_len\\\":";
     int64_t rows = 0;
     for (const char *at = text; (at = strstr(at, key)) != NULL;) {
         at += strlen(key);
@@ -145,8 +144,8 @@ static enum status read_component(const struct document *document, const struct 
 {
     const struct cJSON *file = document_find(component, "file");
     const struct cJSON *metadata = document_find(component, "metadata");
-    const struct cJSON *in = metadata ? document_find(metadata, "in_spec") : NULL;
-    const struct cJSON *results = metadata ? document_find(metadata, "out_spec") : NULL;
+    const struct cJSON *in = document_find(metadata, "in_spec");
+    const struct cJSON *results = document_find(metadata, "out_spec");
     const char *file_text, *in_text, *result_text;
     if (!file || !in || !results || document_type(in) == JSON_NULL ||
         document_type(results) == JSON_NULL) {
@@ -161,38 +160,15 @@ static enum status read_component(const struct document *document, const struct 
     return read_structure(in_text, result_text, out, err);
 }
 
-static bool is_object(const struct cJSON *value)
-{
-    return value && document_type(value) == JSON_OBJECT;
-}
-
 static enum status read_components(const struct document *document, const char *name,
                                    struct exported *out, struct error *err)
 {
-    const struct cJSON *components =
-        is_object(document->root) ? document_find(document->root, "components") : NULL;
-    if (!is_object(components)) {
-        return ST_OK;
-    }
-    const struct cJSON *component = document_first(components);
+    const struct cJSON *components = document_find(document->root, "components");
+    const struct cJSON *component = components ? document_first(components) : NULL;
     for (; component && !out->is_found; component = document_next(component)) {
-        if (is_object(component)) {
-            TRY(read_component(document, component, name, out, err));
-        }
+        TRY(read_component(document, component, name, out, err));
     }
     return ST_OK;
-}
-
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-bool exported_path(const char *path, char *out, size_t size)
-{
-    int len = snprintf(out, size, "%.*s" EXPORT_JSON, (int)(name_of(path) - path), path);
-    return len >= 0 && (size_t)len < size;
 }
 
 enum status exported_read(const char *path, struct exported *out, struct error *err)
@@ -202,13 +178,13 @@ enum status exported_read(const char *path, struct exported *out, struct error *
     char file[PATH_MAX];
     out->is_found = false;
     out->carries = (struct rt_carries){.items = out->items};
-    if (!exported_path(path, file, sizeof(file)) || access(file, F_OK) != 0) {
+    if (!folder_beside(path, EXPORTED_JSON, file, sizeof(file)) || access(file, F_OK) != 0) {
         return ST_OK;
     }
     enum status status = document_open(file, &limits, &document, err);
     if (status == ST_OK) {
-        status = read_components(&document, name_of(path), out, err);
+        status = read_components(&document, folder_name(path), out, err);
         document_close(&document);
     }
-    return status == ST_OK ? ST_OK : error_prefix(err, EXPORT_JSON ": ");
+    return status == ST_OK ? ST_OK : error_prefix(err, EXPORTED_JSON ": ");
 }

@@ -18,14 +18,13 @@
 /* Two tensors of each layer, or three. */
 #define EXPORTED_CARRIES_MAX 512
 
+#define EXPORTED_JSON "export.json"
+
 struct exported {
     bool is_found; /* the program is a component whose cache goes from call to call */
     struct rt_carry items[EXPORTED_CARRIES_MAX];
     struct rt_carries carries;
 };
-
-/* The path of export.json beside the program at |path|. False: it is too long. */
-bool exported_path(const char *path, char *out, size_t size);
 
 /* Looks for the program at |path| in the export.json of its folder, which may be missing, or be
  * another exporter's. ST_INVALID and others: that file is damaged. */

@@ -315,9 +315,10 @@ const struct cJSON *document_next(const struct cJSON *value)
     return value->next;
 }
 
-const struct cJSON *document_find(const struct cJSON *object, const char *key)
+const struct cJSON *document_find(const struct cJSON *value, const char *key)
 {
-    const struct cJSON *member = object->child;
+    bool is_object = value && document_type(value) == JSON_OBJECT;
+    const struct cJSON *member = is_object ? document_first(value) : NULL;
     while (member && strcmp(document_key(member), key) != 0) {
         member = member->next;
     }

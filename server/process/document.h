@@ -66,8 +66,8 @@ enum json_type document_type(const struct cJSON *value);
 const struct cJSON *document_first(const struct cJSON *value);
 const struct cJSON *document_next(const struct cJSON *value);
 
-/* The member |key| of an object; NULL: it has none. */
-const struct cJSON *document_find(const struct cJSON *object, const char *key);
+/* The member |key| of an object. NULL: it has none, or |value| is something else or NULL. */
+const struct cJSON *document_find(const struct cJSON *value, const char *key);
 
 /* The key of a member. */
 const char *document_key(const struct cJSON *member);

@@ -94,7 +94,10 @@ def damaged():
     manifest = json.loads((EXPORTED / "static" / "export.json").read_text())
     component = manifest["components"]["decode"]
     whole = component["metadata"]["in_spec"]
-    texts = ["[]", '{"components": {"decode": 1}}']
+    texts = ["[]", '{"components": {"decode": 1}}',
+             '{"components": {"decode": {"file": "decode.pte", "metadata": [1]}}}',
+             '{"components": {"decode": {"file": "decode.pte", "metadata": "in_spec"}}}',
+             '{"components": [1]}', '{"components": {"decode": [1]}}']
     for spec in (None, whole.replace('\\"input_ids\\", ', ""), "[1, {", "[" * 200):
         component["metadata"]["in_spec"] = spec
         texts.append(json.dumps(manifest))
