@@ -10,10 +10,8 @@
 #include "runtime/call/speculation_priv.h"
 #include "runtime/call/steps.h"
 
-static const struct {
-    const char *name, *text;
-} gain_rows[RT_GAIN_COUNT] = {
-#define GAIN(ID, name, text) [RT_GAIN_##ID] = {#name, text},
+static const char *const gain_names[RT_GAIN_COUNT] = {
+#define GAIN(ID, name) [RT_GAIN_##ID] = #name,
 #include "runtime/call/gain.def"
 #undef GAIN
 };
@@ -21,13 +19,7 @@ static const struct {
 const char *rt_gain_name(enum rt_gain gain)
 {
     must(gain < RT_GAIN_COUNT);
-    return gain_rows[gain].name;
-}
-
-const char *rt_gain_text(enum rt_gain gain)
-{
-    must(gain < RT_GAIN_COUNT);
-    return gain_rows[gain].text;
+    return gain_names[gain];
 }
 
 /* Batches of a method without buffers, joined steps of one with them. */
@@ -70,8 +62,8 @@ void rt_gains_find(struct rt_method *method, bool is_language, enum reason why_n
         return;
     }
     find_guesses(method, why_no_position, out);
-    enum reason why_whole = why_no_position != REASON_NONE ? why_no_position
-                                                           : rt_method_why_not_positional(method);
+    enum reason why_whole =
+        why_no_position != REASON_NONE ? why_no_position : rt_method_why_not_positional(method);
     out->whys[RT_GAIN_PREFIXES].code = ST_OK;
     if (why_whole != REASON_NONE) {
         (void)reason_set(&out->whys[RT_GAIN_PREFIXES], why_whole);

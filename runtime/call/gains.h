@@ -14,7 +14,7 @@
 struct rt_method;
 
 enum rt_gain {
-#define GAIN(ID, name, text) RT_GAIN_##ID,
+#define GAIN(ID, name) RT_GAIN_##ID,
 #include "runtime/call/gain.def"
 #undef GAIN
     RT_GAIN_COUNT
@@ -22,8 +22,6 @@ enum rt_gain {
 
 /* "batches" */
 const char *rt_gain_name(enum rt_gain gain);
-/* "requests that wait run as rows of one call" */
-const char *rt_gain_text(enum rt_gain gain);
 
 /* By gain: ST_OK: the method gets it; ST_NOT_FOUND: that is for other methods; else the reason why
  * not. */
@@ -32,8 +30,8 @@ struct rt_gains {
 };
 
 /* |is_language|: it is a language model; |why_no_position|: why its calls do not say where their
- * first token is, REASON_NONE: they do. For a method that gets no calls. Makes the forms that it
- * looks at. */
+ * first token is, REASON_NONE: they do. No call of the method may run meanwhile. Makes the forms
+ * that it looks at. */
 void rt_gains_find(struct rt_method *method, bool is_language, enum reason why_no_position,
                    struct rt_gains *out);
 

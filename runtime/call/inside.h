@@ -163,7 +163,7 @@ void rt_invocation_leave_states(struct rt_invocation *invocation, enum status st
 /* ---- steps.c --------------------------------------------------------------------------------- */
 
 /* The same two for a joined call, whose rows have the states. */
-MUST_CHECK enum status rt_steps_begin(struct rt_invocation *joined, struct error *err);
+void rt_steps_begin(struct rt_invocation *joined);
 void rt_steps_end(struct rt_invocation *joined, enum status status);
 
 /* ---- invocation.c ---------------------------------------------------------------------------- */

@@ -56,9 +56,7 @@ void rt_overwrite_measure(const struct rt_overwrite *o, size_t *io_bytes)
         struct rt_log log;
         const struct rt_update *update = &o->plan->updates[i].of;
         struct rt_rows kept = find_kept(o, update);
-        if (!add_size(*io_bytes, describe(o, update, &kept, &log), io_bytes)) {
-            *io_bytes = SIZE_MAX;
-        }
+        *io_bytes = rt_add_or_max(*io_bytes, describe(o, update, &kept, &log));
         i = o->plan->updates[i].next;
     }
 }

@@ -132,7 +132,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     const struct rt_method *method = inv->method;
     const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     if (inv->steps) {
-        TRY(rt_steps_begin(inv, &inv->error));
+        rt_steps_begin(inv);
     }
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {

@@ -321,7 +321,7 @@ static bool find_write(const struct rt_invocation *joined, uint32_t row, uint32_
     return step->state_outputs[index] != RT_NO_OUTPUT;
 }
 
-/* Binds and charges the memory that the row writes. */
+/* Binds and charges the memory that the row writes, and that of its logs. */
 static enum status bind_written(const struct rt_steps_run *run, struct rt_invocation *joined,
                                 uint32_t row, struct error *err)
 {
@@ -341,7 +341,8 @@ static enum status bind_written(const struct rt_steps_run *run, struct rt_invoca
         rt_overwrite_grow(&write, result->base == input, &growth, &bytes);
         rt_overwrite_measure(&write, &log_bytes);
     }
-    return rt_state_charge(run->parts[row]->state, bytes, log_bytes, err);
+    TRY(rt_state_charge(run->parts[row]->state, bytes, log_bytes, err));
+    return rt_state_reserve_log(run->parts[row]->state, log_bytes, err);
 }
 
 /* The results of a row: in the memory that the part has for them, or gets now. */
@@ -411,37 +412,27 @@ void rt_steps_abandon(struct rt_steps_run *run)
 
 /* ---- the joined call ------------------------------------------------------------------------- */
 
-static enum status begin_row(const struct rt_invocation *joined, uint32_t row, struct error *err)
+static void begin_row(const struct rt_invocation *joined, uint32_t row)
 {
-    struct rt_state *state = joined->steps->parts[row]->state;
-    uint32_t count = joined->steps->steps->step.state_count, input;
-    struct rt_overwrite write;
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (find_write(joined, row, i, &input, &write)) {
-            rt_overwrite_measure(&write, &bytes);
-        }
-    }
-    TRY(rt_state_reserve_log(state, bytes, err));
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < joined->steps->steps->step.state_count; i++) {
+        struct rt_overwrite write;
+        uint32_t input;
         if (!find_write(joined, row, i, &input, &write)) {
             continue;
         }
         if (joined->plan->results[write.result].base == input) {
             rt_overwrite_begin(&write);
         } else {
-            (void)rt_state_spoil(state, write.cell);
+            (void)rt_state_spoil(write.state, write.cell);
         }
     }
-    return ST_OK;
 }
 
-enum status rt_steps_begin(struct rt_invocation *joined, struct error *err)
+void rt_steps_begin(struct rt_invocation *joined)
 {
     for (uint32_t row = 0; row < joined->steps->count; row++) {
-        TRY(begin_row(joined, row, err));
+        begin_row(joined, row);
     }
-    return ST_OK;
 }
 
 static void advance(const struct rt_invocation *joined, uint32_t row)

@@ -132,3 +132,40 @@ void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, str
         }
     }
 }
+
+uint32_t rt_stmt_operands(const struct rt_stmt *stmt, uint32_t operands[RT_STMT_OPERANDS])
+{
+    switch (stmt->kind) {
+    case RT_STMT_SCALAR:
+        operands[0] = stmt->a;
+        operands[1] = stmt->b;
+        operands[2] = stmt->c;
+        return rt_scalar_arg_count((enum rt_scalar_op)stmt->op);
+    case RT_STMT_SIZE:
+    case RT_STMT_READ:
+    case RT_STMT_JUMP_FALSE:
+        operands[0] = stmt->a;
+        return 1;
+    case RT_STMT_COPY_INDEX:
+        operands[0] = stmt->target;
+        operands[1] = stmt->b;
+        operands[2] = stmt->c;
+        return 3;
+    case RT_STMT_BLOCK:
+    case RT_STMT_JUMP:
+        break;
+    }
+    return 0;
+}
+
+bool rt_stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
+{
+    uint32_t operands[RT_STMT_OPERANDS], count = rt_stmt_operands(stmt, operands);
+    bool has_target = stmt->kind == RT_STMT_SIZE || stmt->kind == RT_STMT_READ ||
+                      stmt->kind == RT_STMT_SCALAR || stmt->kind == RT_STMT_COPY_INDEX;
+    bool uses = has_target && stmt->target == reg;
+    for (uint32_t i = 0; i < count; i++) {
+        uses |= operands[i] == reg;
+    }
+    return uses;
+}

@@ -41,6 +41,15 @@ struct rt_stmt {
     uint32_t origin; /* instruction in the file, for errors */
 };
 
+#define RT_STMT_OPERANDS 3
+
+/* The registers that a statement itself reads, at |operands|; returns their number. What a block
+ * reads is in its |ins|. */
+uint32_t rt_stmt_operands(const struct rt_stmt *stmt, uint32_t operands[RT_STMT_OPERANDS]);
+
+/* Does the statement itself read or write register |reg|? */
+bool rt_stmt_uses(const struct rt_stmt *stmt, uint32_t reg);
+
 /* The possible content of a register. */
 struct rt_register {
     struct rt_scalar initial; /* its value at the beginning; RT_NONE: it holds nothing */

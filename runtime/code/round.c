@@ -22,7 +22,6 @@ struct round {
     struct rt_packed *packed;        /* borrowed; NULL: packed weights are not kept */
     struct rt_value_recipe *recipes; /* owned; by value */
     struct hal_buffer **results;     /* by output of |sub|, refs held; NULL: not there yet */
-    bool *is_shared;                 /* likewise: others have it, too */
 };
 
 /* ---- computing ------------------------------------------------------------------------------- */
@@ -225,7 +224,6 @@ static void find_shared(struct round *round)
         if (recipe->is_known) {
             round->results[i] = rt_shared_find(&recipe->recipe, round->packed);
         }
-        round->is_shared[i] = round->results[i] != NULL;
     }
 }
 
@@ -233,11 +231,9 @@ static enum status share_results(struct round *round, struct error *err)
 {
     for (uint32_t i = 0; i < round->sub->output_count; i++) {
         const struct rt_value_recipe *recipe = &round->recipes[round->sub->outputs[i]];
-        if (!round->is_shared[i]) {
-            hal_buffer_freeze(round->results[i]);
-            TRY(rt_shared_put(recipe->is_known ? &recipe->recipe : NULL, &round->results[i],
-                              round->packed, err));
-        }
+        hal_buffer_freeze(round->results[i]);
+        TRY(rt_shared_put(recipe->is_known ? &recipe->recipe : NULL, &round->results[i],
+                          round->packed, err));
     }
     return ST_OK;
 }
@@ -270,10 +266,9 @@ enum status rt_round_compute(struct rt_graph *graph, struct rt_graph *sub,
         .device = device,
         .packed = graph->files ? graph->files->packed : NULL,
         .results = arena_array(&graph->arena, sub->output_count, sizeof(*round.results)),
-        .is_shared = arena_array(&graph->arena, sub->output_count, sizeof(*round.is_shared)),
         .recipes = calloc((size_t)sub->value_count + 1, sizeof(*round.recipes)),
     };
-    enum status status = round.results && round.is_shared && round.recipes
+    enum status status = round.results && round.recipes
                              ? find_or_compute(&round, err)
                              : arena_fail(&graph->arena, "the method", err);
     for (uint32_t i = 0; round.results && i < sub->output_count; i++) {

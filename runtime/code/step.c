@@ -46,11 +46,7 @@ static enum status refuse(const struct making *m, const char *why)
 
 static void *take(const struct making *m, size_t count, size_t size)
 {
-    void *items = arena_array(&m->graph->arena, count, size);
-    if (items && count) {
-        memset(items, 0, count * size);
-    }
-    return items;
+    return arena_array(&m->graph->arena, count, size);
 }
 
 static enum status exhausted(const struct making *m)

@@ -58,32 +58,6 @@ static bool is_jump(const struct rt_stmt *stmt)
     return stmt->kind == RT_STMT_JUMP || stmt->kind == RT_STMT_JUMP_FALSE;
 }
 
-/* The registers that a statement reads; a block's are its |ins|. */
-static uint32_t operands_of(const struct rt_stmt *stmt, uint32_t operands[3])
-{
-    switch (stmt->kind) {
-    case RT_STMT_SCALAR:
-        operands[0] = stmt->a;
-        operands[1] = stmt->b;
-        operands[2] = stmt->c;
-        return rt_scalar_arg_count((enum rt_scalar_op)stmt->op);
-    case RT_STMT_SIZE:
-    case RT_STMT_READ:
-    case RT_STMT_JUMP_FALSE:
-        operands[0] = stmt->a;
-        return 1;
-    case RT_STMT_COPY_INDEX:
-        operands[0] = stmt->target;
-        operands[1] = stmt->b;
-        operands[2] = stmt->c;
-        return 3;
-    case RT_STMT_BLOCK:
-    case RT_STMT_JUMP:
-        break;
-    }
-    return 0;
-}
-
 /* Does it compute a number that depends on its operands alone? */
 static bool is_pure(const struct rt_stmt *stmt)
 {
@@ -141,7 +115,7 @@ static size_t place_of(const struct walk *w, const struct result *result)
 static uint32_t number_result(struct walk *w, const struct rt_stmt *stmt)
 {
     struct result result = {.kind = stmt->kind, .op = stmt->op};
-    uint32_t operands[3], count = operands_of(stmt, operands);
+    uint32_t operands[3], count = rt_stmt_operands(stmt, operands);
     for (uint32_t i = 0; i < count; i++) {
         result.operands[i] = number_of(w, operands[i]);
     }
@@ -240,12 +214,15 @@ static void drop_inputs(const struct walk *w, struct rt_block *block, uint32_t *
 static enum status unite_inputs(struct walk *w, struct rt_block *block, uint32_t index)
 {
     struct rt_graph *graph = &block->graph;
-    uint32_t *same = arena_array(w->arena, graph->input_count, sizeof(*same));
     struct rt_rewrite rw;
+    if (index == 0) {
+        return ST_OK;
+    }
+    uint32_t *same = arena_array(w->arena, graph->input_count, sizeof(*same));
     if (!same) {
         return exhausted(w);
     }
-    if (index == 0 || find_same(w, block, index, same) == 0) {
+    if (find_same(w, block, index, same) == 0) {
         return ST_OK;
     }
     TRY(rt_rewrite_begin(&rw, graph, w->err));
@@ -324,7 +301,7 @@ static void count_readers(const struct walk *w)
     const struct rt_code *code = w->code;
     for (uint32_t i = 0; i < code->stmt_count; i++) {
         const struct rt_stmt *stmt = &code->stmts[i];
-        uint32_t operands[3], count = operands_of(stmt, operands);
+        uint32_t operands[3], count = rt_stmt_operands(stmt, operands);
         for (uint32_t k = 0; k < count; k++) {
             w->readers[operands[k]]++;
         }
@@ -362,7 +339,7 @@ static void drop_unread(const struct walk *w)
 {
     for (uint32_t i = w->code->stmt_count; i-- > 0;) {
         const struct rt_stmt *stmt = &w->code->stmts[i];
-        uint32_t operands[3], count = operands_of(stmt, operands);
+        uint32_t operands[3], count = rt_stmt_operands(stmt, operands);
         if (stmt->kind == RT_STMT_BLOCK) {
             drop_outs(w, w->code->blocks[stmt->target]);
         }

@@ -250,8 +250,8 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* A call changes value |number|, which is a constant or the copy of one that a device makes, or
- * nothing of the delegate's own. */
+/* A call changes value |number|. If that is a constant, or the copy of one that a device makes, the
+ * constant is a buffer. */
 static void note_buffer(struct rt_vulkan_graph *payload, uint32_t number)
 {
     struct rt_vulkan_value *value = &payload->values[number];

@@ -124,7 +124,7 @@ static enum status keep(struct carrier *c, struct pte_tensor *t, uint32_t number
     t->bytes = (struct span){0};
     t->memory = c->from->memory_count;
     t->offset = *end;
-    *end += (t->byte_count + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
+    *end += align_up(t->byte_count, PLACE_ALIGN);
     return ST_OK;
 }
 

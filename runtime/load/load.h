@@ -38,8 +38,8 @@ struct rt_load_options {
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
     rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
     void *adapt_arg;
-    const struct rt_carries *carries; /* of the default method, see runtime/load/carry.h; NULL: none
-                                       */
+    /* of the default method, see runtime/load/carry.h; NULL: none */
+    const struct rt_carries *carries;
     const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
                                    none */
     bool poison_workspaces;     /* fill workspaces with 0xff before each run: finds reads of stale

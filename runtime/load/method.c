@@ -252,30 +252,34 @@ static bool is_of_rows(const struct rt_graph *graph, uint32_t output)
     return has_rows;
 }
 
+/* Does a block of code with statements give register |reg| more than new rows? */
+static bool is_replaced(const struct rt_code *code, uint32_t reg)
+{
+    bool is_of_all = false;
+    for (uint32_t b = 0; b < code->block_count; b++) {
+        const struct rt_block *block = code->blocks[b];
+        for (uint32_t k = 0; k < block->out_count; k++) {
+            const struct rt_block_out *out = &block->outs[k];
+            is_of_all |=
+                out->reg == reg && !out->is_input && !is_of_rows(&block->graph, out->index);
+        }
+    }
+    return is_of_all;
+}
+
 /* Cells of which the method replaces more than rows. */
 static void note_replaced(const struct rt_method *method)
 {
     const struct rt_code *code = &method->code;
     struct rt_state_cells *cells = rt_program_state_cells(method->program);
-    uint32_t result = method->result_count;
+    uint32_t output = method->result_count;
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
-        bool is_of_all = false;
-        if (!use->is_written) {
-            continue;
+        if (use->is_written) {
+            cells->items[use->cell].is_replaced |=
+                code->stmt_count == 0 ? !is_of_rows(&code->blocks[0]->graph, output++)
+                                      : is_replaced(code, use->reg);
         }
-        if (code->stmt_count == 0) {
-            is_of_all = !is_of_rows(&code->blocks[0]->graph, result++);
-        }
-        for (uint32_t b = 0; code->stmt_count > 0 && b < code->block_count; b++) {
-            const struct rt_block *block = code->blocks[b];
-            for (uint32_t k = 0; k < block->out_count; k++) {
-                const struct rt_block_out *out = &block->outs[k];
-                is_of_all |= out->reg == use->reg && !out->is_input &&
-                             !is_of_rows(&block->graph, out->index);
-            }
-        }
-        cells->items[use->cell].is_replaced |= is_of_all;
     }
 }
 

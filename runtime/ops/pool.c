@@ -58,11 +58,6 @@ static int64_t divisor_of(const struct rt_pool_constants *c, const struct rt_poo
 /* ---- kernels -----------------------------------------------------------------------------------
  */
 
-static int64_t dilation_of(const struct rt_pool_constants *c, const struct rt_pool_dim *dim)
-{
-    return rt_pool_is_adaptive(c->mode) ? 1 : dim->dilation;
-}
-
 /* One pixel, with channels innermost on both sides. */
 static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk, float *y,
                            const float *x, const struct rt_pool_window *h,
@@ -70,8 +65,8 @@ static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_c
 {
     const struct uk_window_f32 window = {
         .x = x + h->begin * c->x.h + w->begin * c->x.w,
-        .line = c->x.h * dilation_of(c, &c->h),
-        .row = c->x.w * dilation_of(c, &c->w),
+        .line = c->x.h * c->h.dilation,
+        .row = c->x.w * c->w.dilation,
         .lines = (size_t)h->count,
         .rows = (size_t)w->count,
         .n = (size_t)c->channels,
@@ -90,8 +85,8 @@ static void pool_pixel_u8(const struct rt_pool_constants *c, const struct hal_cp
 {
     const struct uk_window_u8 window = {
         .x = x + h->begin * c->x.h + w->begin * c->x.w,
-        .line = c->x.h * dilation_of(c, &c->h),
-        .row = c->x.w * dilation_of(c, &c->w),
+        .line = c->x.h * c->h.dilation,
+        .row = c->x.w * c->w.dilation,
         .lines = (size_t)h->count,
         .rows = (size_t)w->count,
         .n = (size_t)c->channels,
@@ -105,8 +100,8 @@ static void pool_pixel_bf16(const struct rt_pool_constants *c, const struct hal_
 {
     const struct uk_window_bf16 window = {
         .x = x + h->begin * c->x.h + w->begin * c->x.w,
-        .line = c->x.h * dilation_of(c, &c->h),
-        .row = c->x.w * dilation_of(c, &c->w),
+        .line = c->x.h * c->h.dilation,
+        .row = c->x.w * c->w.dilation,
         .lines = (size_t)h->count,
         .rows = (size_t)w->count,
         .n = (size_t)c->channels,
@@ -162,9 +157,9 @@ struct scan {
         type best = lowest, value;                                                                 \
         *out_place = s->h.begin * c->w.in + s->w.begin;                                            \
         for (int64_t i = 0; i < s->h.count; i++) {                                                 \
-            int64_t h = s->h.begin + i * dilation_of(c, &c->h);                                    \
+            int64_t h = s->h.begin + i * c->h.dilation;                                            \
             for (int64_t j = 0; j < s->w.count; j++) {                                             \
-                int64_t w = s->w.begin + j * dilation_of(c, &c->w);                                \
+                int64_t w = s->w.begin + j * c->w.dilation;                                        \
                 s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
                 if (value > best || is_nan(value)) {                                               \
                     best = value;                                                                  \
@@ -180,9 +175,9 @@ struct scan {
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
         type sum = 0, value;                                                                       \
         for (int64_t i = 0; i < s->h.count; i++) {                                                 \
-            int64_t h = s->h.begin + i * dilation_of(c, &c->h);                                    \
+            int64_t h = s->h.begin + i * c->h.dilation;                                            \
             for (int64_t j = 0; j < s->w.count; j++) {                                             \
-                int64_t w = s->w.begin + j * dilation_of(c, &c->w);                                \
+                int64_t w = s->w.begin + j * c->w.dilation;                                        \
                 s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
                 sum = plus(sum, value);                                                            \
             }                                                                                      \
@@ -515,13 +510,13 @@ static enum status avg_pool_emit(struct rt_emit *emit, struct error *err)
 
 static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
 {
-    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE};
+    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE, .h.dilation = 1, .w.dilation = 1};
     return emit_pool(emit, &c, NULL, err);
 }
 
 static enum status adaptive_max_emit(struct rt_emit *emit, struct error *err)
 {
-    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE_MAX};
+    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE_MAX, .h.dilation = 1, .w.dilation = 1};
     return emit_pool(emit, &c, rt_emit_out(emit, 1), err);
 }
 

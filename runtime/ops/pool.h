@@ -21,7 +21,7 @@ enum rt_pool_mode { RT_POOL_MAX, RT_POOL_AVERAGE, RT_POOL_ADAPTIVE, RT_POOL_ADAP
 /* One of the two spatial dims. */
 struct rt_pool_dim {
     int64_t in, out;
-    int64_t kernel, stride, pad, dilation; /* not if windows are adaptive */
+    int64_t kernel, stride, pad, dilation; /* if windows are adaptive: only a dilation of 1 */
 };
 
 struct rt_pool_constants {

@@ -113,8 +113,7 @@ static uint32_t start_of(const struct search *s, uint32_t value)
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-/* An index that names all of a dim of |size|: none, or its numbers in order, |rank| dims from the
- * place of the rows. */
+/* An index that names all of a dim of |size|: none, or a column of its numbers in order. */
 static bool names_all(const struct search *s, uint32_t index, int64_t size)
 {
     const struct rt_value *v = value_of(s, index);

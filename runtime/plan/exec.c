@@ -259,8 +259,8 @@ static enum status add_workspace(struct rt_emit *emit, size_t bytes,
     return ST_OK;
 }
 
-/* Notes in |reads|, by input, the last region behind which no node and no copy reads the input. The
- * base of an update is not read by it. */
+/* Notes in |reads|, by input, the first region from which on no node and no copy reads the input.
+ * The base of an update is not read by it. */
 static void note_reads(const struct exec *e, uint32_t *reads)
 {
     const struct rt_flow *flow = e->flow;

@@ -97,32 +97,12 @@ bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t di
             takes_halves(graph, value, dim - 1, dim));
 }
 
-/* Does statement |stmt| use register |reg|? Members that it does not use are 0 and may look like
- * |reg|. */
-static bool stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
-{
-    switch (stmt->kind) {
-    case RT_STMT_BLOCK:
-    case RT_STMT_JUMP:
-        return false;
-    case RT_STMT_JUMP_FALSE:
-        return stmt->a == reg;
-    case RT_STMT_SIZE:
-    case RT_STMT_READ:
-        return stmt->a == reg || stmt->target == reg;
-    case RT_STMT_SCALAR:
-    case RT_STMT_COPY_INDEX:
-        return stmt->a == reg || stmt->b == reg || stmt->c == reg || stmt->target == reg;
-    }
-    unreachable();
-}
-
 /* Does anything but the first block read or write register |reg|, which belongs to an input? */
 static bool is_used_later(const struct rt_code *code, uint32_t reg)
 {
     bool is_used = false;
     for (uint32_t i = 0; i < code->stmt_count; i++) {
-        is_used |= stmt_uses(&code->stmts[i], reg);
+        is_used |= rt_stmt_uses(&code->stmts[i], reg);
     }
     for (uint32_t b = 0; code->stmt_count > 0 && b < code->block_count; b++) {
         const struct rt_block *block = code->blocks[b];

@@ -162,14 +162,14 @@ rt_method_place(struct rt_method *method,
  * thread. */
 bool rt_method_is_positional(const struct rt_method *method);
 
+/* The reason if it is not that; REASON_NONE: it is. */
+enum reason rt_method_why_not_positional(const struct rt_method *method);
+
 /* The least number of rows, dim 2, of its mutable buffers of rank 4; 0: it has none. */
 int64_t rt_method_state_rows(const struct rt_method *method);
 
 /* Do calls of |a| and |b|, of one program, keep the same mutable buffers, and at least one, so that
  * a call of one of them goes on where a call of the other one has ended? */
 bool rt_method_shares_states(const struct rt_method *a, const struct rt_method *b);
-
-/* The reason if it is not that; REASON_NONE: it is. */
-enum reason rt_method_why_not_positional(const struct rt_method *method);
 
 #endif

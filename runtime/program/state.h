@@ -47,7 +47,7 @@ size_t rt_program_state_bytes_least(struct rt_program *program);
 struct rt_state_account {
     /* The state may soon have |bytes|: it does, or ST_EXHAUSTED. */
     enum status (*charge)(const struct rt_state_account *account, size_t bytes, struct error *err);
-    /* A call has ended, and the state has |bytes|: it gives back what it was charged for more. */
+    /* A call has ended, and the state has |bytes|: what was charged beyond that is given back. */
     void (*settle)(const struct rt_state_account *account, size_t bytes);
 };
 

@@ -109,9 +109,9 @@ struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *
 MUST_CHECK enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err);
 
 /*
- * Memory for the next generation of |cell|, borrowed. If |may_overwrite| it is the memory of the
- * current one, unless others may hold that: then the call logs what it overwrites
- * (rt_state_log()), or rt_state_leave() cannot undo it. ST_EXHAUSTED otherwise.
+ * Memory for the next generation of |cell|, borrowed. If |may_overwrite| and nobody else may hold
+ * the memory of the current one, it is that. The call then logs what it overwrites
+ * (rt_state_log()), or rt_state_leave() cannot undo it. ST_EXHAUSTED.
  */
 MUST_CHECK enum status rt_state_open(struct rt_state *state, uint32_t cell, bool may_overwrite,
                                      struct hal_buffer **out_target, struct error *err);

@@ -19,7 +19,6 @@
 #include "tests/unit/unit.h"
 
 #define MODEL "static_cache/model"
-#define POOL_BYTES (16 << 20)
 enum { VOCAB = 448, CONTEXT = 128, TOKENS = 24, BUFFERS = 4 };
 
 /* The same program twice: as its file has it, and in the other form. */
@@ -56,8 +55,7 @@ static int tear_down(void **state)
         rt_state_unref(w->states[i]);
         rt_program_unref(w->programs[i]);
     }
-    hal_pool_free(w->pool);
-    hal_device_unref(w->device);
+    close_two_workers(w->device, w->pool);
     return 0;
 }
 
