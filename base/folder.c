@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 DIR *folder_open(const char *path)
@@ -17,4 +19,16 @@ DIR *folder_open(const char *path)
         errno = number;
     }
     return dir;
+}
+
+const char *folder_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool folder_beside(const char *path, const char *name, char *out, size_t size)
+{
+    int len = snprintf(out, size, "%.*s%s", (int)(folder_name(path) - path), path, name);
+    return len >= 0 && (size_t)len < size;
 }

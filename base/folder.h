@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens a folder to read its entries. Any thread. */
+/* Folders, their entries, and files that lie beside each other. Any thread. */
 #ifndef PTED_BASE_FOLDER_H
 #define PTED_BASE_FOLDER_H
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 /*
  * opendir(3), by way of a descriptor that open(2) gives. ThreadSanitizer knows such a descriptor;
@@ -11,5 +13,11 @@
  * closedir() ends it.
  */
 DIR *folder_open(const char *path);
+
+/* The last part of |path|: the file's name in its folder. */
+const char *folder_name(const char *path);
+
+/* The path of the file |name| in the folder of |path|, into |out|. False: it is too long. */
+bool folder_beside(const char *path, const char *name, char *out, size_t size);
 
 #endif

@@ -127,7 +127,8 @@ static enum status refuse(struct error *err, const char *what, const char *expec
                      dtype_name(got->dtype), shape_print(&got->shape, shape));
 }
 
-size_t answer_rest_count(const struct answer_source *source)
+/* How many numbers of each candidate follow the scores, as |source| says. */
+static size_t count_rest(const struct answer_source *source)
 {
     const struct answer_form *answer = source->answer;
     return answer->points                     ? (size_t)answer->points * answer->point_numbers
@@ -144,7 +145,7 @@ static enum status verify_rest(const struct answer_source *source, struct error 
     if (has_masks && (masks->rank != 4 || !dtype_is_float(source->masks.dtype))) {
         return refuse(err, "masks", "floats [n, coefficients, height, width]", &source->masks);
     }
-    size_t rest = answer_rest_count(source);
+    size_t rest = count_rest(source);
     if (rest > 0 && !answer->box_classes) {
         return error_set(err, ST_INVALID,
                          "boxes: expected class_count, too: %zu numbers follow the "

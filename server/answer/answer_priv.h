@@ -49,9 +49,6 @@ struct answer_placer answer_placer_of(const struct answer_source *source, size_t
 /* |clips|: to the borders of the picture. */
 void answer_put_point(const struct answer_placer *placer, bool clips, double *x, double *y);
 
-/* How many numbers of each candidate follow the scores, as |source| says. */
-size_t answer_rest_count(const struct answer_source *source);
-
 /* A number as JSON. */
 void answer_print_float(float number, struct buf *out);
 
@@ -69,7 +66,7 @@ size_t answer_mask_work_bytes(const struct answer_source *source);
 /* The masks of a row's boxes. */
 struct answer_masks;
 
-/* |boxes| are placed in the picture. */
+/* |boxes| are still in the model's picture. */
 MUST_CHECK enum status answer_masks_new(const struct answer_source *source, size_t row,
                                         const struct answer_placer *placer, const struct box *boxes,
                                         uint32_t count, struct answer_masks **out,

@@ -3,7 +3,6 @@
 
 #include "server/card/beside.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,10 +31,7 @@ const char *beside_name(enum beside_file file)
 
 bool beside_path(const char *path, enum beside_file file, char *out, size_t size)
 {
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
-    int len = snprintf(out, size, "%.*s%s", folder, path, names[file]);
-    return len >= 0 && (size_t)len < size;
+    return folder_beside(path, names[file], out, size);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -125,12 +121,12 @@ static enum status find_only(const char *folder, char *out, size_t size, struct 
         closedir(dir);
     }
     if (status == ST_OK && count != 1) {
-        error_set(err, ST_NOT_FOUND,
-                  "%.200s: a folder with %s, expected " PROGRAM " or one .pte file in it; "
-                  "--models %.200s serves what is in it",
-                  folder, count ? "several programs" : "no program", folder);
+        status = error_set(err, ST_NOT_FOUND,
+                           "%.200s: a folder with %s, expected " PROGRAM " or one .pte file in it; "
+                           "--models %.200s serves what is in it",
+                           folder, count ? "several programs" : "no program", folder);
     }
-    return status != ST_OK ? status : count == 1 ? ST_OK : err->code;
+    return status;
 }
 
 enum status beside_find_program(const char *path, char *out, size_t size, struct error *err)

@@ -54,6 +54,7 @@ struct rt_program;
 #define CARD_WARM_UPS_MAX 64 /* of a method */
 #define CARD_TOKENS_MAX (1u << 20)
 #define CARD_NOTES_MAX 8
+#define CARD_POINTS_MAX 1024 /* behind a box */
 
 /* The document that a value of a card comes from. Its place is needed for messages only. */
 struct card_place {
@@ -80,9 +81,9 @@ struct card_step {
 
 /* How an output is written for people. */
 struct card_answer {
-    struct answer_form answer;    /* its indices are known after card_apply() */
-    bool has_form;                /* of boxes */
-    bool needs_picture;           /* among the inputs */
+    struct answer_form answer;            /* its indices are known after card_apply() */
+    bool has_form;                        /* of boxes */
+    bool needs_picture;                   /* among the inputs */
     const char *scores, *classes, *masks; /* of boxes: names of outputs, or NULL */
     struct card_place place;
 };

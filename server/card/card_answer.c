@@ -13,7 +13,6 @@
 #include "server/card/card_priv.h"
 #include "server/card/card_steps.h"
 
-#define POINTS_MAX 1024
 #define KINDS "classes, boxes, map or text"
 
 static const char *const kinds[] = {
@@ -126,7 +125,7 @@ static enum status read_points(const struct reader *r, const struct cJSON *value
         return document_fail(r->in, value, err, ST_INVALID,
                              "expected [COUNT, NUMBERS], such as [17, 3]");
     }
-    TRY(read_u32(r, count, 1, POINTS_MAX, &answer->points, err));
+    TRY(read_u32(r, count, 1, CARD_POINTS_MAX, &answer->points, err));
     return read_u32(r, numbers, 2, 3, &answer->point_numbers, err);
 }
 

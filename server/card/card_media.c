@@ -8,7 +8,6 @@
 #include "runtime/program/program.h"
 #include "server/card/card_priv.h"
 
-#define SIDE_MAX 65535
 #define RATE_MIN 1000
 #define RATE_MAX 768000
 #define RATE_DEFAULT 16000
@@ -75,7 +74,7 @@ static enum status read_side(const struct source *s, const struct cJSON *value, 
                              struct error *err)
 {
     uint64_t number;
-    TRY(document_u64_from(s->in, value, 1, SIDE_MAX, &number, err));
+    TRY(document_u64_from(s->in, value, 1, IMAGE_SIDE_MAX, &number, err));
     *out = (uint32_t)number;
     return ST_OK;
 }

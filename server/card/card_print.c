@@ -17,7 +17,6 @@
 #define ARENA_BYTES_MAX ((size_t)16 << 20)
 #define CONSTANT_BYTES_MAX 512
 #define TEXT_BYTES 256
-#define SIDE_MAX 65535
 
 static void print_string(struct buf *out, const char *text)
 {
@@ -73,7 +72,7 @@ static bool find_pixels(const struct rt_method *method, uint32_t index, struct r
     return rt_method_input(method, index)->kind == RT_IO_TENSOR && !rt_method_failure(method) &&
            rt_adapt_find_pixels(method, index, out, &ignored) == ST_OK &&
            (out->channels == 1 || out->channels == 3) && out->height > 1 && out->width > 1 &&
-           out->height <= SIDE_MAX && out->width <= SIDE_MAX;
+           out->height <= IMAGE_SIDE_MAX && out->width <= IMAGE_SIDE_MAX;
 }
 
 /* Is it without a name, and may it be called "image"? */

@@ -38,7 +38,7 @@ struct derive_fact {
     char from[DERIVE_FROM_MAX]; /* "metadata.yaml: names" */
 };
 
-/* What the model's own card says, which comes first. */
+/* What the model's own card says. It outranks the facts. */
 struct derive_own {
     bool has_inputs;
     bool has_picture; /* one of them is an image */

@@ -16,9 +16,6 @@ void derive_from_hub(struct derive *derive, const struct beside *beside,
 struct buf *derive_say(struct derive *derive, enum derive_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Takes the fact back. */
-void derive_drop(struct derive *derive, enum derive_kind kind);
-
 /* Notes why something is left out. */
 void derive_note(struct derive *derive, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

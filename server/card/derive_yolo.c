@@ -13,12 +13,12 @@
 #include "protocol/json.h"
 #include "runtime/program/adapt.h"
 #include "runtime/program/program.h"
+#include "server/card/card.h"
 #include "server/card/derive_priv.h"
 
 #define FILE "metadata.yaml"
 #define GRAY 114
 #define MEMBER_MAX 128
-#define POINTS_MAX 1024
 /* The predictor's: 300 boxes at most, those that overlap by more than 0.7 removed. */
 #define RULES "\"score\": 0.25, \"iou\": 0.7, \"count\": 300"
 
@@ -35,7 +35,7 @@ struct yolo {
 /* "imgsz": [height, width], or a number. */
 static bool find_sides(const struct yolo *y, uint32_t out[2])
 {
-    if (derive_find_u32(y->in, y->in->root, "imgsz", UINT16_MAX, &out[0])) {
+    if (derive_find_u32(y->in, y->in->root, "imgsz", IMAGE_SIDE_MAX, &out[0])) {
         out[1] = out[0];
         return true;
     }
@@ -109,7 +109,7 @@ static void find_points(struct yolo *y)
     uint32_t shape[2];
     char member[MEMBER_MAX];
     if (!derive_read_pair(y->in, document_find(y->in->root, "kpt_shape"), shape) ||
-        shape[0] > POINTS_MAX || shape[1] < 2 || shape[1] > 3) {
+        shape[0] > CARD_POINTS_MAX || shape[1] < 2 || shape[1] > 3) {
         derive_note(y->derive, FILE ": kpt_shape: expected [points, 2 or 3]");
         return;
     }

@@ -148,7 +148,7 @@ static bool may_guess(const struct request *request)
 {
     const struct model *model = request->infer.call.model;
     const struct generator *generator = generation_of(request)->generator;
-    return generator->is_positional && model->params.draft_tokens_max > 0 &&
+    return generator_is_positional(generator) && model->params.draft_tokens_max > 0 &&
            rt_batch_has_states(model->method) && !atomic_load(&generator->never_guesses);
 }
 

@@ -36,7 +36,7 @@ void generation_prefix_begin(struct generation *generation)
     generation->kept = NULL;
     generation->has_looked = false;
     generation->is_settled = true;
-    generation->is_positional = generation->generator->is_positional;
+    generation->is_positional = generator_is_positional(generation->generator);
 }
 
 void generation_prefix_find(struct request *request)

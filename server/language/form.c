@@ -41,7 +41,7 @@ static bool takes_mask(const struct rt_io *io, const struct rt_io *tokens)
     const struct shape *shape = &io->shape;
     return io->kind == RT_IO_TENSOR && io->dtype == DT_BOOL && shape->rank == 4 &&
            shape->dims[0] == 1 && shape->dims[1] == 1 && shape->dims[2] == tokens->shape.dims[1] &&
-           shape->dims[3] <= TOKENS_MAX;
+           shape->dims[3] >= 1 && shape->dims[3] <= TOKENS_MAX;
 }
 
 /* What input |index|, behind the tokens, is. False: it is none of a language model, or there is one
@@ -64,6 +64,17 @@ static bool read_input(const struct rt_method *method, uint32_t index, struct fo
     }
     *place = index;
     return true;
+}
+
+bool form_has_cache(const struct form *form)
+{
+    return form->position_input != 0 || form->row_input != 0 || form->mask_input != 0;
+}
+
+int64_t form_columns_max(const struct form *form)
+{
+    return form->mask_input ? rt_method_input(form->method, form->mask_input)->shape.dims[3]
+                            : INT64_MAX;
 }
 
 bool form_is_certain(const struct form *form)
@@ -104,7 +115,6 @@ static bool read(struct rt_method *method, struct form *form)
             return false;
         }
     }
-    form->has_cache = inputs > 1;
     if (form_is_certain(form) && rt_program_state_bytes(rt_method_program(method)) == 0) {
         return false; /* it would have to get its cache from the caller */
     }
@@ -123,7 +133,7 @@ static bool is_embedding(const struct rt_method *method)
 /* Can it do every step of an answer? A cache has no place for padding behind the last token. */
 static bool does_all(const struct form *form)
 {
-    return !form->has_cache || !form->is_step_fixed || form->step_max == 1;
+    return !form_has_cache(form) || !form->is_step_fixed || form->step_max == 1;
 }
 
 /* ---- two methods ----------------------------------------------------------------------------- */
@@ -146,7 +156,7 @@ static bool read_pair(struct rt_program *program, const struct pair *names, stru
     struct rt_method *prefill = rt_program_find_method(program, span_str(names->prefill));
     struct rt_method *decode = rt_program_find_method(program, span_str(names->decode));
     return prefill && decode && read(prefill, &out->prefill) && read(decode, &out->step) &&
-           out->prefill.has_cache && out->step.has_cache && does_all(&out->step) &&
+           form_has_cache(&out->prefill) && form_has_cache(&out->step) && does_all(&out->step) &&
            gives_same_logits(&out->prefill, &out->step);
 }
 

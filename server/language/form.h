@@ -33,7 +33,6 @@ struct form {
     /* Raw indices; 0: there is none (tokens are input 0). */
     uint32_t position_input, row_input, mask_input;
     bool has_positions;    /* one for each token, not for the first alone */
-    bool has_cache;        /* what earlier tokens gave is in the program's mutable buffers */
     uint32_t mask_columns; /* 0: as many as the context has tokens */
     bool has_all_logits;   /* [1, n, vocab]: only the logits of the last token are wanted */
     uint32_t step_max;     /* tokens that one call takes */
@@ -50,6 +49,12 @@ struct forms {
  * no language model, or belongs to one as the method of its prompts.
  */
 bool forms_find(const struct rt_method *method, struct forms *out);
+
+/* Is what earlier tokens gave in the program's mutable buffers? */
+bool form_has_cache(const struct form *form);
+
+/* Columns of the mask at most, so tokens that a call can see; INT64_MAX: it takes no mask. */
+int64_t form_columns_max(const struct form *form);
 
 /* Do the inputs of |form| by themselves say that the method is a language model? */
 bool form_is_certain(const struct form *form);

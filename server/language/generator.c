@@ -193,6 +193,11 @@ bool generator_fits(const struct rt_method *method)
     return forms_find(method, &forms) && is_known(&forms, method);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* What the shapes of its methods say. */
 static void take_forms(struct generator *generator)
 {
@@ -203,15 +208,17 @@ static void take_forms(struct generator *generator)
     /* unless a constant method says more */
     generator->context = step->step_max > prefill->step_max ? step->step_max : prefill->step_max;
     int64_t rows = form_is_certain(step) ? rt_method_state_rows(step->method) : 0;
-    uint32_t context_max = rows > 0 && rows < CONTEXT_MAX ? (uint32_t)rows : CONTEXT_MAX;
+    int64_t context_max = rows > 0 && rows < CONTEXT_MAX ? rows : CONTEXT_MAX;
+    context_max = least(context_max, form_columns_max(step));
+    context_max = least(context_max, form_columns_max(prefill));
     if (rows > 0) {
-        generator->context = context_max;
+        generator->context = (uint32_t)context_max;
     }
     read_constants(generator, rt_method_program(step->method));
     if (generator->context > context_max) {
-        generator->context = context_max;
+        generator->context = (uint32_t)context_max;
     }
-    if (!step->has_cache && generator->context > step->step_max) {
+    if (!form_has_cache(step) && generator->context > step->step_max) {
         generator->context = step->step_max;
     }
     generator->why_whole = form_why_not_positional(step);
@@ -221,7 +228,6 @@ static void take_forms(struct generator *generator)
     if (generator->why_whole == REASON_NONE && prefill->method) {
         generator->why_whole = rt_method_why_not_positional(prefill->method);
     }
-    generator->is_positional = generator->why_whole == REASON_NONE;
 }
 
 enum reason generator_why_not_positional(const struct rt_method *method)

@@ -53,7 +53,6 @@ struct generator {
     enum dtype logits;
     uint32_t vocab;
     uint32_t context;       /* tokens of a prompt and its answer, at most */
-    bool is_positional;     /* see rt_method_is_positional() */
     enum reason why_whole;  /* why only all of a kept state can be used; REASON_NONE: any part */
     atomic_bool is_retired; /* a newer model has its place: its states are not kept */
     uint32_t ends[GENERATOR_ENDS_MAX];
@@ -88,10 +87,16 @@ void generator_free(struct generator *generator); /* NULL is fine */
  * is it the one that has its name? */
 bool generator_fits(const struct rt_method *method);
 
+/* Can any part of a kept state be used? See rt_method_is_positional(). */
+static inline bool generator_is_positional(const struct generator *generator)
+{
+    return generator->why_whole == REASON_NONE;
+}
+
 /* Does it keep what earlier tokens gave, in the program's mutable buffers? */
 static inline bool generator_has_cache(const struct generator *generator)
 {
-    return generator->forms.step.has_cache;
+    return form_has_cache(&generator->forms.step);
 }
 
 /* Why calls of |method|, which fits, do not say where their first token is; REASON_NONE: they

@@ -49,9 +49,9 @@ enum image_fit {
     IMAGE_LETTERBOX, /* the same as Ultralytics' LetterBox: an odd row or column is at the end */
 };
 
-/* The filters of PIL's Image.resize(), and INTER_LINEAR of OpenCV's cv2.resize(), to which a pixel
- * is between two others also where the picture becomes smaller; of that, numbers may differ by 1.
- */
+/* The filters of PIL's Image.resize(), and INTER_LINEAR of OpenCV's cv2.resize(), in which a pixel
+ * is made of the two nearest ones, also where the picture becomes smaller. Numbers may differ from
+ * OpenCV's by 1. */
 enum image_filter {
     IMAGE_NEAREST,
     IMAGE_BOX,
@@ -72,7 +72,7 @@ struct image_form {
     /* Of an odd rest, the crop begins behind the smaller half, as in transformers; otherwise behind
      * the half rounded to even, as in torchvision. */
     bool crop_rounds_down;
-    uint8_t fill[3];                  /* in the order of |colors|; gray: the first */
+    uint8_t fill[3]; /* in the order of |colors|; gray: the first */
     enum image_colors colors;
     /* The size that the result must have; 0: any. A picture that gets another one is refused. */
     uint32_t height, width;

@@ -25,38 +25,17 @@ static double undo(const struct image_place *place, int axis, double at, double 
     return shown < 0 ? 0 : shown > length ? length : shown;
 }
 
-/* |from| to |to| seen from the other end of |length|. */
-static void reverse(double length, double *from, double *to)
-{
-    double low = length - *to;
-    *to = length - *from;
-    *from = low;
-}
-
-static void turn_back(const struct image_place *place, struct image_edges *edges)
+static void turn_back(const struct image_place *place, double *x, double *y)
 {
     uint32_t height, width;
     image_place_size(place, true, &height, &width);
     if (exif_is_turned(place->orientation)) {
-        *edges = (struct image_edges){edges->top, edges->left, edges->bottom, edges->right};
+        double was = *x;
+        *x = *y;
+        *y = was;
     }
-    if (exif_has_columns_reversed(place->orientation)) {
-        reverse(width, &edges->left, &edges->right);
-    }
-    if (exif_has_rows_reversed(place->orientation)) {
-        reverse(height, &edges->top, &edges->bottom);
-    }
-}
-
-void image_place_undo(const struct image_place *place, bool is_stored, struct image_edges *edges)
-{
-    edges->top = undo(place, 0, edges->top, place->height);
-    edges->bottom = undo(place, 0, edges->bottom, place->height);
-    edges->left = undo(place, 1, edges->left, place->width);
-    edges->right = undo(place, 1, edges->right, place->width);
-    if (is_stored) {
-        turn_back(place, edges);
-    }
+    *x = exif_has_columns_reversed(place->orientation) ? width - *x : *x;
+    *y = exif_has_rows_reversed(place->orientation) ? height - *y : *y;
 }
 
 void image_place_undo_point(const struct image_place *place, bool is_stored, bool clips, double *x,
@@ -68,12 +47,11 @@ void image_place_undo_point(const struct image_place *place, bool is_stored, boo
         top = undo(place, 0, *y, place->height);
         left = undo(place, 1, *x, place->width);
     }
-    struct image_edges edges = {left, top, left, top};
+    *x = left;
+    *y = top;
     if (is_stored) {
-        turn_back(place, &edges);
+        turn_back(place, x, y);
     }
-    *x = edges.left;
-    *y = edges.top;
 }
 
 void image_place_find_point(const struct image_place *place, bool is_stored, double *x, double *y)

@@ -24,19 +24,12 @@ struct image_place {
     double step[2];         /* y, x: shown pixels for each one of the result, above 0 */
 };
 
-/* The edges of a part of a picture. */
-struct image_edges {
-    double left, top, right, bottom;
-};
-
 /* The size of the picture shown, or stored. */
 void image_place_size(const struct image_place *place, bool is_stored, uint32_t *out_height,
                       uint32_t *out_width);
 
-/* |edges| of the result become edges in the picture shown, or stored. They end at its borders. */
-void image_place_undo(const struct image_place *place, bool is_stored, struct image_edges *edges);
-
-/* The same for a point, which may lie beyond the borders if |clips| is false. */
+/* A point of the result becomes one in the picture shown, or stored. It may lie beyond the borders
+ * if |clips| is false. */
 void image_place_undo_point(const struct image_place *place, bool is_stored, bool clips, double *x,
                             double *y);
 

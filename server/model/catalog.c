@@ -26,8 +26,8 @@
 struct lister {
     struct catalog *catalog;
     const struct options *options;
-    char folder[PATH_MAX]; /* that of the last program, with a slash ... */
-    uint64_t data;         /* ... and the hash of its files of weights */
+    char folder[PATH_MAX];           /* that of the last program, with a slash ... */
+    uint64_t data, beside, exported; /* ... and the hashes of files in it: see struct origin_id */
     bool has_folder;
 };
 
@@ -151,10 +151,12 @@ static void hash_beside(struct lister *lister, struct catalog_file *file)
         memcpy(lister->folder, file->path, len);
         lister->folder[len] = '\0';
         lister->data = origin_hash_data(lister->folder);
+        lister->beside = origin_hash_beside(file->path);
+        lister->exported = origin_hash_exported(file->path);
         lister->has_folder = true;
     }
-    file->id.beside = origin_hash_beside(file->path);
-    file->id.exported = origin_hash_exported(file->path);
+    file->id.beside = lister->beside;
+    file->id.exported = lister->exported;
     file->id.words = origin_hash_words(
         file->path, options_find_tokenizer(lister->options, span_str(file->name)));
     const struct said_data said = find_said_data(lister->options, file->name);

@@ -5,8 +5,8 @@
  *
  * Each request says from its end on how long the file is needed: the time of its model, or its
  * keep_alive. The latest of all that has been said counts, so no client takes a model from others.
- * The time that counts from the load to the first request is no wish of a client, and gives way to
- * the first.
+ * Until the first request --idle-unload counts from the load on. The first request replaces that
+ * time, also by a shorter one.
  *
  * A client's word is bounded: it keeps a model no longer than --idle-unload or --keep-alive-max,
  * and not at all shorter if the operator has pinned it. And however short, a model stays ten times

@@ -106,7 +106,7 @@ uint64_t origin_hash_beside(const char *path)
 uint64_t origin_hash_exported(const char *path)
 {
     char at[PATH_MAX];
-    return exported_path(path, at, sizeof(at)) ? origin_hash_at(at) : 0;
+    return folder_beside(path, EXPORTED_JSON, at, sizeof(at)) ? origin_hash_at(at) : 0;
 }
 
 uint64_t origin_hash_data(const char *folder)

@@ -32,7 +32,7 @@ struct origin_id {
     uint64_t beside;   /* a hash of the same of the files that a card is derived from */
     uint64_t exported; /* likewise of the file that says what goes from call to call */
     uint64_t words;    /* likewise of its tokenizer and what is read with that */
-    uint64_t data;     /* likewise of its weights' files that were said, or of all in its folder */
+    uint64_t data;     /* likewise of the files of weights that were named, or of all beside it */
 };
 
 struct origin {

@@ -19,7 +19,7 @@
 /* Files that leave at a time: the loop has other work. */
 #define LEAVING_MAX 32
 
-/* Nothing to do with time: is it a file that may be unloaded at all? */
+/* May the file be unloaded at all, whatever the time? */
 static bool may_leave(const struct model *model)
 {
     const struct origin *origin = model->origin;

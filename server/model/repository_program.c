@@ -244,12 +244,16 @@ static bool is_speech_model(const struct rt_method *method)
 static bool is_language_model(const struct rt_method *method)
 {
     struct rt_program *program = rt_method_program(method);
-    uint32_t others = 0;
+    if (rt_program_default_method(program) || !generator_fits(method)) {
+        return false;
+    }
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
         struct rt_method *other = rt_program_method(program, i);
-        others += other != method && generator_fits(other);
+        if (other != method && generator_fits(other)) {
+            return false;
+        }
     }
-    return !rt_program_default_method(program) && generator_fits(method) && others == 0;
+    return true;
 }
 
 /* The default method has the file's name; its own is an alias, if that is a valid name. */

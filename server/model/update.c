@@ -26,7 +26,7 @@ struct source {
     struct origin *origin; /* borrowed from the models */
     struct model **models; /* in the updater's list, like the models of other sources */
     uint32_t count;
-    bool is_settled; /* it counts no more: the draft has what becomes of it */
+    bool is_settled; /* the draft has its models, or what replaces them */
 };
 
 struct updater {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/json.h"
+#include "protocol/number.h"
 #include "server/process/file.h"
 #include "server/process/libyaml.h"
 
@@ -102,31 +103,13 @@ static enum status put_alias(struct writer *w, const yaml_event_t *event, struct
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static size_t skip_digits(struct span text, size_t at)
-{
-    while (at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9') {
-        at++;
-    }
-    return at;
-}
-
 /* Is |text| a number of JSON? */
 static bool is_number(struct span text)
 {
-    size_t first = text.len > 0 && text.ptr[0] == '-', at = skip_digits(text, first), from;
-    bool fits = at > first && (text.ptr[first] != '0' || at == first + 1);
-    if (fits && at < text.len && text.ptr[at] == '.') {
-        from = at + 1;
-        at = skip_digits(text, from);
-        fits = at > from;
-    }
-    if (fits && at < text.len && (text.ptr[at] == 'e' || text.ptr[at] == 'E')) {
-        from = at + 1;
-        from += from < text.len && (text.ptr[from] == '-' || text.ptr[from] == '+');
-        at = skip_digits(text, from);
-        fits = at > from;
-    }
-    return fits && at == text.len && text.len <= DOCUMENT_NUMBER_MAX;
+    const uint8_t *end = text.ptr + text.len;
+    double ignored;
+    return text.len > 0 && text.len <= DOCUMENT_NUMBER_MAX &&
+           number_read_f64(text.ptr, end, &ignored) == end;
 }
 
 /* The word of JSON for a scalar without quotes, or NULL. */

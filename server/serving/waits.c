@@ -33,9 +33,8 @@ static uint64_t limit_ns(const struct request *request)
 
 static uint64_t due_ns(const struct request *request)
 {
-    uint64_t left =
-        limit_ns(request) -
-        (request->waited_ns < limit_ns(request) ? request->waited_ns : limit_ns(request));
+    uint64_t limit = limit_ns(request);
+    uint64_t left = limit > request->waited_ns ? limit - request->waited_ns : 0;
     uint64_t ours = request->wait_began_ns + left, clients = infer_client_due_ns(request);
     return clients < ours ? clients : ours;
 }
@@ -74,7 +73,7 @@ static void refuse(struct request *request, uint64_t now_ns)
     bool is_clients = infer_client_due_ns(request) <= now_ns;
     uint64_t ns = request->waited_ns;
     const char *name = request->absent[0] ? request->absent : request->match.model;
-    char what[MODEL_NAME_MAX + 16] = "the models are"; /* of a start; the body has a name, or not */
+    char what[MODEL_NAME_MAX + 16] = "the models are"; /* at the start: the name is in a body */
     if (name[0]) {
         snprintf(what, sizeof(what), "model '%s' is", name);
     }
