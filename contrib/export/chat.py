@@ -154,22 +154,26 @@ class Decoder(nn.Module):
         self.register_buffer("cos", angle.cos(), persistent=False)
         self.register_buffer("sin", angle.sin(), persistent=False)
 
-    def walk(self, tokens, cos, sin, start):
-        x = self.embed(tokens)
+    def walk(self, x, cos, sin, start):
+        """Logits of the embedded tokens |x|."""
         for layer in self.layers:
             x = layer(x, cos[None, :, None], sin[None, :, None], start)
         return self.output(self.norm(x))
 
-    def forward(self, tokens, input_pos):
-        count, start = tokens.shape[1], input_pos[0].item()
+    def step(self, x, input_pos):
+        """The same for some of them, from a position on and with the caches."""
+        count, start = x.shape[1], input_pos[0].item()
         torch._check(start >= 0)
         torch._check(start + count <= CONTEXT)
-        return self.walk(tokens, self.cos.narrow(0, start, count),
-                         self.sin.narrow(0, start, count), start)
+        return self.walk(x, self.cos.narrow(0, start, count), self.sin.narrow(0, start, count),
+                         start)
+
+    def forward(self, tokens, input_pos):
+        return self.step(self.embed(tokens), input_pos)
 
     def loss(self, tokens):
         count = tokens.shape[1] - 1
-        logits = self.walk(tokens[:, :-1], self.cos[:count], self.sin[:count], None)
+        logits = self.walk(self.embed(tokens[:, :-1]), self.cos[:count], self.sin[:count], None)
         return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
@@ -196,17 +200,22 @@ def train(tokenizer, steps, rng):
 
 # ---------------------------------------------------------------- files
 
+def clear(net):
+    """Empties the caches of all layers in |net|."""
+    for name, buffer in net.named_buffers():
+        if name.endswith("_cache"):
+            buffer.zero_()
+
+
 def answer(net, ids, end, limit=40):
     """What eager PyTorch says after |ids|, the most probable token each time."""
     with torch.no_grad():
-        for layer in net.layers:
-            layer.k_cache.zero_()
-            layer.v_cache.zero_()
+        clear(net)
         out, chunk, position = [], ids, 0
         while len(out) < limit:
             logits = net(torch.tensor([chunk]), torch.tensor([position]))
             position += len(chunk)
-            chunk = [int(logits[0, -1].argmax())]
+            chunk = [int(logits.reshape(-1, VOCAB)[-1].argmax())]
             if chunk[0] == end:
                 return out, "stop"
             out += chunk
@@ -236,18 +245,23 @@ def answers(net, tokenizer):
     return rows
 
 
-def export_program(net, end):
+def lower(programs, constants, config=None):
+    """The bytes of a program; |constants| are methods that return a stored value."""
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+    return to_edge_transform_and_lower(
+        programs, partitioner=[XnnpackPartitioner()], constant_methods=constants,
+        compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch(config).buffer
+
+
+def export_program(net, end):
     count = torch.export.Dim("count", min=1, max=CONTEXT - 1)
     program = torch.export.export(net, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
                                   dynamic_shapes={"tokens": {1: count}, "input_pos": {}})
     constants = {"get_vocab_size": VOCAB, "get_max_seq_len": CONTEXT,
                  "get_max_context_len": CONTEXT, "get_n_layers": LAYERS, "get_eos_ids": [end],
                  "use_kv_cache": True, "enable_dynamic_shape": True}
-    return to_edge_transform_and_lower(
-        program, partitioner=[XnnpackPartitioner()], constant_methods=constants,
-        compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch().buffer
+    return lower(program, constants)
 
 
 def main():
@@ -268,9 +282,7 @@ def main():
     rows = answers(net, tokenizer)
     (options.out / "answers.json").write_text(
         json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    for layer in net.layers:
-        layer.k_cache.zero_()
-        layer.v_cache.zero_()
+    clear(net)
     (options.out / "model.pte").write_bytes(
         export_program(net, tokenizer.token_to_id(END)))
     for row in rows:

@@ -54,14 +54,7 @@ class Text(torch.nn.Module):
         self.last, self.net = net, net.net
 
     def forward(self, embeddings, input_pos):
-        count, start = embeddings.shape[1], input_pos[0].item()
-        torch._check(start >= 0)
-        torch._check(start + count <= chat.CONTEXT)
-        cos, sin = self.net.cos.narrow(0, start, count), self.net.sin.narrow(0, start, count)
-        x = embeddings
-        for layer in self.net.layers:
-            x = layer(x, cos[None, :, None], sin[None, :, None], start)
-        return self.net.output(self.net.norm(x))[:, -1] + self.last.bias
+        return self.net.step(embeddings, input_pos)[:, -1] + self.last.bias
 
 
 def make_net():
@@ -71,32 +64,13 @@ def make_net():
     return Last(chat.Decoder().eval())
 
 
-def answer(net, ids):
-    with torch.no_grad():
-        for layer in net.net.layers:
-            layer.k_cache.zero_()
-            layer.v_cache.zero_()
-        out, chunk, position = [], ids, 0
-        while len(out) < ANSWER_TOKENS:
-            logits = net(torch.tensor([chunk]), torch.tensor([position]))
-            position += len(chunk)
-            chunk = [int(logits[0].argmax())]
-            out += chunk
-    return out
-
-
 def lower(programs, is_shared, **constants):
-    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-    from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,
-                                 to_edge_transform_and_lower)
+    from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
     constants.update(get_vocab_size=chat.VOCAB, get_max_seq_len=chat.CONTEXT, use_kv_cache=True)
-    return to_edge_transform_and_lower(
-        programs, partitioner=[XnnpackPartitioner()], constant_methods=constants,
-        compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch(
-            ExecutorchBackendConfig(
-                memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=is_shared),
-                emit_mutable_buffer_names=is_shared)).buffer
+    return chat.lower(programs, constants, ExecutorchBackendConfig(
+        memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=is_shared),
+        emit_mutable_buffer_names=is_shared))
 
 
 def export_steps(net, is_shared):
@@ -127,8 +101,10 @@ def main():
     torch.set_num_threads(1)
     net = make_net()
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = [{"prompt": prompt, "answer": bytes(answer(net, list(prompt.encode()))).decode()}
-            for prompt in PROMPTS]
+    rows = []
+    for prompt in PROMPTS:
+        said, _ = chat.answer(net, list(prompt.encode()), None, ANSWER_TOKENS)
+        rows.append({"prompt": prompt, "answer": bytes(said).decode()})
     (options.out / "answers.json").write_text(json.dumps(rows) + "\n")
     for name, is_shared in (("shared", True), ("apart", False)):
         (options.out / f"{name}.pte").write_bytes(export_steps(make_net(), is_shared))
