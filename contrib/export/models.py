@@ -572,6 +572,14 @@ def unet():
 
 # ---- state and control flow -------------------------------------------------------------------
 
+class Rows(nn.Module):
+    """A buffer that the modules of several methods share."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(shape))
+
+
 @model
 def running():
     class Running(nn.Module):
@@ -596,14 +604,6 @@ def running():
 def ledger():
     from executorch.exir.passes import MemoryPlanningPass
 
-    class Store(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("rows", torch.zeros(4, 3))
-
-        def forward(self, x):
-            return x
-
     class Enter(nn.Module):
         def __init__(self, store):
             super().__init__()
@@ -620,7 +620,7 @@ def ledger():
 
         def forward(self, scale):
             return (self.store.rows * scale).sum(0)
-    store, scale = Store(), torch.tensor(0.5)
+    store, scale = Rows(4, 3), torch.tensor(0.5)
 
     def entry(*rows):
         return torch.tensor(rows), torch.randn(len(rows), 3)
@@ -663,14 +663,6 @@ def scroll():
 
 @model
 def notebook():
-    class Pages(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("rows", torch.zeros(2, 2048, 32))
-
-        def forward(self, x):
-            return x
-
     class Write(nn.Module):
         """Writes rows of a buffer of many pages."""
         def __init__(self, pages):
@@ -689,7 +681,7 @@ def notebook():
             self.pages.rows[:, at] = torch.stack([x, x * 2])
             return self.pages.rows.sum((1, 2))
 
-    pages = Pages()
+    pages = Rows(2, 2048, 32)
     n = Dim("n", min=1, max=512)
     calls = [("forward", 4, torch.tensor([0])), ("forward", 1, torch.tensor([4])),
              ("put", 2, torch.tensor([5, 6])), ("put", 2, torch.tensor([1, 2000]))]
@@ -761,14 +753,6 @@ def window():
 def edits():
     from executorch.extension.llm.custom_ops import custom_ops    # noqa: F401
 
-    class Store(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("rows", torch.zeros(8, 3))
-
-        def forward(self, x):
-            return x
-
     class Put(nn.Module):
         def __init__(self, store):
             super().__init__()
@@ -792,14 +776,6 @@ def edits():
             self.store.rows.index_put_((next_at,), y)
             total = torch.cond(is_sum, lambda v: v.sum(0), lambda v: v.amax(0), (old,))
             return total, self.store.rows * 2
-
-    class Pages(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("rows", torch.zeros(1, 1024, 1, 32))
-
-        def forward(self, x):
-            return x
 
     class Begin(nn.Module):
         def __init__(self, pages):
@@ -832,7 +808,7 @@ def edits():
 
     def edit(at, next_at, is_sum):
         return *put(at), torch.tensor([next_at]), torch.tensor(is_sum)
-    store, pages = Store(), Pages()
+    store, pages = Rows(8, 3), Rows(1, 1024, 1, 32)
     calls = [("put", put(0)), ("forward", edit(5, 1, True)), ("forward", edit(2, 3, False)),
              ("put", put(7)), ("forward", edit(4, 4, False)), ("begin", fill(9)[:2]),
              ("fill", fill(0)), ("fill", fill(40))]
