@@ -14,6 +14,7 @@ from pathlib import Path
 import transformers
 from PIL import Image
 
+MODELS = Path(__file__).resolve().parents[2] / "tests" / "models"
 STEP = 11  # every eleventh number is kept
 SHARED = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.2]}
 
@@ -53,9 +54,9 @@ def numbers_of(processor, picture):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("tests/models/hub/pictures.json"))
+    parser.add_argument("--out", type=Path, default=MODELS / "hub" / "pictures.json")
     options = parser.parse_args()
-    picture = Image.open(options.out.parent.parent / "yolo" / "near.png").convert("RGB")
+    picture = Image.open(MODELS / "yolo" / "near.png").convert("RGB")
     cases = []
     for name, said in WRITTEN:
         processor = getattr(transformers, name)(**said)

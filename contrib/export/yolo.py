@@ -6,7 +6,8 @@ Each model is trained for a minute on drawn squares, discs and triangles. The fo
 exporter writes them. answers.json has, for each model and picture, the results of predict() with
 the exported model; pictures have sides that leave odd rests beside the letterbox.
 
-usage: yolo.py [--out DIR] [--epochs N] [TASK...]; needs ultralytics 8.4 and executorch 1.5
+usage: yolo.py [--out DIR] [--epochs N] [--work DIR] [TASK...]; needs ultralytics 8.4 and
+    executorch 1.5
 """
 import argparse
 import json
