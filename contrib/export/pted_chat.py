@@ -12,7 +12,6 @@ import torch
 
 IMPLEMENTATION = "pted"
 GROUP = 32  # weights with one scale, in 8da4w
-QUANTIZE = ("8da4w", "int8", "none")
 
 
 class NoSuchForm(Exception):

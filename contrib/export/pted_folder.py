@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pted_card import check_packages
+from pted_check import Differs, compare_all
 
 MODEL = "model.pte"
 KINDS = {"chat": "a language model", "embedding": "an encoder of texts",
@@ -48,6 +49,11 @@ HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 class Refused(Exception):
     """The command cannot do this; the text is for people."""
+
+
+def first_line(why):
+    """Of an exception's text; its name if there is no text."""
+    return (str(why).strip().splitlines() or [type(why).__name__])[0]
 
 
 @dataclass
@@ -119,8 +125,8 @@ def fetch(name):
     try:
         return Path(snapshot_download(name, allow_patterns=list(HUB_FILES)))
     except Exception as why:  # of several libraries below it
-        first = (str(why).splitlines() or [type(why).__name__])[0]
-        raise Refused(f"{name}: there is no such folder, and the hub says: {first}") from None
+        raise Refused(f"{name}: there is no such folder, and the hub says: "
+                      f"{first_line(why)}") from None
 
 
 def find_source(text, kind=None):
@@ -225,13 +231,12 @@ def make(options):
     out = options.out or Path(f"{source.name}-pted")
     print(f"{source.name}: {KINDS[source.kind]}, from {source.library}"
           + (f", quantized as {quantize}" if quantize != "none" else ""), flush=True)
-    import pted_check
     import pted_kinds  # PyTorch comes with it, which takes a while
     out.mkdir(parents=True, exist_ok=True)
     copy_beside(source, out)
     checks = pted_kinds.EXPORT[source.kind](source, out, quantize, options)
     print(f"{out / MODEL}: {(out / MODEL).stat().st_size:,} bytes", flush=True)
-    pted_check.compare_all(out / MODEL, checks, out / "model.card.json")
+    compare_all(out / MODEL, checks, out / "model.card.json")
     print(f"\n    pted --model {source.name}={out / MODEL} &\n    {example(source, out)}")
 
 
@@ -240,12 +245,7 @@ def main(args=None):
     warnings.simplefilter("ignore")  # the exporters warn of their own code
     try:
         make(options)
-    except Refused as why:
-        print(f"pted_export: {why}", file=sys.stderr)
-        return 1
-    except Exception as why:
-        if type(why).__name__ != "Differs":
-            raise
+    except (Refused, Differs) as why:
         print(f"pted_export: {why}", file=sys.stderr)
         return 1
     return 0

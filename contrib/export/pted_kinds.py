@@ -19,7 +19,7 @@ from pted_describe import (CONTEXT, describe_processor, describe_timm, longest, 
                            ultralytics_card)
 from pted_export import (SpeechDecoder, SpeechEncoder, export, export_chat, export_encoder,
                          export_speech)
-from pted_folder import MODEL, Refused
+from pted_folder import MODEL, Refused, first_line
 
 BATCH = 16  # pictures of a call, if the model lets their number vary
 EXACT, ROUNDED = 1e-3, 0.05
@@ -32,7 +32,7 @@ def load(name, source):
     try:
         model = getattr(transformers, name).from_pretrained(source.path, dtype=torch.float32)
     except (OSError, ValueError) as why:
-        raise Refused(f"{source.path}: {str(why).splitlines()[0]}") from None
+        raise Refused(f"{source.path}: {first_line(why)}") from None
     return model.eval().requires_grad_(False)
 
 
@@ -52,9 +52,8 @@ def limit_of(quantize):
 def draw_ids(config, count):
     """Some tokens, the same ones each time."""
     highest = config.vocab_size - 1
-    ids = torch.randint(min(5, highest), highest, (1, count),
-                        generator=torch.Generator().manual_seed(1))
-    return ids
+    return torch.randint(min(5, highest), highest, (1, count),
+                         generator=torch.Generator().manual_seed(1))
 
 
 def as_arrays(*tensors):
@@ -72,7 +71,7 @@ def add_tokenizer(source, out):
         try:
             AutoTokenizer.from_pretrained(source.path).save_pretrained(name)
         except Exception as why:  # of whatever tokenizer it is
-            print(f"note: no tokenizer: {(str(why).splitlines() or [''])[0]}")
+            print(f"note: no tokenizer: {first_line(why)}")
             return
         made = Path(name) / "tokenizer.json"
         if made.exists():
@@ -262,7 +261,7 @@ def make_transformers_picture(source, out, quantize, options):
     try:
         processor = AutoImageProcessor.from_pretrained(source.path)
     except (OSError, ValueError, ImportError) as why:
-        raise Refused(f"{source.path}: {str(why).strip().splitlines()[0]}") from None
+        raise Refused(f"{source.path}: {first_line(why)}") from None
     return export_pictures(
         Scores(model), lambda picture: processor(picture, return_tensors="pt")["pixel_values"],
         out, quantize, options, describe_processor(processor), labels_of(model.config))
@@ -287,7 +286,7 @@ def make_timm_picture(source, out, quantize, options):
     try:
         model = timm.create_model(where, pretrained=True, exportable=True)
     except Exception as why:  # of timm, of the hub and of checkpoints
-        raise Refused(f"timm: {where}: {(str(why).splitlines() or [''])[0]}") from None
+        raise Refused(f"timm: {where}: {first_line(why)}") from None
     model = model.eval().requires_grad_(False)
     config = timm.data.resolve_model_data_config(model)
     prepare = timm.data.create_transform(**config, is_training=False)
@@ -327,7 +326,7 @@ def make_torchvision_picture(source, out, quantize, options):
             net.load_state_dict(state)
             labels = labels if count == len(labels) else None
     except (OSError, RuntimeError, AttributeError) as why:
-        raise Refused(f"torchvision: {name}: {(str(why).splitlines() or [''])[0]}") from None
+        raise Refused(f"torchvision: {name}: {first_line(why)}") from None
     prepare = weights.transforms()
     return export_pictures(net.eval().requires_grad_(False),
                            lambda picture: prepare(picture).unsqueeze(0), out, quantize, options,
@@ -373,7 +372,7 @@ def export_ultralytics(path, folder):
         model = YOLO(path)
         made = Path(model.export(format="executorch", verbose=False)).resolve()
     except (FileNotFoundError, ConnectionError) as why:
-        raise Refused(f"{path}: {(str(why).splitlines() or [''])[0]}") from None
+        raise Refused(f"{path}: {first_line(why)}") from None
     finally:
         exporter.torch2executorch = write
         os.chdir(before)
