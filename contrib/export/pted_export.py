@@ -395,16 +395,10 @@ def export_encoder(model, path, max_tokens=512, pooling="mean", backend="xnnpack
                   embedding={"pooling": pooling, **embedding})
 
 
-def export_chat(model, path, context=2048, backend="xnnpack"):
-    """Writes the language model |model|, one of transformers' ...ForCausalLM, at |path|.
-
-    |context|: tokens of a prompt and its answer. tokenizer.json and tokenizer_config.json, which
-    has the template of chats, belong beside the program.
-    """
-    check_packages("transformers")
-    model = model.eval().float().requires_grad_(False)
+def write_chat(chat, path, context, backend="xnnpack"):
+    """|chat|: a language model in one of the forms that chat_of() gives."""
+    model = chat.model
     count = torch.export.Dim("count", min=1, max=context - 1)
-    chat = chat_of(model, context, backend)
     with torch.no_grad():
         exported = torch.export.export(
             chat, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
@@ -415,6 +409,17 @@ def export_chat(model, path, context=2048, backend="xnnpack"):
                    {"get_vocab_size": model.config.vocab_size, "get_max_seq_len": context,
                     "get_max_context_len": context, "get_eos_ids": ends, "use_kv_cache": True},
                    path, backend, is_quantized(model))
+
+
+def export_chat(model, path, context=2048, backend="xnnpack"):
+    """Writes the language model |model|, one of transformers' ...ForCausalLM, at |path|.
+
+    |context|: tokens of a prompt and its answer. tokenizer.json and tokenizer_config.json, which
+    has the template of chats, belong beside the program.
+    """
+    check_packages("transformers")
+    model = model.eval().float().requires_grad_(False)
+    write_chat(chat_of(model, context, backend), path, context, backend)
 
 
 def export_speech(model, path, backend="xnnpack"):
