@@ -85,6 +85,11 @@ def get_json(client, target):
     return json.loads(client.body)
 
 
+def bytes_of_first(client):
+    """The bytes of the first model, as --model-bytes-max counts it."""
+    return sum(get_json(client, "/v2/models/stats")["model_stats"][0]["weights"].values())
+
+
 def ring_option(bytes_a_row):
     """A ring with room for MANY_ROWS, and at least the minimum of --ring-bytes."""
     return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"

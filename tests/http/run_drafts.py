@@ -16,11 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load import in_threads, wait_until
+from load import get_json, in_threads, wait_until
 from run_continuous import stats, wait_proven
 from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
                           post, program_as_chat, stream, wait_idle)
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 # Without kept states: a step of many tokens and one of one token round differently.
 CHAT = [*CHAT, "--prefix-bytes-max=0"]
@@ -115,9 +115,7 @@ def exporters():
 
 
 def metadata(client, name):
-    client.send(build_request("GET", f"/v2/models/{name}"))
-    expect("metadata", client.answer(), 200)
-    return json.loads(client.body)
+    return get_json(client, f"/v2/models/{name}")
 
 
 def index_row(client, name):

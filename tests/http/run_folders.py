@@ -28,8 +28,6 @@ HUB = json.loads((MODELS / "hub" / "pictures.json").read_text(encoding="utf-8"))
 NAMES = ["square", "disc", "triangle"]
 CLASSES = sorted(NAMES)  # a classifier's classes are folders
 BESIDE = "metadata.yaml"
-
-
 SIDES = {"tall.png": (151, 90), "wide.png": (61, 173), "near.png": (95, 127)}  # height, width
 
 
@@ -371,8 +369,7 @@ CASES = (detection, classification, pose, turned, masks, pictures, labels, names
 
 def main():
     report = Report()
-    for case in CASES:
-        report.run(case.__name__, case)
+    report.run_all(CASES)
     return report.finish()
 
 

@@ -3,6 +3,8 @@
 """Models that nobody needs (--idle-unload): they go, calls load them again, and what uses a model
 keeps it. Calls wait while a model loads. No result depends on the time that something takes: each
 test waits for the state that it expects.
+
+usage: run_idle.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os

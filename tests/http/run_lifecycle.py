@@ -18,7 +18,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from load import wait_until
+from load import bytes_of_first, wait_until
 from run_daemon import expect_exit
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 
@@ -661,10 +661,7 @@ def loaded_for_lists_and_pipelines():
 
 def methods_of_a_file_that_is_not_loaded():
     with served({"methods": "methods"}) as (daemon, _):
-        client = Client(daemon.port)
-        client.send(build_request("GET", "/v2/models/stats"))
-        expect("stats", client.answer(), 200)
-        largest = sum(json.loads(client.body)["model_stats"][0]["weights"].values())
+        largest = bytes_of_first(Client(daemon.port))
     with served({"add": "add", "methods": "methods"}, "--model-bytes-max",
                 str(largest + 10)) as (daemon, _):
         client = Client(daemon.port)

@@ -12,8 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from load import bytes_of_first
 from run_generate import ANSWERS, CHAT, FOLDER, HELLO, Stream, ask, chat, post, wait_idle
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 WEATHER = {"type": "function", "name": "weather", "description": "of a city",
            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -113,10 +114,7 @@ def in_lines():
 def bytes_of_chat():
     """The model alone, as --model-bytes-max counts it."""
     with Daemon(CHAT) as daemon:
-        client = Client(daemon.port)
-        client.send(build_request("GET", "/v2/models/stats"))
-        expect("stats", client.answer(), 200)
-        return sum(json.loads(client.body)["model_stats"][0]["weights"].values())
+        return bytes_of_first(Client(daemon.port))
 
 
 def parsed_twice():

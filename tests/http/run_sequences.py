@@ -150,8 +150,6 @@ def idle_sequence():
         expect("the idle one has ended", counts(client, count(sequence_id=1), count()), [400, 1])
 
 
-# ---- pipelines ----------------------------------------------------------------------------------
-
 def pages_of_rows():
     """A sequence has memory for the rows that its calls have written, in pages of 4 KiB, and not
     for all rows of the buffer. A call that would take too much is refused and changes nothing."""
@@ -178,6 +176,8 @@ def pages_of_rows():
         expect("the end", write(0, 1, sequence_end=True), 200)
         wait_until("no memory", lambda: held() == 0)
 
+
+# ---- pipelines ----------------------------------------------------------------------------------
 
 def pipelines_of_a_sequence():
     """Steps with the same program share its state. The model itself has a separate state."""
