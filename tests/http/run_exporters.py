@@ -17,17 +17,12 @@ import tempfile
 from pathlib import Path
 
 from load import in_threads, wait_until
-from run_generate import ask, chat, post, wait_idle
+from run_generate import ask, chat, complete, post, wait_idle
 from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 PREFILL = MODELS / "prefill"
 EXPORTED = MODELS / "exported"
 ROWS = {"static": 96, "growing": 64}
-
-
-def complete(client, model, prompt, **members):
-    return ask(client, "/v1/completions",
-               {"model": model, "prompt": prompt, "temperature": 0, **members})
 
 
 def two_methods():
@@ -38,7 +33,7 @@ def two_methods():
             client = Client(daemon.port)
             for row in rows:
                 for fields in ({}, {"seed": 1}, {"cache_prompt": False}):
-                    answer = complete(client, "m", list(row["prompt"].encode()),
+                    answer = complete(client, list(row["prompt"].encode()), model="m",
                                       max_tokens=len(row["answer"]), **fields)
                     expect(f"{name}: {row['prompt']}", answer["choices"][0]["text"],
                            row["answer"])
