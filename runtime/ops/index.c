@@ -607,8 +607,8 @@ const struct rt_op rt_ops_index[] = {
      .flags = RT_OP_IN_PLACE | RT_OP_ROWS, .batch = rt_batch_put, .dtypes = RT_DTYPES_ALL,
      .runs = &rt_index_put_kernel},
     {.name = "index_put_into", .kernels = "aten::index_put_",
-     .args = "T!YTB>", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE,
-     .dtypes = RT_DTYPES_ALL, .runs = &rt_index_put_kernel},
+     .args = "T!YTB>", .shape = index_put_shape, .emit = index_put_emit,
+     .flags = RT_OP_IN_PLACE | RT_OP_ROWS, .dtypes = RT_DTYPES_ALL, .runs = &rt_index_put_kernel},
     {0},
 };
 /* clang-format on */

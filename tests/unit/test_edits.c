@@ -18,6 +18,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/method.h"
 #include "runtime/program/program.h"
+#include "runtime/program/state_cells.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -113,6 +114,22 @@ static void test_a_row_in_place_reaches_new_memory(void **unused)
         edit_rows(want, at, 0, 3);
         assert_memory_equal(got, want, sizeof(want));
         rt_state_unref(state);
+    }
+    close_world(&w);
+}
+
+/* The buffer keeps the rows that index_put_ does not write, so that it needs no second memory. */
+static void test_index_put_in_place_writes_rows(void **unused)
+{
+    struct world w;
+    (void)unused;
+    open_world(&w, "edits");
+    assert_non_null(rt_program_find_method(w.program, span_str("forward")));
+    const struct rt_state_cells *cells = rt_program_state_cells(w.program);
+    assert_int_equal(cells->count, 2);
+    for (uint32_t i = 0; i < cells->count; i++) {
+        assert_true(cells->items[i].is_written);
+        assert_false(cells->items[i].is_replaced);
     }
     close_world(&w);
 }
@@ -327,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_row_in_place_reaches_new_memory),
+        cmocka_unit_test(test_index_put_in_place_writes_rows),
         cmocka_unit_test(test_blocks_write_in_place_and_beside),
         cmocka_unit_test(test_a_changed_file_changes_no_state),
         cmocka_unit_test(test_buffers_of_one_name),
