@@ -29,7 +29,7 @@
 #define ADDRESS_FACTOR 4
 /* AddressSanitizer takes seconds to mark the many GiB of a large pool. So memory behind these bytes
  * is marked only when it is given back for the first time, see also |marked_bytes|. */
-#define MARKED_BYTES_MAX ((size_t)256 << 20)
+#define MARKED_BYTES_MAX ((size_t)32 << 20)
 #define GRANULE_BYTES_MIN ((size_t)1 << 20)
 #define GRANULES_MAX 4096
 /* A reservation may begin and end inside a granule. */

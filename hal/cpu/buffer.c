@@ -43,6 +43,17 @@ static size_t mapped_bytes(size_t size)
     return align_up(size, page) + (HAS_ASAN ? page : 0);
 }
 
+/* What nothing may touch; AddressSanitizer takes long to mark a whole buffer of many GiB. */
+static void forbid_rest(char *host, size_t size)
+{
+    asan_poison(host + size, mapped_bytes(size) - size);
+}
+
+static void allow_rest(char *host, size_t size)
+{
+    asan_unpoison(host + size, mapped_bytes(size) - size);
+}
+
 static void *allocate(size_t size, enum hal_memory memory, enum origin *out_origin)
 {
     void *host = NULL;
@@ -69,7 +80,7 @@ static void release(void *host, size_t size, enum origin origin)
     if (origin == HEAP) {
         free(host);
     } else if (origin == MAPPED) {
-        asan_unpoison(host, mapped_bytes(size));
+        allow_rest(host, size);
         must(munmap(host, mapped_bytes(size)) == 0);
     }
 }
@@ -88,7 +99,7 @@ static enum status wrap(struct hal_device *device, void *host, size_t size, enum
         return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
     }
     if (origin == MAPPED) {
-        asan_poison((char *)host + size, mapped_bytes(size) - size);
+        forbid_rest(host, size);
     }
     hal_buffer_init(&buffer->base, device, size, host);
     buffer->origin = origin;
