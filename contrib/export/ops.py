@@ -32,6 +32,7 @@ import ops_beyond  # noqa: E402, F401
 import ops_case  # noqa: E402
 import ops_differences  # noqa: E402, F401
 import ops_llm  # noqa: E402, F401
+import ops_moe  # noqa: E402, F401
 import ops_numbers  # noqa: E402, F401: families register themselves
 import ops_quant  # noqa: E402, F401
 import ops_order  # noqa: E402, F401

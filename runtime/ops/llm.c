@@ -417,22 +417,6 @@ static void delta_tile(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel delta_kernel = {.name = "gated_delta_rule", .cpu = delta_tile};
 
-static enum status need_dims(struct rt_shape_call *call, uint32_t index, uint8_t rank,
-                             const struct rt_dim *dims)
-{
-    const struct rt_value *v = rt_shape_arg(call, index);
-
-    TRY(rt_shape_need_dtype(call, index, 1u << DT_F32));
-    if (v->rank != rank) {
-        return rt_shape_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
-    }
-    for (uint8_t d = 0; d < rank; d++) {
-        TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], dims[d],
-                                 "size of the arguments (must be equal)", call->err));
-    }
-    return ST_OK;
-}
-
 static enum status delta_shape(struct rt_shape_call *call)
 {
     const struct rt_value *q = rt_shape_arg(call, DELTA_Q), *k = rt_shape_arg(call, DELTA_K);
@@ -450,12 +434,12 @@ static enum status delta_shape(struct rt_shape_call *call)
     const struct rt_dim like_v[4] = {q->dims[0], heads, q->dims[2], width};
     const struct rt_dim state[4] = {q->dims[0], heads, depth, width};
     const struct rt_dim out[4] = {q->dims[0], q->dims[1], q->dims[2], width};
-    TRY(need_dims(call, DELTA_Q, 4, q->dims));
-    TRY(need_dims(call, DELTA_K, 4, like_k));
-    TRY(need_dims(call, DELTA_V, 4, like_v));
-    TRY(need_dims(call, DELTA_DECAY, decay->rank == 3 ? 3 : 4, like_k));
-    TRY(need_dims(call, DELTA_BETA, 3, like_k));
-    TRY(need_dims(call, DELTA_STATE, 4, state));
+    TRY(rt_shape_need_dims(call, DELTA_Q, 4, q->dims));
+    TRY(rt_shape_need_dims(call, DELTA_K, 4, like_k));
+    TRY(rt_shape_need_dims(call, DELTA_V, 4, like_v));
+    TRY(rt_shape_need_dims(call, DELTA_DECAY, decay->rank == 3 ? 3 : 4, like_k));
+    TRY(rt_shape_need_dims(call, DELTA_BETA, 3, like_k));
+    TRY(rt_shape_need_dims(call, DELTA_STATE, 4, state));
     if (rt_dim_is(heads, 0)) {
         return rt_shape_refuse(call, "there are no heads");
     }

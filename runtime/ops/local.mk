@@ -30,6 +30,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/expand_dw.c %D%/expand_dw.h \
 	%D%/extent.c %D%/extent.h \
 	%D%/matmul.c %D%/matmul.h \
+	%D%/moe.c %D%/moe.h %D%/moe_linear.c \
 	%D%/op.c \
 	%D%/scalar.c \
 	%D%/op.h \
@@ -51,6 +52,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \
+	%D%/torchao.c %D%/torchao.h \
 	%D%/upsample.c %D%/upsample.h \
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h \

@@ -109,6 +109,22 @@ enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t index, uint
                                 dtype_text(v->dtype));
 }
 
+enum status rt_shape_need_dims(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                               const struct rt_dim *dims)
+{
+    const struct rt_value *v = rt_shape_arg(call, index);
+
+    TRY(rt_shape_need_dtype(call, index, 1u << DT_F32));
+    if (v->rank != rank) {
+        return rt_shape_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
+    }
+    for (uint8_t d = 0; d < rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], dims[d],
+                                 "size of the arguments (must be equal)", call->err));
+    }
+    return ST_OK;
+}
+
 enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
 {
     enum dtype dtype = rt_shape_out_dtype(call, index);

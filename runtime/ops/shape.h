@@ -47,6 +47,9 @@ MUST_CHECK enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t 
 /* The same of output |index|: until this is asked, a file may declare what no kernel writes. */
 MUST_CHECK enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index,
                                                uint32_t dtypes);
+/* Argument |index| is a tensor of f32 with these dims. */
+MUST_CHECK enum status rt_shape_need_dims(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                                          const struct rt_dim *dims);
 /* An int argument that must be a constant (dims, flags), into |out_value|. */
 MUST_CHECK enum status rt_shape_need_const(struct rt_shape_call *call, uint32_t index,
                                            int64_t *out_value);

@@ -17,7 +17,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/lower.c %D%/lower.h \
 	%D%/lower_conv.c \
 	%D%/lower_fft.c \
-	%D%/lower_llm.c \
+	%D%/lower_llm.c %D%/lower_moe.c \
 	%D%/lower_quant.c \
 	%D%/lower_volume.c \
 	%D%/merge.c \

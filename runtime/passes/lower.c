@@ -304,6 +304,7 @@ static const struct {
     {RT_KNOWN_attention_cached, rt_lower_attention_cached},
     {RT_KNOWN_attention_quantized, rt_lower_attention_quantized},
     {RT_KNOWN_tile_crop, rt_lower_tile_crop},
+    {RT_KNOWN_moe_ffn, rt_lower_moe_ffn},
     {RT_KNOWN_mixed_linear, rt_lower_mixed_linear},
     {RT_KNOWN_add_quantized, rt_lower_add_quantized},
     {RT_KNOWN_fft_r2c, rt_lower_fft_r2c},

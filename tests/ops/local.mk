@@ -35,6 +35,7 @@ EXTRA_DIST += \
 	%D%/index.bin %D%/index.cases %D%/index.pte \
 	%D%/integers.bin %D%/integers.cases %D%/integers.pte \
 	%D%/llm.bin %D%/llm.cases %D%/llm.pte \
+	%D%/moe.bin %D%/moe.cases %D%/moe.pte \
 	%D%/matmul.bin %D%/matmul.cases %D%/matmul.pte \
 	%D%/norm.bin %D%/norm.cases %D%/norm.pte \
 	%D%/order.bin %D%/order.cases %D%/order.pte \

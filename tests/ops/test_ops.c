@@ -28,11 +28,10 @@
 #define POOL_BYTES ((size_t)256 << 20)
 
 static const char *const families[] = {
-    "pointwise", "create",     "sizes",    "formats",    "reduce",    "norm",         "view",
-    "index",     "pool",       "matmul",   "conv",       "quantized", "quant_layers", "llm",
-    "vision",    "conv_types", "complex",  "order",      "gate",      "random",       "integers",
-    "corners",   "extent",     "products", "conversions",  "beyond",
-    "differences"};
+    "pointwise", "create",  "sizes",      "formats",  "reduce",      "norm",         "view",
+    "index",     "pool",    "matmul",     "conv",     "quantized",   "quant_layers", "llm",
+    "moe",       "vision",  "conv_types", "complex",  "order",       "gate",         "random",
+    "integers",  "corners", "extent",     "products", "conversions", "beyond",       "differences"};
 static const uint32_t worker_counts[] = {1, 4};
 
 /*
@@ -65,12 +64,13 @@ static const char *const unwritten[] = {
  * expand_dw: tests/unit/test_expand_dw.c has that, and tests/unit/test_activate.c has cat_affine.
  * None shuffles channels for join_parts: tests/unit/test_channels.c does. No program has pixels,
  * which the cards of models ask for: tests/unit/test_adapt.c has it.
+ * moe_unpack is folded, too: all cases of family "moe" have it.
  */
 static const char *const unmade[] = {
-    "cat_affine",       "conv_group",    "conv_winograd", "expand_dw",     "fft_table",
-    "join_parts",       "pack_winograd", "pixels",        "planes",        "q_columns",
-    "q_group_scales",   "q_pack_conv",   "q_pack_dw",     "q_pack_linear", "quantize_dynamic",
-    "unpack_int4",
+    "cat_affine",       "conv_group",     "conv_winograd", "expand_dw", "fft_table",
+    "join_parts",       "moe_unpack",     "pack_winograd", "pixels",    "planes",
+    "q_columns",        "q_group_scales", "q_pack_conv",   "q_pack_dw", "q_pack_linear",
+    "quantize_dynamic", "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */

@@ -75,7 +75,7 @@ TESTS += $(UNIT_SIG_TESTS)
 
 # ops_call.c replaces the plan, so that the tests run the families' own code.
 UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool \
-	%D%/test_ops_llm %D%/test_ops_quant %D%/test_ops_update %D%/test_ops_view \
+	%D%/test_ops_llm %D%/test_ops_moe %D%/test_ops_quant %D%/test_ops_update %D%/test_ops_view \
 	%D%/test_ops_shapes
 check_PROGRAMS += $(UNIT_OPS_TESTS)
 TESTS += $(UNIT_OPS_TESTS)
@@ -92,6 +92,9 @@ TESTS += $(UNIT_OPS_TESTS)
 %C%_test_ops_llm_SOURCES = %D%/test_ops_llm.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_llm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_llm_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_moe_SOURCES = %D%/test_ops_moe.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_moe_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_moe_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_ops_quant_SOURCES = %D%/test_ops_quant.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_quant_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_quant_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
