@@ -78,10 +78,9 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(speculation|gains|invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(adapt|carries|example|held|names|oracle|outline|program|proven|" \
-                "resident|results|signature|state|summary)|sched/(job|prefix|sched|sequence)|" \
-                "import/operators|" \
-                "pte/files)\\.h$)"
+                "program/(adapt|carries|composition|example|held|names|oracle|outline|program|" \
+                "proven|resident|results|signature|state|summary)|" \
+                "sched/(job|prefix|sched|sequence)|import/operators|pte/files)\\.h$)"
         }
         # The same for a folder of the server: itself and the folders below it.
         function server_folders(file, part, seen) {

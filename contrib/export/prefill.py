@@ -51,10 +51,10 @@ class Text(torch.nn.Module):
 
     def __init__(self, net):
         super().__init__()
-        self.last, self.net = net, net.net
+        self.last = net  # alone: torch 2.13 cannot export parameters that have two names
 
     def forward(self, embeddings, input_pos):
-        return self.net.step(embeddings, input_pos)[:, -1] + self.last.bias
+        return self.last.net.step(embeddings, input_pos)[:, -1] + self.last.bias
 
 
 def make_net():
@@ -85,9 +85,10 @@ def export_steps(net, is_shared):
 
 def export_parts(net):
     count = torch.export.Dim("count", min=1, max=chat.CONTEXT - 1)
+    more = torch.export.Dim("more", min=1, max=2 * chat.CONTEXT)
     return lower({
         "token_embedding": torch.export.export(
-            Embedding(net), (torch.tensor([[1, 2, 3]]),), dynamic_shapes={"tokens": {1: count}}),
+            Embedding(net), (torch.tensor([[1, 2, 3]]),), dynamic_shapes={"tokens": {1: more}}),
         "text_decoder": torch.export.export(
             Text(net), (torch.zeros(1, 3, chat.DIM), torch.tensor([0])),
             dynamic_shapes={"embeddings": {1: count}, "input_pos": {}})}, False)

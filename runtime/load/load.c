@@ -7,22 +7,42 @@
 #include <stdlib.h>
 
 #include "hal/device.h"
+#include "runtime/load/compose.h"
 #include "runtime/load/method.h"
 #include "runtime/program/method.h"
+
+/* Joined from what a file has, which is bounded. */
+#define PLANS_BYTES_MAX (512u << 20)
+
+/* |*out_plan| is NULL if there is no method more than those of the file. */
+static enum status find_more(struct rt_program *program, const struct rt_load_options *options,
+                             const struct pte_plan **out_plan, struct error *err)
+{
+    size_t count;
+    const struct pte_plan *plans = pte_plans(program->files.pte, &count);
+    *out_plan = NULL;
+    arena_init(&program->plans, PLANS_BYTES_MAX);
+    return options->composition ? rt_compose(plans, (uint32_t)count, options->composition,
+                                             &program->plans, out_plan, err)
+                                : ST_OK;
+}
 
 static enum status compile_methods(struct rt_program *program,
                                    const struct rt_load_options *options, struct error *err)
 {
     size_t count;
-    const struct pte_plan *plans = pte_plans(program->files.pte, &count);
-    program->methods = calloc(count, sizeof(*program->methods));
+    const struct pte_plan *plans = pte_plans(program->files.pte, &count), *more;
+    TRY(find_more(program, options, &more, err));
+    size_t all = count + (more ? 1 : 0);
+    program->methods = calloc(all, sizeof(*program->methods));
     if (!program->methods) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", count);
+        return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", all);
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < all; i++) {
         struct rt_method *method = &program->methods[i];
         program->method_count++;
-        TRY(rt_load_method(method, program, &program->files, &plans[i], options, err));
+        TRY(rt_load_method(method, program, &program->files, i < count ? &plans[i] : more, options,
+                           err));
     }
     return ST_OK;
 }

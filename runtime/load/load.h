@@ -19,6 +19,7 @@
 
 struct hal_device;
 struct rt_carries;
+struct rt_composition;
 
 /*
  * Statements that a call may execute, so that no loop is endless: the limit of ExecuTorch. The
@@ -40,6 +41,8 @@ struct rt_load_options {
     void *adapt_arg;
     /* of the default method, see runtime/load/carry.h; NULL: none */
     const struct rt_carries *carries;
+    /* one method more, see runtime/load/compose.h; NULL: the file's own methods */
+    const struct rt_composition *composition;
     const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
                                    none */
     bool poison_workspaces;     /* fill workspaces with 0xff before each run: finds reads of stale

@@ -4,5 +4,6 @@ noinst_LIBRARIES += %D%/libload.a
 %C%_libload_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libload_a_SOURCES = \
 	%D%/carry.c %D%/carry.h \
+	%D%/compose.c %D%/compose.h \
 	%D%/load.c %D%/load.h \
 	%D%/method.c %D%/method.h

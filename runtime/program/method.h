@@ -79,6 +79,7 @@ struct rt_program {
     struct hal_device *device; /* shared: ref held */
     enum precision precision;  /* of the floats of its methods */
     struct rt_files files;     /* methods borrow bytes from these */
+    struct arena plans;        /* of methods that the file has not */
     struct rt_method *methods; /* owned */
     uint32_t method_count;
     struct rt_state_cells state_cells;

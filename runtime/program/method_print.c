@@ -24,8 +24,12 @@ static bool note_source(const void *arg, uint32_t instr, struct buf *out)
     OBJ_CAST(method, arg, RT_METHOD_MAGIC);
     struct pte_source source;
     size_t count;
-    uint32_t plan = (uint32_t)(method->plan - pte_plans(method->files->pte, &count));
-    if (!pte_find_source(method->files->pte, plan, instr, &source)) {
+    const struct pte_plan *plans = pte_plans(method->files->pte, &count);
+    size_t plan = 0;
+    while (plan < count && &plans[plan] != method->plan) {
+        plan++;
+    }
+    if (plan == count || !pte_find_source(method->files->pte, (uint32_t)plan, instr, &source)) {
         return false;
     }
     buf_printf(out, "%.*s:%d", SPAN_FMT(last_part(source.file)), source.line);

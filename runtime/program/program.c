@@ -25,6 +25,7 @@ void rt_program_free(struct rt_program *program)
     }
     free(program->methods);
     rt_state_cells_fini(&program->state_cells);
+    arena_fini(&program->plans);
     rt_files_fini(&program->files);
     hal_device_unref(program->device);
     program->magic = 0;

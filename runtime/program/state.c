@@ -14,6 +14,12 @@
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
+/* The plan whose memory 0 |plan| has. */
+static const struct pte_plan *home_of(const struct pte_plan *plan)
+{
+    return plan->base ? plan->base : plan;
+}
+
 /*
  * One buffer under one name; nameless ones only where methods share memory at all: every method has
  * a memory 0 of its own, the others belong to the program.
@@ -29,7 +35,7 @@ static bool is_same_buffer(const struct rt_state_cell *cell, const struct pte_pl
         return strcmp(s->name, t->name) == 0;
     }
     return s->memory == t->memory && s->offset == t->offset &&
-           (s->memory > 0 || cell->plan == plan);
+           (s->memory > 0 || home_of(cell->plan) == home_of(plan));
 }
 
 static enum status grow(struct rt_state_cells *cells, struct error *err)

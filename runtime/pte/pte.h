@@ -122,6 +122,8 @@ struct pte_delegate {
 struct pte_plan {
     const char *name;            /* 1 to 128 bytes of printable UTF-8 without '/'; unique */
     const struct error *failure; /* NULL, or the reason why this method cannot be used */
+    const struct pte_plan *base; /* whose memory 0 it has, of a plan that was made of others; NULL:
+                                    its own */
     const char *encoded_inputs, *encoded_outputs; /* how arguments nest; "" when not stored */
     const struct pte_value *values;
     const uint32_t *inputs, *outputs; /* indices into |values|; none is a list */

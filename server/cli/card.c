@@ -140,6 +140,7 @@ enum status cli_load(const char *path, struct rt_load_options *load, const char 
     char beside[PATH_MAX];
     *out_program = NULL;
     *out_card = NULL;
+    load->composition = intake_composition();
     if (said) {
         return load_with(path, load, said, NULL, out_program, out_card, err);
     }
@@ -251,6 +252,7 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
         .data_paths = options->data,
         .data_count = options->data_count,
         .precision = PRECISION_FAST,
+        .composition = intake_composition(),
     };
     const struct check check = {device, options->path, options->tokenizer};
     struct rt_program *program;

@@ -6,6 +6,7 @@
 #include "runtime/program/program.h"
 #include "server/card/card.h"
 #include "server/language/embedder.h"
+#include "server/language/form.h"
 #include "server/language/generator.h"
 #include "server/language/sidecar.h"
 #include "server/language/transcriber.h"
@@ -48,6 +49,11 @@ static enum status open_embedder(struct rt_method *method, const struct card *ca
     return embedder_new(method, path, tokenizer, &options, out, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "method '%s': ", rt_method_name(method));
+}
+
+const struct rt_composition *intake_composition(void)
+{
+    return form_composition();
 }
 
 const char *intake_kind(const struct rt_method *method)

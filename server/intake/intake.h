@@ -16,8 +16,13 @@
 struct card;
 struct embedder;
 struct generator;
+struct rt_composition;
 struct rt_method;
 struct transcriber;
+
+/* The method that a program may get when it is loaded, beside those of its file: see
+ * server/language/form.h. */
+const struct rt_composition *intake_composition(void);
 
 /* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
  * results of one, with or without a tokenizer; else NULL. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "runtime/program/composition.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 
@@ -15,6 +16,10 @@
 
 /* Tokens, and one of each kind of read_input(). */
 #define INPUTS_MAX 4
+
+/* As ExecuTorch's extension/llm/runner/constants.h has them. */
+#define EMBEDDING "token_embedding"
+#define DECODER "text_decoder"
 
 /* ---- one method ------------------------------------------------------------------------------ */
 
@@ -127,7 +132,7 @@ static bool read(struct rt_method *method, struct form *form)
 /* The first half of a decoder that takes embeddings: its results have the form of logits. */
 static bool is_embedding(const struct rt_method *method)
 {
-    return strcmp(rt_method_name(method), "token_embedding") == 0;
+    return strcmp(rt_method_name(method), EMBEDDING) == 0;
 }
 
 /* Can it do every step of an answer? A cache has no place for padding behind the last token. */
@@ -178,6 +183,13 @@ bool forms_find(const struct rt_method *method, struct forms *out)
     }
     *out = (struct forms){.prefill = {.method = NULL}};
     return !is_embedding(own) && read(own, &out->step) && does_all(&out->step);
+}
+
+const struct rt_composition *form_composition(void)
+{
+    static const struct rt_composition composition = {
+        .first = EMBEDDING, .second = DECODER, .name = "forward"};
+    return &composition;
 }
 
 const struct form *forms_choose(const struct forms *forms, uint32_t left)

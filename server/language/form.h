@@ -10,6 +10,13 @@
  * Both have to keep the same mutable buffers, so that one goes on where the other has ended. If
  * they do not, and the first one takes single tokens as well, it is the language model by itself.
  *
+ * Multimodal models have a method that makes embeddings of tokens, so that those of a picture can
+ * come between them, and another one that takes embeddings:
+ *
+ *     token_embedding  text_decoder  (ExecuTorch's runner of multimodal models, optimum-executorch)
+ *
+ * Loading makes one more method of the two, which takes tokens (form_composition()).
+ *
  * Programs whose caches go from call to call are made such ones when they are loaded
  * (server/language/exported.h).
  */
@@ -21,6 +28,7 @@
 
 #include "base/reason.h"
 
+struct rt_composition;
 struct rt_method;
 
 /*
@@ -49,6 +57,9 @@ struct forms {
  * no language model, or belongs to one as the method of its prompts.
  */
 bool forms_find(const struct rt_method *method, struct forms *out);
+
+/* The method that a program with embeddings apart gets when it is loaded: its default one. */
+const struct rt_composition *form_composition(void);
 
 /* Is what earlier tokens gave in the program's mutable buffers? */
 bool form_has_cache(const struct form *form);

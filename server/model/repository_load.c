@@ -15,6 +15,7 @@
 #include "runtime/pte/files.h"
 #include "server/card/card.h"
 #include "server/card/warm_up.h"
+#include "server/intake/intake.h"
 #include "server/language/exported.h"
 #include "server/model/catalog.h"
 #include "server/model/model_log.h"
@@ -215,6 +216,7 @@ static enum status load_with(struct repository_draft *draft, const struct catalo
     TRY(exported_read(file->path, &exported, err));
     struct rt_load_options options = {
         .device = draft->repository->device,
+        .composition = intake_composition(),
         .carries = exported.is_found ? &exported.carries : NULL,
         .data_paths = data->items,
         .data_count = data->count,

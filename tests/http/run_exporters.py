@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load import in_threads, wait_until
+from load import get_json, in_threads, wait_until
 from run_generate import ask, chat, complete, post, wait_idle
 from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
@@ -44,16 +44,46 @@ def two_methods():
 
 
 def parts():
-    """An embedding has the form of a language model, and a tokenizer beside it is not its own."""
+    """token_embedding and text_decoder are one model that takes tokens, with the name of the file.
+    The embedding, which takes twice as many tokens, has the form of a language model and is none;
+    a tokenizer beside it is not its own."""
+    rows = json.loads((PREFILL / "answers.json").read_text())
+    with Daemon(["--model", f"m={PREFILL / 'parts.pte'}"]) as daemon:
+        client = Client(daemon.port)
+
+        def check(row, client, **fields):
+            answer = complete(client, list(row["prompt"].encode()), model="m",
+                              max_tokens=len(row["answer"]), **fields)
+            expect(f"parts: {row['prompt']}", answer["choices"][0]["text"], row["answer"])
+
+        for row in rows:
+            check(row, client, seed=1)
+        in_threads(8, lambda i: check(rows[i % len(rows)], Client(daemon.port)))
+        about = get_json(client, "/v2/models/m")
+        expect("tokens", about["inputs"][0]["max_shape"], [1, 95])
+        ids = list((rows[-1]["prompt"] + rows[-1]["answer"]).encode())
+        answer = ask(client, "/v1/completions", {"model": "m", "prompt": ids, "max_tokens": 1})
+        cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        expect("a state that was kept", cached, len(ids) - 1)
+        rows_of_ids = {"args": [[list(b"Hi there")], [0]]}
+        logits = ask(client, "/v2/models/m/call", rows_of_ids)["result"]
+        embedded = ask(client, "/v2/models/m.token_embedding/call",
+                       {"args": rows_of_ids["args"][:1]})["result"]
+        expect("the two methods", ask(client, "/v2/models/m.text_decoder/call",
+                                      {"args": [embedded, [0]]})["result"], logits)
+        wait_idle(client)
+    words = json.loads((EXPORTED / "static" / "tokenizer.json").read_text())
+    vocab = words["model"]["vocab"]
+    vocab.update({f"more {i}": i for i in range(len(vocab), 256)})
     with tempfile.TemporaryDirectory() as place:
         path = shutil.copy(PREFILL / "parts.pte", Path(place) / "m.pte")
-        shutil.copy(EXPORTED / "static" / "tokenizer.json", place)
+        (Path(place) / "tokenizer.json").write_text(json.dumps(words))
         with Daemon([str(path)]) as daemon:
             client = Client(daemon.port)
-            embedded = ask(client, "/v2/models/m.token_embedding/call", {"args": [[[72, 105]]]})
-            answer = ask(client, "/v2/models/m.text_decoder/call",
-                         {"args": [embedded["result"], [0]]})
-            expect("logits", len(answer["result"][0]), 256)
+            body = {"model": "m.token_embedding", "prompt": "Hi", "max_tokens": 1}
+            expect("an embedding", post(client, "/v1/completions", body), 400)
+            expect("tokens", complete(client, "Hi", model="m", max_tokens=1)["usage"]
+                   ["completion_tokens"], 1)
 
 
 def transformers():

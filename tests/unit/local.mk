@@ -266,8 +266,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
-	%D%/test_bind %D%/test_caches %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_conv_group \
-	%D%/test_cut \
+	%D%/test_bind %D%/test_caches %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose \
+	%D%/test_conv_group %D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
@@ -288,6 +288,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_profile_SOURCES = %D%/test_profile.c %D%/call_support.c %D%/call_support.h
 %C%_test_profile_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_profile_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_compose_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_compose_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_adapt_SOURCES = %D%/test_adapt.c %D%/call_support.c %D%/call_support.h
 %C%_test_adapt_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_adapt_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
