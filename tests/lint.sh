@@ -206,6 +206,17 @@ magics_unique() {
         }'
 }
 
+# "AREA: VERB WHAT" in at most 72 characters, for each commit since the rule is checked; an archive
+# has no commits.
+SUBJECTS_SINCE=2b7f10ea
+commit_subjects() {
+    git log --format='%h %s' "$SUBJECTS_SINCE.." 2>/dev/null | awk '{
+        id = $1; sub(/^[^ ]* /, "")
+        if (length($0) > 72) print "commit " id ":1: a subject has at most 72 characters"
+        if ($0 !~ /^[^ :][^:]*: [^ ]/) print "commit " id ":1: a subject is AREA: VERB WHAT"
+    }'
+}
+
 shell_scripts() {
     for file in $SCRIPTS; do
         sh -n "$file" 2>&1 | sed "s|^|$file:1: sh -n: |"
@@ -223,6 +234,7 @@ shell_scripts() {
         header_circles
         headers_guarded
         magics_unique
+        commit_subjects
         shell_scripts
     } >>"$report"
     forbid 'structs are not typedefed' '\btypedef +(struct|union|enum)\b[^(]*[{;]' $CODE_FILES
