@@ -176,7 +176,7 @@ static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, st
     for (int64_t row = 0; status == ST_OK && rows > 1 && row < rows; row++) {
         if (!is_same(proof, inv, rows, row)) {
             status = error_set(err, ST_UNSUPPORTED,
-                               "row %lld of %lld together has other bits than alone",
+                               "row %lld of a batch of %lld differs from the same call run alone",
                                (long long)row, (long long)rows);
         }
     }

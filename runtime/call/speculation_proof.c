@@ -216,7 +216,8 @@ static enum status compare_right(const struct trial *trial, const struct rt_stat
     for (uint32_t row = 0; row < rows; row++) {
         if (!has_results(trial, call, row * step_of(trial)->result_count, row)) {
             return error_set(err, ST_UNSUPPORTED,
-                             "speculative step %u of %u has other bits than alone", row, rows);
+                             "step %u of %u that were guessed differs from the same step run alone",
+                             row, rows);
         }
     }
     if (!rt_state_wrote(state, BEFORE, BEFORE + rows)) {
@@ -252,10 +253,11 @@ static enum status try_wrong(const struct trial *trial, struct rt_state *state, 
     TRY(run_alone(trial, state, BEFORE + 1, &ns, &call, err));
     is_same = is_same && has_results(trial, call, 0, 1);
     rt_invocation_free(call);
-    return is_same
-               ? ST_OK
-               : error_set(err, ST_UNSUPPORTED,
-                           "a step after %u that were given up has other bits than alone", rows);
+    return is_same ? ST_OK
+                   : error_set(
+                         err, ST_UNSUPPORTED,
+                         "a step after %u that were given up differs from the same step run alone",
+                         rows);
 }
 
 static enum status prove_rows(const struct trial *trial, uint32_t rows, struct error *err)

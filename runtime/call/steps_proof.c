@@ -132,17 +132,16 @@ static enum status compare(const struct proof *proof, uint32_t index, uint32_t c
     }
     if (!is_same) {
         return error_set(err, ST_UNSUPPORTED,
-                         "row %u of %u steps together has other bits than "
-                         "alone",
-                         index, count);
+                         "row %u of %u joined steps differs from the same step run alone", index,
+                         count);
     }
     for (uint32_t i = 0; is_same && i < state->cells->count; i++) {
         is_same = is_same_bytes(row->alone->current[i], state->current[i]);
     }
     return is_same ? ST_OK
                    : error_set(err, ST_UNSUPPORTED,
-                               "row %u of %u steps together leaves other mutable buffers than "
-                               "alone",
+                               "row %u of %u joined steps leaves other mutable buffers than the "
+                               "same step run alone",
                                index, count);
 }
 

@@ -153,8 +153,8 @@ const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, ui
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
 
-/* After done, not for partial cascades: by step, the ns from when all that it follows was over
- * until the step was over. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
+/* After done, not for partial cascades. For each step: ns from the end of its last predecessor to
+ * its own end. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
 void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
 
 /* For tests: the events of each step, on the thread where they happen. */

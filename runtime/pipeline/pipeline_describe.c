@@ -73,8 +73,8 @@ static enum status check_taken(const struct describer *d, uint32_t count, struct
             continue;
         }
         return names ? error_set(err, ST_INVALID, "no step takes input '%s'", names[i])
-                     : error_set(err, ST_INVALID, "no step takes input %u, but one takes input %u",
-                                 i, count - 1);
+                     : error_set(err, ST_INVALID, "inputs have a gap: %u is unused, %u is used", i,
+                                 count - 1);
     }
     return ST_OK;
 }

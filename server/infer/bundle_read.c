@@ -230,8 +230,8 @@ static enum status count_calls(struct reader *r, const struct bundle_call *call,
     }
     if (infer->call_count > INFER_CALLS_MAX) {
         error_set(r->err, ST_TOO_LARGE,
-                  "expected at most %d calls in a list, those of pipelines' steps counted, got %u",
-                  INFER_CALLS_MAX, infer->call_count);
+                  "a list may have %d calls, steps of pipelines included; got %u", INFER_CALLS_MAX,
+                  infer->call_count);
         return bundle_prefix(index, ": ", r->err);
     }
     return ST_OK;

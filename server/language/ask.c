@@ -737,7 +737,7 @@ static enum status check(struct reader *r)
     }
     if (ask->best_of && ask->best_of != ask->n) {
         return error_set(r->err, ST_INVALID,
-                         "best_of: expected n, which is %u, got %u: all answers are told", ask->n,
+                         "best_of: expected n (%u), got %u: every answer is sent", ask->n,
                          ask->best_of);
     }
     if (ask->echoes && ask->wants_logprobs) {

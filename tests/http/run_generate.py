@@ -782,7 +782,7 @@ def refusals():
                 ("completions", {"model": "chat", "prompt": "x", "max_tokens": "5"}, 400, ""),
                 ("completions", {"model": "chat", "prompt": "x", "best_of": 2}, 400, "best_of"),
                 ("completions", {"model": "chat", "prompt": "x", "n": 3, "best_of": 4}, 400,
-                 "best_of: expected n, which is 3, got 4"),
+                 "best_of: expected n (3), got 4"),
                 ("completions", {"model": "chat", "prompt": "x", "suffix": "y"}, 400,
                  "suffix: it is not done here"),
                 ("completions", {"model": "chat", "prompt": "x", "logprobs": 21}, 400, "0 to 20"),

@@ -165,7 +165,7 @@ def wrong_graphs():
             ("pipeline 'p': step 1 (deep): input 'input_0': expected float32[?,4], got "
              "float32[2,3]",
              [step("add", IN0, IN1), step("deep", FROM0)]),
-            ("pipeline 'p': no step takes input 0, but one takes input 1",
+            ("pipeline 'p': inputs have a gap: 0 is unused, 1 is used",
              [step("deep", IN1)])):
         refuse(text, {"p": {"steps": steps}}, ADD, DEEP)
 
@@ -541,7 +541,7 @@ def nested_calls():
         client.send(build_request("POST", "/v2/batch", json.dumps([call, call]).encode()))
         expect("a longer list", client.answer(), 413)
         expect("its text", json.loads(client.body)["error"],
-               "[1]: expected at most 512 calls in a list, those of pipelines' steps counted, got "
+               "[1]: a list may have 512 calls, steps of pipelines included; got "
                "514")
     inputs = [{"input": i} for i in range(7)]
     wide = {"inner": {"steps": [step("keywords", *inputs)] * 63},

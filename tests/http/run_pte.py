@@ -221,7 +221,7 @@ step
   memory      weights 112 B, 112 B of them where they are in the file
               a call 104 B for 1x1, at most 200 B for 1x5
               a sequence 32 B
-  lacks       steps: it keeps state, and no weights are read once for several rows
+  lacks       steps: it has state, and no weights that rows would share
 """
 
 

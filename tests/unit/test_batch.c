@@ -453,7 +453,7 @@ static void models_that_run_alone(void **state)
         const char *model, *reason;
     } all[] = {
         {"branches", "it has control flow"},
-        {"running", "it keeps state, and no weights are read once for several rows"},
+        {"running", "it has state, and no weights that rows would share"},
         {"scalars", "result 'output_1' is no tensor"},
         {"linear", "dim 0 of input 'input_1' is not the number of rows"},
         {"keywords", "dim 0 of input 'features.scales.0' is not the number of rows"},

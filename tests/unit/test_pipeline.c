@@ -675,7 +675,7 @@ static void impossible_graphs_are_refused(void **state)
     REFUSED(later, "step 1 (b): input 'input_0': takes a result of step 1, which is itself");
     REFUSED(nowhere, "step 1 (b): input 'input_0': step 9: there are 2");
     REFUSED(output, "step 1 (b): input 'input_0': output 1: there are 1");
-    REFUSED(gap, "no step takes input 2, but one takes input 3");
+    REFUSED(gap, "inputs have a gap: 2 is unused, 3 is used");
     REFUSED(nothing, "step 1 (b): input 'input_0': expected float32[2,3], got nothing");
     REFUSED(far, "step 1 (b): input 'input_0': input 256: there are 256");
     assert_refused(&w, &(struct rt_pipeline_step){"a", add, self, 2}, 1, NULL,

@@ -42,7 +42,8 @@ static const struct rt_proven some = {
     .measure_count = 2,
     .tokens = 3,
     .are_rows_final = true,
-    .why_rows = {.code = ST_UNSUPPORTED, .text = "row 4 of 24 together has other bits than alone"},
+    .why_rows = {.code = ST_UNSUPPORTED,
+                 .text = "row 4 of a batch of 24 differs from the same call run alone"},
     .tokens_ns = {0, 100, 110, 120},
 };
 
