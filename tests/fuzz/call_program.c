@@ -18,6 +18,7 @@
 #include "runtime/load/load.h"
 #include "runtime/pipeline/cascade.h"
 #include "runtime/pipeline/pipeline.h"
+#include "runtime/program/composition.h"
 #include "runtime/program/example.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
@@ -425,8 +426,10 @@ void caller_fini(struct caller *caller)
 enum status call_program(struct caller *caller, const char *path, struct call_counts *out_counts,
                          struct error *err)
 {
+    const struct rt_composition composition = {"token_embedding", "text_decoder", "forward"};
     const struct rt_load_options options = {
         .device = caller->device,
+        .composition = &composition,
         .precision = caller->precision,
         .statements_max = STEPS_MAX,
         .poison_workspaces = true,

@@ -374,7 +374,9 @@ static bool add_programs(struct fuzz *fuzz, int count, char **paths)
     for (int i = 0; i < count; i++) {
         is_good &= add_file(fuzz, paths[i]);
     }
-    return count > 0 ? is_good : add_folder(fuzz, "models") && add_folder(fuzz, "ops");
+    return count > 0 ? is_good
+                     : add_folder(fuzz, "models") && add_folder(fuzz, "models/*") &&
+                           add_folder(fuzz, "ops");
 }
 
 /* Opens the memory that parent and children share. */

@@ -22,6 +22,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/load/load.h"
 #include "runtime/pipeline/pipeline.h"
+#include "runtime/program/composition.h"
 #include "runtime/program/example.h"
 #include "runtime/program/state.h"
 #include "runtime/program/state_cells.h"
@@ -247,7 +248,8 @@ static enum status do_batch(const struct world *w, struct error *err)
 /* Every method compiles: lack of memory is the program's error and never kept as a method's. */
 static enum status load(struct world *w, const char *path, struct error *err)
 {
-    const struct rt_load_options options = {.device = w->device};
+    const struct rt_composition composition = {"token_embedding", "text_decoder", "forward"};
+    const struct rt_load_options options = {.device = w->device, .composition = &composition};
     TRY(rt_load_program(path, &options, &w->program, err));
     for (uint32_t i = 0; i < rt_program_method_count(w->program); i++) {
         const struct error *failure = rt_method_failure(rt_program_method(w->program, i));
@@ -333,6 +335,7 @@ static const struct {
     {"load of names", "keywords", NULL, false},
     {"load for XNNPACK", "xnn_attention", NULL, false},
     {"load for Vulkan", "vk_images", NULL, false},
+    {"load of two methods as one", "prefill/parts", NULL, false},
     {"call", "mlp", do_call, false},
     {"call of convolutions", "digits", do_call, false},
     {"call that branches", "branches", do_call, false},
