@@ -10,6 +10,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "hal/device.h"
+#include "hal/pages.h"
 #include "hal/queue.h"
 
 /* The purpose of a new buffer. */
@@ -51,6 +52,14 @@ struct hal_device_ops {
     size_t (*buffer_page_bytes)(const struct hal_buffer *buffer);
     /* (optional) hal_buffer_clear() of a RAW buffer. Default: the host writes zeros. */
     void (*buffer_clear)(struct hal_buffer *buffer, size_t offset, size_t size);
+    /* (optional, all of them or none) See hal/pages.h. Default: ST_UNSUPPORTED. */
+    enum status (*pages_new)(struct hal_device *device, size_t size, struct hal_pages **out_pages,
+                             struct error *err);
+    void (*pages_free)(struct hal_pages *pages);
+    enum status (*pages_take)(struct hal_pages *pages, size_t at, struct hal_buffer *buffer,
+                              size_t offset, size_t size, struct error *err);
+    enum status (*pages_map)(struct hal_pages *pages, size_t at, struct hal_buffer *buffer,
+                             size_t offset, size_t size, struct error *err);
     /* (optional) Compiles the records into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
     /* (optional) Frees the result of command_compile. */
@@ -68,13 +77,14 @@ struct hal_device_ops {
 
 #define HAL_DEVICE_MAGIC 0xde71ce51u
 #define HAL_BUFFER_MAGIC 0xb0ff3e52u
+#define HAL_PAGES_MAGIC 0xba6e5a6eu
 
 struct hal_device {
     uint32_t magic;
     const struct hal_device_ops *ops;
     struct refs refs;
     atomic_bool is_lost;
-    atomic_size_t objects; /* buffers and command buffers; 0 when the device is freed */
+    atomic_size_t objects; /* buffers, pages and command buffers; 0 when the device is freed */
     struct hal_device_props props;
 };
 
@@ -94,6 +104,13 @@ struct hal_buffer {
     void *release_arg;
     hal_buffer_release_f *leave; /* hal_buffer_watch(); NULL: nobody */
     void *leave_arg;
+};
+
+struct hal_pages {
+    uint32_t magic;
+    struct hal_device *device;
+    struct refs refs;
+    size_t size;
 };
 
 /* A kind of device: a row of drivers.c. */
@@ -129,10 +146,12 @@ MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
 /* A driver's functions that open devices and make buffers begin with these. */
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
+void hal_pages_init(struct hal_pages *pages, struct hal_device *device, size_t size);
 
-/* A driver's functions that free devices and buffers end with these. By then, the device has no
- * objects left. */
+/* A driver's functions that free devices, buffers and pages end with these. By then, the device has
+ * no objects left. */
 void hal_device_fini(struct hal_device *device);
 void hal_buffer_fini(struct hal_buffer *buffer);
+void hal_pages_fini(struct hal_pages *pages);
 
 #endif

@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/drivers.c \
 	%D%/fault.c %D%/fault.def %D%/fault.h \
 	%D%/kernel.h \
+	%D%/pages.c %D%/pages.h \
 	%D%/pool.c %D%/pool.h \
 	%D%/profile.c %D%/profile.h \
 	%D%/queue.c %D%/queue.h \
@@ -28,6 +29,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/device.c %D%/cpu/device.h \
 	%D%/cpu/isa.c %D%/cpu/isa.def %D%/cpu/isa.h \
 	%D%/cpu/map.c %D%/cpu/map.h \
+	%D%/cpu/pages.c %D%/cpu/pages.h \
 	%D%/cpu/probe.c \
 	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \

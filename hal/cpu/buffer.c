@@ -29,6 +29,7 @@ enum origin { HEAP, MAPPED, IMPORTED };
 struct cpu_buffer {
     struct hal_buffer base;
     enum origin origin;
+    struct hal_cpu_pages_use *pages; /* owned: that parts of it are; or NULL */
 };
 
 static size_t page_size(void)
@@ -103,6 +104,7 @@ static enum status wrap(struct hal_device *device, void *host, size_t size, enum
     }
     hal_buffer_init(&buffer->base, device, size, host);
     buffer->origin = origin;
+    buffer->pages = NULL;
     *out_buffer = &buffer->base;
     return ST_OK;
 }
@@ -174,6 +176,7 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
     }
     hal_buffer_init(&buffer->base, device, size, size ? ptr : NULL);
     buffer->origin = IMPORTED;
+    buffer->pages = NULL;
     *out_buffer = &buffer->base;
     return ST_OK;
 }
@@ -190,8 +193,14 @@ void hal_cpu_buffer_free(struct hal_buffer *base)
 {
     struct cpu_buffer *buffer = cpu_buffer_of(base);
     release(base->host, base->size, buffer->origin);
+    hal_cpu_pages_end_use(&hal_cpu_device_of(base->device)->pages, buffer->pages);
     hal_buffer_fini(base);
     free(buffer);
+}
+
+struct hal_cpu_pages_use **hal_cpu_buffer_pages(struct hal_buffer *base)
+{
+    return &cpu_buffer_of(base)->pages;
 }
 
 /* Discards only whole pages, and only of a mapping that this file made. */

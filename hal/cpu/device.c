@@ -20,6 +20,7 @@ static void cpu_free(struct hal_device *base)
     must(atomic_load(&base->objects) == 0);
     hal_cpu_workers_free(device->workers);
     hal_cpu_queue_fini(device);
+    hal_cpu_pages_fini_file(&device->pages);
     hal_cpu_isa_release();
     hal_device_fini(base);
     free(device);
@@ -76,6 +77,10 @@ const struct hal_device_ops hal_cpu_ops = {
     .buffer_discard = hal_cpu_buffer_discard,
     .buffer_page_bytes = hal_cpu_buffer_page_bytes,
     .buffer_clear = hal_cpu_buffer_clear,
+    .pages_new = hal_cpu_pages_new,
+    .pages_free = hal_cpu_pages_free,
+    .pages_take = hal_cpu_pages_take,
+    .pages_map = hal_cpu_pages_map,
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,
@@ -156,6 +161,7 @@ static enum status cpu_open(const char *name, const struct hal_device_options *o
         return status;
     }
     hal_device_init(&device->base, &hal_cpu_ops);
+    hal_cpu_pages_init_file(&device->pages);
     fill_props(device, workers);
     *out_device = &device->base;
     return ST_OK;

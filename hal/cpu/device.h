@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "hal/cpu/callers.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/pages.h"
 #include "hal/cpu/workers.h"
 #include "hal/device_priv.h"
 
@@ -19,6 +20,7 @@ struct hal_cpu_device {
     enum hal_cpu_isa isa;
     struct hal_cpu_workers *workers;
     struct hal_cpu_callers callers;
+    struct hal_cpu_pages_file pages;
 
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* in_flight has become 0 */
@@ -51,6 +53,8 @@ void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
 size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *buffer);
 void hal_cpu_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
+/* Where |buffer| notes its pages. */
+struct hal_cpu_pages_use **hal_cpu_buffer_pages(struct hal_buffer *buffer);
 
 /* hal/cpu/queue.c */
 MUST_CHECK enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err);

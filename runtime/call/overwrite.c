@@ -68,14 +68,16 @@ struct rt_growth rt_growth_begin(const struct rt_state *state, uint32_t cell)
 }
 
 /* Rows of |update| that the host knows are added to |*io_rows|. Returns the most bytes that all
- * others take. */
+ * others take, and those of pages that become the state's own. */
 static size_t grow(const struct rt_overwrite *o, const struct rt_update *update,
                    struct rt_rows *io_rows)
 {
     const struct rt_state_cell *cell = &o->state->cells->items[o->cell];
     if (update->tiles == 0) {
-        *io_rows = rt_rows_join(*io_rows, rt_words_known(update, o->words));
-        return 0;
+        struct rt_rows known = rt_words_known(update, o->words);
+        *io_rows = rt_rows_join(*io_rows, known);
+        return rt_state_paged_bytes(o->state, o->cell, RT_STATE_ALL_ROWS) -
+               rt_state_paged_bytes(o->state, o->cell, known.first);
     }
     size_t page = hal_buffer_page_bytes(cell->initial), bytes;
     size_t rows = outer_of(o, update) * (size_t)update->count;
@@ -106,7 +108,8 @@ void rt_overwrite_grow(const struct rt_overwrite *o, bool has_base, struct rt_gr
     }
     size_t known =
         rest(rt_state_rows_bytes(cell, rows), rt_state_rows_bytes(cell, io_growth->rows));
-    size_t max = rest(size, rt_state_rows_bytes(cell, o->state->touched[o->cell]));
+    size_t paged = rt_state_paged_bytes(o->state, o->cell, RT_STATE_ALL_ROWS);
+    size_t max = rest(size, rt_state_rows_bytes(cell, o->state->touched[o->cell]) - paged);
     size_t bytes = rt_add_or_max(io_growth->bytes, rt_add_or_max(known, more));
     bytes = bytes < max ? bytes : max;
     *io_bytes = rt_add_or_max(*io_bytes, bytes - io_growth->bytes);

@@ -147,7 +147,7 @@ static enum status run_speculation(const struct trial *trial, struct rt_state *s
 static enum status share(const struct trial *trial, struct rt_state **out_state, struct error *err)
 {
     TRY(rt_state_new(trial->method->program, out_state, err));
-    rt_state_share(*out_state, trial->before);
+    rt_state_share(*out_state, trial->before, RT_STATE_ALL_ROWS);
     return ST_OK;
 }
 

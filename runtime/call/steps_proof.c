@@ -47,7 +47,7 @@ struct proof {
 static enum status copy_state(struct rt_state *from, struct rt_state **out_state, struct error *err)
 {
     TRY(rt_state_new(from->program, out_state, err));
-    rt_state_share(*out_state, from);
+    rt_state_share(*out_state, from, RT_STATE_ALL_ROWS);
     return ST_OK;
 }
 

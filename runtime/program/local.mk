@@ -24,5 +24,6 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/state.c %D%/state.h \
 	%D%/state_bytes.c \
 	%D%/state_cells.h \
+	%D%/state_pages.c \
 	%D%/state_undo.c \
 	%D%/summary.c %D%/summary.h

@@ -98,7 +98,7 @@ void rt_state_cells_fini(struct rt_state_cells *cells)
 /* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
 static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
-    size_t cell_bytes = 3 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *) + sizeof(bool);
+    size_t cell_bytes = 4 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *) + sizeof(bool);
     size_t bytes = cells->count * cell_bytes + part_count * sizeof(struct rt_state *);
     struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
@@ -106,11 +106,13 @@ static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t pa
     }
     state->magic = RT_STATE_MAGIC;
     refs_init(&state->refs);
+    must(pthread_mutex_init(&state->lending, NULL) == 0);
     state->cells = cells;
     state->stale = (struct rt_rows *)(state + 1);
     state->unsettled = state->stale + cells->count;
     state->touched = state->unsettled + cells->count;
-    state->current = (struct hal_buffer **)(state->touched + cells->count);
+    state->paged = state->touched + cells->count;
+    state->current = (struct hal_buffer **)(state->paged + cells->count);
     state->spare = state->current + cells->count;
     state->settled = state->spare + cells->count;
     state->shared = state->settled + cells->count;
@@ -192,6 +194,8 @@ void rt_state_unref(struct rt_state *state)
     for (uint32_t i = 0; i < state->part_count; i++) {
         rt_state_unref(state->parts[i]);
     }
+    rt_pages_unref(state->pages);
+    pthread_mutex_destroy(&state->lending);
     rt_program_unref(state->program);
     state->magic = 0;
     free(state);
@@ -206,7 +210,17 @@ static void set_buffer(struct hal_buffer **at, struct hal_buffer *buffer)
     hal_buffer_unref(old);
 }
 
-void rt_state_share(struct rt_state *state, struct rt_state *from)
+/* Only the first |rows| rows of cell |i| are wanted. */
+static void cut(struct rt_state *state, uint32_t i, int64_t rows)
+{
+    struct rt_rows *touched = &state->touched[i];
+    bool is_of_rows = state->cells->items[i].begins_zero && touched->rows > 0;
+    if (is_of_rows && touched->end > rows) {
+        touched->end = rows > touched->first ? rows : touched->first;
+    }
+}
+
+void rt_state_share(struct rt_state *state, struct rt_state *from, int64_t rows)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
     OBJ_CHECK(from, RT_STATE_MAGIC);
@@ -216,22 +230,16 @@ void rt_state_share(struct rt_state *state, struct rt_state *from)
             set_buffer(&state->current[i], from->current[i]);
             set_buffer(&state->shared[i], from->current[i]);
             state->touched[i] = from->touched[i];
+            cut(state, i, rows);
         }
+    }
+    if (state->is_part || state->part_count > 0) {
+        rows = RT_STATE_ALL_ROWS; /* the calls of a pipeline write whole generations */
+    } else {
+        rt_state_borrow(state, from, rows);
     }
     for (uint32_t i = 0; i < state->part_count; i++) {
-        rt_state_share(state->parts[i], from->parts[i]);
-    }
-}
-
-void rt_state_cut(struct rt_state *state, int64_t rows)
-{
-    OBJ_CHECK(state, RT_STATE_MAGIC);
-    for (uint32_t i = 0; i < state->cells->count; i++) {
-        struct rt_rows *touched = &state->touched[i];
-        bool is_of_rows = state->cells->items[i].begins_zero && touched->rows > 0;
-        if (state->shared[i] && is_of_rows && touched->end > rows) {
-            touched->end = rows > touched->first ? rows : touched->first;
-        }
+        rt_state_share(state->parts[i], from->parts[i], rows);
     }
 }
 
@@ -247,8 +255,11 @@ size_t rt_state_trim(struct rt_state *state)
         const struct rt_state_cell *cell = &state->cells->items[i];
         bool is_initial = state->current[i] == cell->initial;
         /* Shared content, too: |state| may keep it for longer than the one that has paid for it. */
-        bytes = rt_add_or_max(bytes, is_initial ? 0 : rt_state_rows_bytes(cell, state->touched[i]));
+        size_t rows = rt_state_rows_bytes(cell, state->touched[i]);
+        rows -= rt_state_paged_bytes(state, i, RT_STATE_ALL_ROWS);
+        bytes = rt_add_or_max(bytes, is_initial ? 0 : rows);
     }
+    bytes = rt_add_or_max(bytes, state->made_bytes);
     for (uint32_t i = 0; i < state->part_count; i++) {
         bytes = rt_add_or_max(bytes, rt_state_trim(state->parts[i]));
     }
@@ -379,8 +390,10 @@ void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows writ
         rt_rows_join(state->touched[cell], written); /* also if it is taken back */
     if (!state->spare[cell]) {
         state->unsettled[cell] = written;
+        rt_state_own(state, cell, written);
         return;
     }
+    state->paged[cell] = (struct rt_rows){0};
     state->is_overwritten[cell] = false; /* what it has overwritten is no longer wanted */
     state->current[cell] = state->spare[cell];
     if (!state->settled[cell]) {

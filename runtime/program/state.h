@@ -63,22 +63,33 @@ MUST_CHECK enum status rt_state_new(struct rt_program *program, struct rt_state 
 struct rt_state *rt_state_ref(struct rt_state *state);
 void rt_state_unref(struct rt_state *state); /* NULL is fine */
 
+#define RT_STATE_ALL_ROWS INT64_MAX
+
 /*
  * Copies on write. |state|, which no call has had, gets the content of |from|, which gets no calls
- * any more: both hold the same memory until a call of |state| writes. That call copies what was
- * written before, except what it writes itself.
+ * any more. Of a positional state (rt_method_is_positional()) the first |rows| positions are
+ * enough: others are neither copied nor paid for. Both hold the same memory: rows of large buffers
+ * by pages, until |state| writes a page; other buffers as a whole, until a call of |state| writes.
+ * That call copies what was written before, except what it writes itself. It may take long the
+ * first time that |from| is shared: its rows are moved to memory that can be.
  */
-void rt_state_share(struct rt_state *state, struct rt_state *from);
-
-/*
- * After rt_state_share(), for a positional state (rt_method_is_positional()) of which only the
- * first |rows| positions are wanted: rows behind them are neither copied nor paid for.
- */
-void rt_state_cut(struct rt_state *state, int64_t rows);
+void rt_state_share(struct rt_state *state, struct rt_state *from, int64_t rows);
 
 /* Frees memory for next generations: |state| gets no calls any more. Returns the bytes of its
- * content; initial contents are not counted, and what it shares with other states is. */
+ * content. Initial contents are not counted, nor are pages that it has from another state; buffers
+ * that it shares as a whole are. */
 size_t rt_state_trim(struct rt_state *state);
+
+/*
+ * Pages that |state| has made and that other states have, too, last as long as one of them: the
+ * bytes of |state| that would not be free without it. SIZE_MAX: somebody else has a reference to
+ * it, and may get all of it.
+ */
+size_t rt_state_lent_bytes(struct rt_state *state);
+
+/* Frees all but these. |state|, to which nobody else has a reference, is not used any more, except
+ * for rt_state_lent_bytes(). */
+void rt_state_retire(struct rt_state *state);
 
 /* Bytes that calls may have written and that differ from untouched memory: the memory that one
  * generation really takes. */

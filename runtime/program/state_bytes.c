@@ -112,7 +112,9 @@ size_t rt_state_cell_bytes(const struct rt_state *state, uint32_t cell)
     const struct rt_state_cell *of = &state->cells->items[cell];
     const struct hal_buffer *current = state->current[cell];
     bool is_own = current != of->initial && current != state->shared[cell];
-    return is_own ? rt_state_rows_bytes(of, state->touched[cell]) : 0;
+    return is_own ? rt_state_rows_bytes(of, state->touched[cell]) -
+                        rt_state_paged_bytes(state, cell, RT_STATE_ALL_ROWS)
+                  : 0;
 }
 
 size_t rt_state_bytes(const struct rt_state *state)
@@ -129,7 +131,7 @@ size_t rt_state_bytes(const struct rt_state *state)
             bytes = rt_add_or_max(bytes, rt_state_rows_bytes(cell, state->touched[i]));
         }
     }
-    return rt_add_or_max(bytes, rt_state_log_bytes(state));
+    return rt_add_or_max(bytes, rt_add_or_max(state->made_bytes, rt_state_log_bytes(state)));
 }
 
 static size_t touched_bytes(const struct rt_state *state, uint32_t cell)

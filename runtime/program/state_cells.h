@@ -4,6 +4,7 @@
 #ifndef PTED_RUNTIME_PROGRAM_STATE_CELLS_H
 #define PTED_RUNTIME_PROGRAM_STATE_CELLS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@ struct hal_buffer;
 struct hal_device;
 struct rt_log;
 struct rt_method;
+struct rt_pages;
 
 /* A mutable buffer of a program. Immutable after loading. */
 struct rt_state_cell {
@@ -75,6 +77,13 @@ struct rt_state {
     struct rt_rows *unsettled;          /* by cell: where |settled| may */
     struct rt_rows *touched;            /* by cell: where |current| may differ from the initial
                                            content */
+    struct rt_rows *paged;  /* by cell: rows at its beginning; the whole pages in which they lie
+                               are |pages|, and so is the content of |current| there */
+    struct rt_pages *pages; /* owned: what other states may have, too; or NULL */
+    uint32_t made_count;    /* how many of |pages|, from above, have rows that this state wrote */
+    size_t made_bytes;      /* of these */
+    pthread_mutex_t
+        lending; /* guards |pages|, |paged| and made_... of a state that gets no calls */
     const struct rt_state_account *account; /* borrowed, or NULL */
     size_t growth;                          /* what the call in flight has charged for cells */
     bool *is_overwritten;    /* by cell: the call in flight writes |current| itself */
@@ -94,7 +103,7 @@ static inline size_t rt_add_or_max(size_t a, size_t b)
 /* Bytes of |cell| if |rows| of it have been written and nothing else has: whole pages. */
 size_t rt_state_rows_bytes(const struct rt_state_cell *cell, struct rt_rows rows);
 
-/* Bytes of one generation of |cell| in |state|. */
+/* Bytes of one generation of |cell| that |state| has for itself. */
 size_t rt_state_cell_bytes(const struct rt_state *state, uint32_t cell);
 
 /* The call in flight may bring the cells to |bytes| more than they have had, and next reserves
@@ -136,6 +145,23 @@ void rt_state_drop_logs(struct rt_state *state);
 size_t rt_state_log_bytes(const struct rt_state *state);
 /* By how much rt_state_reserve_log() of |bytes| would make that more. */
 size_t rt_state_log_growth(const struct rt_state *state, size_t bytes);
+
+/* ---- runtime/program/state_pages.c ---- */
+
+/* |state| has just got the content of |from|, and wants the first |rows| rows: the two have them in
+ * common from now on, as far as they are whole pages. The rest is copied, if its account pays for
+ * that. */
+void rt_state_borrow(struct rt_state *state, struct rt_state *from, int64_t rows);
+
+/* Bytes of the pages of |cell| that have rows before |end| and that |state| does not count. */
+size_t rt_state_paged_bytes(const struct rt_state *state, uint32_t cell, int64_t end);
+
+/* A call has written |written|, or something at |offset| and behind it in all blocks: these pages
+ * are |state|'s own from now on. */
+void rt_state_own(struct rt_state *state, uint32_t cell, struct rt_rows written);
+void rt_state_own_from(struct rt_state *state, uint32_t cell, size_t offset);
+
+void rt_pages_unref(struct rt_pages *pages); /* NULL is fine */
 
 /* The program of part |index| of a pipeline, if that is the first part that has it; else NULL. */
 struct rt_program *rt_state_new_part(const struct rt_method *method, uint32_t index);

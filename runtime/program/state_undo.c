@@ -144,13 +144,17 @@ struct rt_log *rt_state_log(struct rt_state *state, uint32_t cell, const struct 
 }
 
 /* Brings back what |log| has, the last entry of each tile first. */
-static void replay(struct rt_log *log, char *content, size_t size)
+static void replay(struct rt_state *state, struct rt_log *log)
 {
+    struct hal_buffer *buffer = state->current[log->cell];
+    char *content = hal_buffer_map(buffer);
+    size_t size = hal_buffer_size(buffer);
     for (uint32_t tile = 0; tile < log->tiles; tile++) {
         for (uint64_t i = rt_log_counts(log)[tile]; i-- > 0;) {
             const struct rt_log_entry *entry = rt_log_entry(log, tile, i);
             must(in_range(entry->offset, entry->bytes, size));
             memcpy(content + entry->offset, entry + 1, entry->bytes);
+            rt_state_own_from(state, log->cell, entry->offset);
         }
     }
 }
@@ -160,8 +164,7 @@ static void replay_all(struct rt_state *state, struct memory *memory)
 {
     while (memory->last > 0) {
         struct rt_log *log = (struct rt_log *)(void *)((char *)memory + memory->last);
-        struct hal_buffer *buffer = state->current[log->cell];
-        replay(log, hal_buffer_map(buffer), hal_buffer_size(buffer));
+        replay(state, log);
         memory->last = log->back ? memory->last - log->back : 0;
     }
 }

@@ -3,6 +3,9 @@
  * A list of states under one mutex, the state that was used longest ago first. There are few of
  * them, because each takes as much memory as a sequence, so a search compares the tokens of all.
  * Dropped states are collected, and freed without the lock.
+ *
+ * Of a dropped state others may have pages (rt_state_lent_bytes()). It is then in a second list,
+ * and its bytes count, until nobody has them.
  */
 #include "config.h"
 
@@ -28,6 +31,7 @@ struct prefix {
     struct rt_state *state;         /* ref held */
     bool is_positional;
     size_t bytes;
+    size_t lent; /* of |bytes|, those that count though it was dropped */
     uint64_t client;
     uint64_t used_ns;
     char owner[RT_PREFIX_OWNER_MAX + 1];
@@ -43,7 +47,9 @@ struct rt_prefixes {
     pthread_mutex_t lock;
     struct list list;
     uint32_t count;
-    size_t bytes;
+    size_t bytes;               /* with |lent| */
+    struct list gone;           /* states that were dropped, and of which others have pages */
+    size_t lent;                /* the bytes of these */
     struct share counts, sizes; /* by client; they bind nobody */
     uint64_t displaced_count, refused_count;
 };
@@ -59,6 +65,7 @@ enum status rt_prefixes_new(const struct rt_prefixes_options *options,
     prefixes->options = *options;
     must(pthread_mutex_init(&prefixes->lock, NULL) == 0);
     list_init(&prefixes->list);
+    list_init(&prefixes->gone);
     share_init(&prefixes->counts, UINT64_MAX, 0);
     share_init(&prefixes->sizes, UINT64_MAX, 0);
     *out_prefixes = prefixes;
@@ -72,29 +79,76 @@ static struct prefix *prefix_of(struct list *link)
     return prefix;
 }
 
-/* Without the lock. */
-static void free_all(struct list *dropped)
+static void free_prefix(struct prefix *prefix)
 {
-    while (!list_is_empty(dropped)) {
-        struct prefix *prefix = prefix_of(dropped->next);
-        list_remove(&prefix->link);
-        rt_state_unref(prefix->state);
-        prefix->magic = 0;
-        free(prefix);
+    OBJ_CHECK(prefix, PREFIX_MAGIC);
+    must(prefix->lent == 0);
+    list_remove(&prefix->link);
+    rt_state_unref(prefix->state);
+    prefix->magic = 0;
+    free(prefix);
+}
+
+/* Bytes of |prefix| that others have, too. One that is about to get the state has nothing yet. */
+static size_t lent_of(struct prefix *prefix)
+{
+    size_t lent = rt_state_lent_bytes(prefix->state);
+    lent = lent == SIZE_MAX ? 0 : lent;
+    return lent < prefix->bytes ? lent : prefix->bytes;
+}
+
+/* With the lock: counts what others have of a dropped state. */
+static void count_lent(struct rt_prefixes *prefixes, struct prefix *prefix, size_t lent)
+{
+    prefixes->lent = prefixes->lent - prefix->lent + lent;
+    prefixes->bytes = prefixes->bytes - prefix->lent + lent;
+    prefix->lent = lent;
+}
+
+/* Without the lock: frees a dropped state, or what nobody else has of it. */
+static void let_go(struct rt_prefixes *prefixes, struct prefix *prefix)
+{
+    bool is_wanted = rt_state_lent_bytes(prefix->state) == SIZE_MAX;
+    if (!is_wanted) {
+        rt_state_retire(prefix->state);
+    }
+    pthread_mutex_lock(&prefixes->lock);
+    size_t lent = lent_of(prefix);
+    count_lent(prefixes, prefix, lent);
+    list_remove(&prefix->link);
+    if (is_wanted || lent > 0) {
+        list_push_back(&prefixes->gone, &prefix->link);
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    if (!is_wanted && lent == 0) {
+        free_prefix(prefix);
     }
 }
 
-void rt_prefixes_free(struct rt_prefixes *prefixes)
+static void let_go_all(struct rt_prefixes *prefixes, struct list *dropped)
 {
-    if (prefixes) {
-        OBJ_CHECK(prefixes, PREFIXES_MAGIC);
-        rt_prefixes_shrink(prefixes, 0);
-        share_fini(&prefixes->counts);
-        share_fini(&prefixes->sizes);
-        pthread_mutex_destroy(&prefixes->lock);
-        prefixes->magic = 0;
-        free(prefixes);
+    while (!list_is_empty(dropped)) {
+        let_go(prefixes, prefix_of(dropped->next));
     }
+}
+
+void rt_prefixes_sweep(struct rt_prefixes *prefixes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct list changed;
+    list_init(&changed);
+    pthread_mutex_lock(&prefixes->lock);
+    for (struct list *at = prefixes->gone.next, *next; at != &prefixes->gone; at = next) {
+        struct prefix *prefix = prefix_of(at);
+        size_t lent = rt_state_lent_bytes(prefix->state);
+        next = at->next;
+        if (lent == 0 || (lent != SIZE_MAX && lent != prefix->lent)) {
+            list_remove(&prefix->link);
+            list_push_back(&changed, &prefix->link);
+        }
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    let_go_all(prefixes, &changed);
 }
 
 /* ---- with the lock held ---------------------------------------------------------------------- */
@@ -104,6 +158,7 @@ static void drop(struct rt_prefixes *prefixes, struct prefix *prefix, struct lis
     must(prefixes->count > 0 && prefixes->bytes >= prefix->bytes);
     prefixes->count--;
     prefixes->bytes -= prefix->bytes;
+    count_lent(prefixes, prefix, lent_of(prefix));
     share_give(&prefixes->counts, prefix->client, 1);
     share_give(&prefixes->sizes, prefix->client, prefix->bytes);
     list_remove(&prefix->link);
@@ -114,6 +169,13 @@ static bool is_full(const struct rt_prefixes *prefixes, size_t bytes)
 {
     return prefixes->bytes > prefixes->options.bytes_max - bytes ||
            prefixes->count >= RT_PREFIX_COUNT_MAX;
+}
+
+/* A state of which others have most would hardly free anything: as long as it is here, more of them
+ * can have it. */
+static bool frees_memory(struct prefix *prefix)
+{
+    return lent_of(prefix) <= prefix->bytes / 2;
 }
 
 static bool gives_way(const struct rt_prefixes *prefixes, const struct prefix *prefix,
@@ -135,7 +197,7 @@ static bool make_room(struct rt_prefixes *prefixes, const struct prefix *fresh,
     while (at != &prefixes->list && is_full(prefixes, fresh->bytes)) {
         struct prefix *prefix = prefix_of(at);
         at = at->next;
-        if (gives_way(prefixes, prefix, fresh)) {
+        if (gives_way(prefixes, prefix, fresh) && frees_memory(prefix)) {
             drop(prefixes, prefix, dropped);
             prefixes->displaced_count++;
         }
@@ -167,6 +229,7 @@ static void take_back(struct rt_prefixes *prefixes, struct list *dropped)
         if (!charge(prefixes, prefix)) {
             continue;
         }
+        count_lent(prefixes, prefix, 0);
         while (before != &prefixes->list && prefix_of(before)->used_ns > prefix->used_ns) {
             before = before->prev;
         }
@@ -258,6 +321,36 @@ static bool drop_contained(struct rt_prefixes *prefixes, const struct rt_prefix_
 
 /* ---- from outside ---------------------------------------------------------------------------- */
 
+static void free_list(struct rt_prefixes *prefixes, struct list *list)
+{
+    while (!list_is_empty(list)) {
+        struct prefix *prefix = prefix_of(list->next);
+        count_lent(prefixes, prefix, 0);
+        free_prefix(prefix);
+    }
+}
+
+void rt_prefixes_free(struct rt_prefixes *prefixes)
+{
+    struct list dropped;
+    list_init(&dropped);
+    if (!prefixes) {
+        return;
+    }
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    while (!list_is_empty(&prefixes->list)) {
+        drop(prefixes, prefix_of(prefixes->list.next), &dropped);
+    }
+    free_list(prefixes, &dropped);
+    free_list(prefixes, &prefixes->gone);
+    must(prefixes->bytes == 0 && prefixes->lent == 0);
+    share_fini(&prefixes->counts);
+    share_fini(&prefixes->sizes);
+    pthread_mutex_destroy(&prefixes->lock);
+    prefixes->magic = 0;
+    free(prefixes);
+}
+
 static struct prefix *make(const struct rt_prefix_key *key, struct rt_state *state,
                            bool is_positional)
 {
@@ -290,7 +383,7 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
     if (prefixes->options.bytes_max == 0 || key->count < RT_PREFIX_TOKENS_MIN) {
         return;
     }
-    struct prefix *prefix = make(key, state, is_positional);
+    struct prefix *prefix = make(key, state, is_positional), *unwanted = NULL;
     if (!prefix) {
         return;
     }
@@ -299,12 +392,15 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
     if (atomic_load(is_closed) || prefix->bytes > max ||
         drop_contained(prefixes, key, is_positional, &dropped) ||
         !add(prefixes, prefix, &dropped)) {
-        list_push_back(&dropped, &prefix->link);
+        unwanted = prefix;
     } else {
         touch(prefixes, prefix);
     }
     pthread_mutex_unlock(&prefixes->lock);
-    free_all(&dropped);
+    let_go_all(prefixes, &dropped);
+    if (unwanted) {
+        free_prefix(unwanted);
+    }
 }
 
 uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
@@ -347,20 +443,37 @@ void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *met
         }
     }
     pthread_mutex_unlock(&prefixes->lock);
-    free_all(&dropped);
+    let_go_all(prefixes, &dropped);
 }
 
-void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
+/* Drops states until they have |bytes| or less. False: none was dropped. */
+static bool drop_some(struct rt_prefixes *prefixes, size_t bytes)
 {
-    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
     struct list dropped;
     list_init(&dropped);
     pthread_mutex_lock(&prefixes->lock);
-    while (prefixes->bytes > bytes) {
-        drop(prefixes, prefix_of(prefixes->list.next), &dropped);
+    struct list *at = prefixes->list.next;
+    while (at != &prefixes->list && prefixes->bytes > bytes) {
+        struct prefix *prefix = prefix_of(at);
+        at = at->next;
+        if (frees_memory(prefix)) {
+            drop(prefixes, prefix, &dropped);
+        }
     }
     pthread_mutex_unlock(&prefixes->lock);
-    free_all(&dropped);
+    bool has_any = !list_is_empty(&dropped);
+    let_go_all(prefixes, &dropped);
+    return has_any;
+}
+
+/* A state of which dropped ones had pages may be the next one to go. */
+size_t rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    do {
+        rt_prefixes_sweep(prefixes);
+    } while (drop_some(prefixes, bytes));
+    return rt_prefixes_load(prefixes).bytes;
 }
 
 uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
@@ -368,6 +481,7 @@ uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
     OBJ_CHECK(prefixes, PREFIXES_MAGIC);
     struct list dropped;
     list_init(&dropped);
+    rt_prefixes_sweep(prefixes);
     uint64_t next = RT_SCHED_NEVER;
     pthread_mutex_lock(&prefixes->lock);
     uint64_t now = prefixes->options.clock(); /* no use is later */
@@ -380,7 +494,7 @@ uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
         }
     }
     pthread_mutex_unlock(&prefixes->lock);
-    free_all(&dropped);
+    let_go_all(prefixes, &dropped);
     return next;
 }
 

@@ -13,6 +13,9 @@
  * (runtime/sched/sequence.h) take the memory that they need. A method whose model is replaced is
  * closed: its states go, and no new ones are kept.
  *
+ * Pages of a kept state that others have, too, count once: here, also when it has been dropped, as
+ * long as a state has them. A state of which others have most stays when memory is needed.
+ *
  * Any thread. States are freed by the thread that displaces them.
  */
 #ifndef PTED_RUNTIME_SCHED_PREFIX_H
@@ -79,15 +82,19 @@ uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_k
 void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *method,
                        atomic_bool *is_closed);
 
-/* Drops states until they have |bytes| or less. */
-void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes);
+/* Drops states until they have |bytes| or less. Returns the bytes that are left: more, if they
+ * cannot be freed because of states that are in use. */
+size_t rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes);
+
+/* Frees what nobody has any more of dropped states; other functions leave that to this one. */
+void rt_prefixes_sweep(struct rt_prefixes *prefixes);
 
 /* Drops states that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */
 uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes);
 
 struct rt_prefixes_load {
     uint32_t count;
-    size_t bytes;
+    size_t bytes; /* with those of dropped states that others have */
 };
 
 struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes);

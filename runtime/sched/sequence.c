@@ -225,9 +225,20 @@ static bool lacks_bytes(const struct rt_sequences *sequences, size_t bytes)
     return bytes > max || sequences->bytes > max - bytes;
 }
 
-static bool is_full(const struct rt_sequences *sequences, size_t bytes)
+/* Are |bytes| more, and kept states, too much? What sequences have in common with kept states is
+ * memory that these cannot give back. */
+static bool is_crowded(struct rt_sequences *sequences, size_t bytes)
 {
-    return sequences->count >= sequences->options.count_max || lacks_bytes(sequences, bytes);
+    if (lacks_bytes(sequences, bytes)) {
+        return true;
+    }
+    size_t rest = sequences->options.bytes_max - sequences->bytes - bytes;
+    return rt_prefixes_shrink(sequences->prefixes, rest) > rest;
+}
+
+static bool is_full(struct rt_sequences *sequences, size_t bytes)
+{
+    return sequences->count >= sequences->options.count_max || is_crowded(sequences, bytes);
 }
 
 /* Why an idle sequence may have to give way: its party holds more than the newcomer's would then,
@@ -303,7 +314,7 @@ static struct rt_sequence *find_displaced(struct rt_sequences *sequences,
 static void make_room(struct rt_sequences *sequences, const struct newcomer *newcomer)
 {
     struct rt_sequence *displaced = NULL;
-    while ((newcomer->is_open ? lacks_bytes(sequences, newcomer->bytes)
+    while ((newcomer->is_open ? is_crowded(sequences, newcomer->bytes)
                               : is_full(sequences, newcomer->bytes)) &&
            (displaced = find_displaced(sequences, newcomer)) != NULL) {
         sequences->displaced_count++;
@@ -343,7 +354,7 @@ static enum status enlarge(struct rt_sequence *sequence, size_t more, struct err
     struct newcomer newcomer = {.bytes = more, .is_open = true};
     memcpy(newcomer.parties, sequence->parties, sizeof(newcomer.parties));
     make_room(sequences, &newcomer);
-    if (lacks_bytes(sequences, more)) {
+    if (is_crowded(sequences, more)) {
         sequences->refused_count++;
         return error_set(err, ST_EXHAUSTED,
                          "the state of this sequence has %zu bytes and needs %zu more: all "
@@ -355,7 +366,6 @@ static enum status enlarge(struct rt_sequence *sequence, size_t more, struct err
     }
     sequence->bytes += more;
     sequences->bytes += more;
-    rt_prefixes_shrink(sequences->prefixes, sequences->options.bytes_max - sequences->bytes);
     return ST_OK;
 }
 
@@ -411,8 +421,6 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
                          sequences->count, sequences->bytes, sequences->options.count_max,
                          sequences->options.bytes_max);
     }
-    rt_prefixes_shrink(sequences->prefixes,
-                       sequences->options.bytes_max - sequences->bytes - bytes);
     struct rt_sequence *sequence = calloc(1, sizeof(*sequence));
     if (!sequence) {
         return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
@@ -579,6 +587,7 @@ void rt_sequence_close(struct rt_sequence *sequence)
         }
     }
     pthread_mutex_unlock(&sequences->lock);
+    rt_prefixes_sweep(sequences->prefixes);
 }
 
 uint64_t rt_sequences_expire(struct rt_sequences *sequences)
@@ -626,7 +635,8 @@ bool rt_sequences_is_full_for(struct rt_sequences *sequences, struct rt_program 
 {
     OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
     pthread_mutex_lock(&sequences->lock);
-    bool is_without_room = is_full(sequences, rt_program_state_bytes_least(program));
+    bool is_without_room = sequences->count >= sequences->options.count_max ||
+                           lacks_bytes(sequences, rt_program_state_bytes_least(program));
     pthread_mutex_unlock(&sequences->lock);
     return is_without_room;
 }

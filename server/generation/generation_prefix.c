@@ -60,10 +60,8 @@ void generation_prefix_find(struct request *request)
 void generation_prefix_use(struct generation *generation, struct rt_state *state)
 {
     if (generation->kept) {
-        rt_state_share(state, generation->kept);
-        if (generation->is_kept_longer) {
-            rt_state_cut(state, generation->fed_count);
-        }
+        rt_state_share(state, generation->kept,
+                       generation->is_kept_longer ? generation->fed_count : RT_STATE_ALL_ROWS);
         rt_state_unref(generation->kept);
         generation->kept = NULL;
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "hal/pages.h"
+
 typedef enum status new_f(struct hal_device *device, size_t size, struct hal_buffer **out_buffer,
                           struct error *err);
 
@@ -64,6 +66,86 @@ static void test_constants(void **state)
         hal_buffer_unref(buffers[at]);
     }
     assert_ok(err, hal_buffer_new_constants(cts.device, sizes, 0, buffers, &err));
+}
+
+static struct hal_buffer *new_sparse(size_t size)
+{
+    struct error err;
+    struct hal_buffer *buffer;
+    assert_ok(err, hal_buffer_new_sparse(cts.device, size, &buffer, &err));
+    return buffer;
+}
+
+static void assert_bytes(struct hal_buffer *buffer, size_t first, size_t end, int want)
+{
+    const uint8_t *host = hal_buffer_map(buffer);
+    for (size_t i = first; i < end; i++) {
+        assert_int_equal(host[i], want);
+    }
+}
+
+/* Buffers that have pages of another do not see what one of them writes, and keep the pages that
+ * they have when the others are gone. */
+static void test_pages(void **state)
+{
+    enum { SIZE = 1 << 20 };
+    struct error err;
+    struct hal_pages *pages;
+    struct hal_buffer *from = new_sparse(SIZE), *a = new_sparse(SIZE), *b = new_sparse(SIZE);
+    size_t page = hal_buffer_page_bytes(from);
+    (void)state;
+    if (page == 0) {
+        assert_fails(err, hal_pages_new(cts.device, SIZE, &pages, &err), ST_UNSUPPORTED, "share");
+    } else {
+        memset(hal_buffer_map(from), 1, 8 * page);
+        assert_ok(err, hal_pages_new(cts.device, 8 * page, &pages, &err));
+        assert_ok(err, hal_pages_take(pages, 0, from, 4 * page, 4 * page, &err));
+        assert_ok(err, hal_pages_take(pages, 4 * page, from, 0, 4 * page, &err));
+        assert_bytes(from, 0, 8 * page, 1);
+        assert_bytes(from, 8 * page, 9 * page, 0);
+        assert_ok(err, hal_pages_map(pages, page, a, 2 * page, 3 * page, &err));
+        assert_ok(err, hal_pages_map(pages, 0, b, 0, 8 * page, &err));
+        assert_bytes(a, 0, 2 * page, 0);
+        assert_bytes(a, 2 * page, 5 * page, 1);
+        memset((char *)hal_buffer_map(a) + 3 * page + 100, 2, 200);
+        assert_bytes(a, 3 * page, 3 * page + 100, 1);
+        assert_bytes(a, 3 * page + 100, 3 * page + 300, 2);
+        assert_bytes(from, 0, 8 * page, 1);
+        hal_buffer_unref(from);
+        hal_pages_unref(pages);
+        assert_bytes(b, 0, 8 * page, 1);
+        assert_bytes(b, 8 * page, SIZE, 0);
+        from = new_sparse(SIZE);
+    }
+    hal_buffer_unref(from);
+    hal_buffer_unref(a);
+    hal_buffer_unref(b);
+}
+
+/* There is a bound of parts that are pages, and a buffer that is freed gives its own back. */
+static void test_too_many_pages(void **state)
+{
+    struct error err = {0};
+    struct hal_pages *pages;
+    struct hal_buffer *from = new_sparse(1 << 20);
+    size_t page = hal_buffer_page_bytes(from);
+    (void)state;
+    for (int round = 0; page > 0 && round < 2; round++) {
+        struct hal_buffer *many = new_sparse((size_t)1 << 28);
+        size_t count = 0;
+        assert_ok(err, hal_pages_new(cts.device, page, &pages, &err));
+        assert_ok(err, hal_pages_take(pages, 0, from, 0, page, &err));
+        while (2 * page * (count + 1) <= (size_t)1 << 28 &&
+               hal_pages_map(pages, 0, many, 2 * page * count, page, &err) == ST_OK) {
+            count++;
+        }
+        assert_true(count > 10000 && count < 30000);
+        assert_int_equal(err.code, ST_EXHAUSTED);
+        hal_buffer_unref(many);
+        hal_pages_unref(pages);
+        err = (struct error){0};
+    }
+    hal_buffer_unref(from);
 }
 
 static void test_of_no_bytes(void **state)
@@ -169,6 +251,8 @@ int cts_buffer(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zeroed_and_aligned),
         cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_too_many_pages),
         cmocka_unit_test(test_of_no_bytes),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_import),

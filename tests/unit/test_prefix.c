@@ -10,6 +10,8 @@
 
 #include "base/share.h"
 #include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/call/invocation.h"
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
@@ -322,13 +324,148 @@ static void test_giving_way(void **state)
     w->prefixes = all;
 }
 
+/* ---- pages of kept states ----------------------------------------------------------------------
+ */
+
+enum { NOTES = 512, NOTE_BYTES = 2 * NOTES * 32 * 4 };
+
+/* A state of "notebook" with NOTES rows; or one more with the content of |from|. */
+static struct rt_state *write_notes(struct world *w, struct rt_program *notebook,
+                                    struct rt_state *from)
+{
+    static const float rows[NOTES * 32] = {1};
+    struct hal_pool *pool;
+    struct rt_state *state;
+    int64_t at = from ? NOTES : 0, n = from ? 1 : NOTES;
+    const struct input inputs[] = {{DT_F32, {.rank = 2, .dims = {n, 32}}, rows},
+                                   {DT_I64, {.rank = 1, .dims = {1}}, &at}};
+    assert_ok(w->err, hal_pool_new(w->device, 1 << 20, &pool, &w->err));
+    assert_ok(w->err, rt_state_new(notebook, &state, &w->err));
+    if (from) {
+        rt_state_share(state, from, RT_STATE_ALL_ROWS);
+    }
+    struct rt_method *method = rt_program_find_method(notebook, span_str("forward"));
+    struct rt_invocation *inv = begin_call(method, pool, state, inputs, 2);
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    rt_invocation_free(inv);
+    hal_pool_free(pool);
+    return state;
+}
+
+static size_t kept_bytes(const struct world *w)
+{
+    return rt_prefixes_load(w->prefixes).bytes;
+}
+
+/* Rows that a state has from a kept one count as long as it lives, also when that one has gone; one
+ * of which most is in use does not go for the sake of memory, for that would free none. */
+static void test_lent_pages_count(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device};
+    struct rt_program *notebook = load_model("notebook", &options);
+    struct rt_state *kept_state = write_notes(w, notebook, NULL), *user, *next;
+    const struct rt_prefix_key key = key_of(w, "", 20);
+    rt_prefixes_keep(w->prefixes, &key, kept_state, true, &w->is_closed);
+    size_t all = kept_bytes(w);
+    assert_in_range(all, NOTE_BYTES, NOTE_BYTES + 4096);
+    user = write_notes(w, notebook, kept_state);
+    rt_state_unref(kept_state);
+    assert_int_equal(kept_bytes(w), all);
+    assert_int_equal(rt_prefixes_shrink(w->prefixes, 0), all);
+    assert_int_equal(kept(w), 1);
+    now_ns += 100;
+    assert_true(rt_prefixes_expire(w->prefixes) != 0);
+    assert_int_equal(kept(w), 0);
+    assert_int_equal(kept_bytes(w), NOTE_BYTES);
+    next = write_notes(w, notebook, user); /* has them by way of |user| */
+    rt_state_unref(user);
+    rt_prefixes_sweep(w->prefixes);
+    assert_int_equal(kept_bytes(w), NOTE_BYTES);
+    rt_state_unref(next);
+    rt_prefixes_sweep(w->prefixes);
+    assert_int_equal(kept_bytes(w), 0);
+    rt_program_unref(notebook);
+}
+
+/* A kept state whose rows only other kept ones have goes after them. */
+static void test_chains_give_way(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device};
+    struct rt_program *notebook = load_model("notebook", &options);
+    struct rt_state *first = write_notes(w, notebook, NULL), *second;
+    struct rt_prefix_key key = key_of(w, "a", 20);
+    rt_prefixes_keep(w->prefixes, &key, first, true, &w->is_closed);
+    second = write_notes(w, notebook, first);
+    key.owner = "b";
+    rt_prefixes_keep(w->prefixes, &key, second, true, &w->is_closed);
+    rt_state_unref(first);
+    rt_state_unref(second);
+    assert_int_equal(kept(w), 2);
+    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * 4096);
+    size_t less = kept_bytes(w) - 1;
+    assert_in_range(rt_prefixes_shrink(w->prefixes, less), NOTE_BYTES, less);
+    assert_int_equal(kept(w), 1);
+    assert_int_equal(rt_prefixes_shrink(w->prefixes, 0), 0);
+    assert_int_equal(kept(w), 0);
+    rt_program_unref(notebook);
+}
+
+/* A sequence does not get memory that others have in common with a kept state. */
+static void test_lent_pages_bound_sequences(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options programs = {.device = w->device};
+    struct rt_program *notebook = load_model("notebook", &programs);
+    size_t bytes = rt_program_state_bytes_least(w->program);
+    struct rt_state *from = write_notes(w, notebook, NULL), *user;
+    const struct rt_prefix_key key = key_of(w, "", 20);
+    rt_prefixes_keep(w->prefixes, &key, from, true, &w->is_closed);
+    const struct rt_sequences_options options = {.count_max = 8,
+                                                 .bytes_max = kept_bytes(w) + bytes - 1,
+                                                 .prefix_bytes_max = 1 << 20,
+                                                 .idle_ns = 100,
+                                                 .clock = fake_clock};
+    struct rt_sequences *sequences;
+    struct rt_sequence *sequence;
+    assert_ok(w->err, rt_sequences_new(&options, &sequences, &w->err));
+    struct rt_prefixes *kept_ones = rt_sequences_prefixes(sequences);
+    rt_state_unref(from);
+    assert_int_equal(rt_prefixes_shrink(w->prefixes, 0), 0);
+    from = write_notes(w, notebook, NULL);
+    const struct rt_sequence_key id = {.program = w->program, .number = 1};
+    rt_prefixes_keep(kept_ones, &key, from, true, &w->is_closed);
+    user = write_notes(w, notebook, from);
+    rt_state_unref(from);
+    enum status status = rt_sequences_open(sequences, &id, true, &sequence, &w->err);
+    assert_int_equal(status, ST_EXHAUSTED);
+    rt_state_unref(user);
+    assert_ok(w->err, rt_sequences_open(sequences, &id, true, &sequence, &w->err));
+    assert_int_equal(rt_prefixes_load(kept_ones).count, 0);
+    rt_sequence_close(sequence);
+    rt_sequences_free(sequences);
+    rt_program_unref(notebook);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(test_longest),    TEST(test_contained),     TEST(test_whole),  TEST(test_owners),
-        TEST(test_bounds),     TEST(test_clients_share), TEST(test_expiry), TEST(test_closing),
-        TEST(test_giving_way), TEST(test_number),
+        TEST(test_lent_pages_count),
+        TEST(test_chains_give_way),
+        TEST(test_lent_pages_bound_sequences),
+        TEST(test_longest),
+        TEST(test_contained),
+        TEST(test_whole),
+        TEST(test_owners),
+        TEST(test_bounds),
+        TEST(test_clients_share),
+        TEST(test_expiry),
+        TEST(test_closing),
+        TEST(test_giving_way),
+        TEST(test_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

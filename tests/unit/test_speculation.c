@@ -182,7 +182,7 @@ static void a_shared_state_stays(void **state)
     }
     for (unsigned i = 0; i < 3; i++) {
         assert_ok(w->err, rt_state_new(w->program, &second, &w->err));
-        rt_state_share(second, first);
+        rt_state_share(second, first, RT_STATE_ALL_ROWS);
         step_speculation(w, second, 8, 8, 1 + i);
         step_alone(w, second, 9 + i, logits);
         assert_memory_equal(logits, w->expected[9 + i], sizeof(logits));

@@ -490,7 +490,7 @@ static void test_new_memory_gets_only_written_rows(void **unused)
     assert_true(touched >= rows && touched < sizeof(want));
     mark_last_row(state, cell, -77);
     assert_ok(w.err, rt_state_new(w.program, &other, &w.err));
-    rt_state_share(other, state);
+    rt_state_share(other, state, RT_STATE_ALL_ROWS);
     for (int64_t i = 2; i < 6; i++) {
         assert_int_equal(scroll(&w, other, i, 1, 3, false, sums), ST_OK);
         write_rows(&want, i, 1, 3);
@@ -532,22 +532,29 @@ static void settle(const struct rt_state_account *account, size_t bytes)
     purse->bytes = bytes;
 }
 
-/* Writes |n| rows of "notebook" from |first| on, by one of its methods. */
-static enum status note(struct world *w, const char *method, struct rt_state *state, int64_t first,
-                        int64_t n)
+/* A call that writes |x| to the beginning of |n| rows of "notebook" from |first| on, by one of its
+ * methods. */
+static struct rt_invocation *prepare_note(struct world *w, const char *method,
+                                          struct rt_state *state, int64_t first, int64_t n, float x)
 {
     static float rows[512 * 32];
     static int64_t places[512];
     bool is_put = method[0] == 'p';
     for (int64_t i = 0; i < n; i++) {
         places[i] = first + i;
-        rows[32 * i] = 1;
+        rows[32 * i] = x;
     }
     const struct input inputs[] = {
         {DT_F32, {.rank = 2, .dims = {n, 32}}, rows},
         {DT_I64, {.rank = 1, .dims = {is_put ? n : 1}}, places},
     };
-    struct rt_invocation *inv = prepare(w, method, state, inputs, 2);
+    return prepare(w, method, state, inputs, 2);
+}
+
+static enum status note(struct world *w, const char *method, struct rt_state *state, int64_t first,
+                        int64_t n)
+{
+    struct rt_invocation *inv = prepare_note(w, method, state, first, n, 1);
     enum status status = submit_and_wait(inv, false);
     rt_invocation_free(inv);
     return status;
@@ -587,19 +594,181 @@ static void test_a_state_has_pages_for_its_rows(void **unused)
         assert_int_equal(note(&w, methods[k], state, 500, 512), ST_OK);
         assert_int_equal(rt_state_trim(state), pages_of(1012));
         assert_ok(w.err, rt_state_new(w.program, &part, &w.err));
-        rt_state_share(part, state);
-        rt_state_cut(part, 100);
+        rt_state_share(part, state, 100);
         assert_int_equal(rt_state_bytes(part), 0); /* the other one has paid for it */
         assert_int_equal(note(&w, "forward", part, 100, 20), ST_OK);
         assert_int_equal(rt_state_bytes(part), pages_of(120));
         rt_state_unref(part);
         assert_ok(w.err, rt_state_new(w.program, &part, &w.err));
-        rt_state_share(part, state);
-        rt_state_cut(part, 100);
+        rt_state_share(part, state, 100);
         assert_int_equal(rt_state_trim(part), pages_of(100)); /* it may be kept for longer */
         rt_state_unref(part);
         rt_state_set_account(state, NULL);
         rt_state_unref(state);
+    }
+    close_world(&w);
+}
+
+/* ---- pages that states have in common ----------------------------------------------------------
+ */
+
+enum { ROWS_A_PAGE = PAGE / NOTE_BYTES };
+
+/* A sequence, and what the host expects in the first number of each of its rows. */
+struct notes {
+    struct world *w;
+    struct rt_state *state;
+    float want[NOTE_ROWS];
+};
+
+static void open_notes(struct notes *notes, struct world *w, struct notes *from, int64_t rows)
+{
+    *notes = (struct notes){.w = w};
+    assert_ok(w->err, rt_state_new(w->program, &notes->state, &w->err));
+    if (from) {
+        rt_state_share(notes->state, from->state, rows);
+        memcpy(notes->want, from->want, (size_t)(rows < NOTE_ROWS ? rows : NOTE_ROWS) * 4);
+    }
+}
+
+static void put_notes(struct notes *notes, const char *method, int64_t first, int64_t n, float x)
+{
+    struct rt_invocation *inv = prepare_note(notes->w, method, notes->state, first, n, x);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    rt_invocation_free(inv);
+    for (int64_t i = first; i < first + n; i++) {
+        notes->want[i] = x;
+    }
+}
+
+static void assert_notes(const struct notes *notes, int64_t rows)
+{
+    const float *got = hal_buffer_map(notes->state->current[0]);
+    for (int64_t i = 0; i < rows; i++) { /* the second block has twice as much */
+        assert_true(got[32 * i] == notes->want[i]);
+        assert_true(got[32 * (NOTE_ROWS + i)] == 2 * notes->want[i]);
+    }
+}
+
+static size_t own_pages(const struct notes *notes)
+{
+    size_t bytes = rt_state_bytes(notes->state) - rt_state_log_bytes(notes->state);
+    assert_int_equal(bytes % (NOTE_OUTER * PAGE), 0);
+    return bytes / (NOTE_OUTER * PAGE);
+}
+
+/* Two states have the rows that a third one has written: what one writes, behind them or among
+ * them, the others do not see. Each pays for its own pages; the third one still for what it wrote.
+ */
+static void test_states_have_pages_in_common(void **unused)
+{
+    static const char *const methods[] = {"forward", "put"};
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    for (int k = 0; k < 2; k++) {
+        static struct notes from, a, b, c;
+        const int64_t kept = 20 * ROWS_A_PAGE + 7; /* the last page is not whole */
+        open_notes(&from, &w, NULL, 0);
+        put_notes(&from, methods[k], 0, 500, 1);
+        put_notes(&from, methods[k], 500, 500, 2);
+        assert_int_equal(rt_state_trim(from.state), pages_of(1000));
+        assert_int_equal(rt_state_lent_bytes(from.state), 0);
+        open_notes(&a, &w, &from, kept);
+        open_notes(&b, &w, &from, kept);
+        assert_int_equal(own_pages(&a), 1);
+        assert_int_equal(own_pages(&b), 1);
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
+        put_notes(&a, methods[k], kept, 2 * ROWS_A_PAGE, 3);
+        put_notes(&b, methods[k], kept, ROWS_A_PAGE, 4);
+        assert_int_equal(own_pages(&a), 3);
+        assert_int_equal(own_pages(&b), 2);
+        put_notes(&b, methods[k], 10 * ROWS_A_PAGE + 1, 1, 5); /* its own from there on */
+        assert_int_equal(own_pages(&b), 12);
+        assert_notes(&from, 1000);
+        assert_notes(&a, kept + 2 * ROWS_A_PAGE);
+        assert_notes(&b, kept + ROWS_A_PAGE);
+        assert_int_equal(rt_state_trim(from.state), pages_of(1000));
+        rt_state_retire(from.state);
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
+        rt_state_unref(a.state);
+        open_notes(&c, &w, &b, RT_STATE_ALL_ROWS); /* has pages of both */
+        memcpy(c.want, b.want, sizeof(c.want));
+        put_notes(&c, methods[k], kept + ROWS_A_PAGE, 1, 6);
+        assert_notes(&c, kept + ROWS_A_PAGE + 1);
+        assert_int_equal(own_pages(&c), 1);
+        rt_state_unref(b.state);
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
+        assert_notes(&c, kept + ROWS_A_PAGE + 1);
+        rt_state_unref(c.state);
+        assert_int_equal(rt_state_lent_bytes(from.state), 0);
+        rt_state_unref(from.state);
+    }
+    close_world(&w);
+}
+
+/* A call that fails has changed nothing in pages that others have, either, and gives back what it
+ * has taken behind them. */
+static void test_a_failed_call_in_common_pages(void **unused)
+{
+    static const char *const methods[] = {"forward", "put"};
+    static struct notes from, a, b;
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    open_notes(&from, &w, NULL, 0);
+    put_notes(&from, "forward", 0, 400, 1);
+    open_notes(&a, &w, &from, RT_STATE_ALL_ROWS);
+    open_notes(&b, &w, &from, RT_STATE_ALL_ROWS);
+    memcpy(a.want, from.want, sizeof(a.want));
+    memcpy(b.want, from.want, sizeof(b.want));
+    for (int round = 0; round < 40; round++) {
+        int64_t first = round % 2 == 0 ? 100 + round : 390 + round;
+        struct rt_invocation *inv =
+            prepare_note(&w, methods[round / 2 % 2], a.state, first, 200, 9);
+        enum status status = submit_and_wait(inv, round % 4 < 3);
+        rt_invocation_free(inv);
+        for (int64_t i = first; status == ST_OK && i < first + 200; i++) {
+            a.want[i] = 9;
+        }
+        assert_notes(&a, NOTE_ROWS);
+        assert_notes(&b, NOTE_ROWS);
+        assert_notes(&from, NOTE_ROWS);
+    }
+    rt_state_unref(a.state);
+    rt_state_unref(from.state);
+    assert_notes(&b, NOTE_ROWS);
+    rt_state_unref(b.state);
+    close_world(&w);
+}
+
+/* Each state goes on where the last one ended, as the turns of a chat do. Pages that are on top of
+ * each other have an end; then the first ones remain in common. */
+static void test_turns_have_pages_of_all_before(void **unused)
+{
+    enum { TURNS = 20, STEP = 3 * ROWS_A_PAGE, FIRST = 10 * ROWS_A_PAGE };
+    static struct notes turns[TURNS + 1];
+    struct world w;
+    size_t bytes = 0;
+    (void)unused;
+    open_world(&w, "notebook");
+    open_notes(&turns[0], &w, NULL, 0);
+    put_notes(&turns[0], "forward", 0, FIRST, 1);
+    bytes = rt_state_trim(turns[0].state);
+    for (int i = 1; i <= TURNS; i++) {
+        struct notes *turn = &turns[i];
+        int64_t at = FIRST + (i - 1) * 2 * STEP;
+        open_notes(turn, &w, &turns[i - 1], RT_STATE_ALL_ROWS);
+        memcpy(turn->want, turns[i - 1].want, sizeof(turn->want));
+        put_notes(turn, "forward", at > 1900 ? 1900 : at, at > 1900 ? 1 : 2 * STEP, (float)(i + 1));
+        assert_true(own_pages(turn) * NOTE_OUTER * PAGE <= pages_of(NOTE_ROWS - FIRST));
+        bytes += rt_state_trim(turn->state);
+        assert_notes(turn, NOTE_ROWS);
+    }
+    assert_true(bytes < TURNS * pages_of(NOTE_ROWS) / 3);
+    for (int i = 0; i <= TURNS; i++) {
+        assert_notes(&turns[i], NOTE_ROWS);
+        rt_state_unref(turns[i].state);
     }
     close_world(&w);
 }
@@ -663,15 +832,15 @@ static void test_shared_content(void **unused)
     }
     assert_int_equal(rt_state_trim(from), 8 + 12);
     float mean = got;
-    rt_state_share(a, from);
-    rt_state_share(b, from);
+    rt_state_share(a, from, RT_STATE_ALL_ROWS);
+    rt_state_share(b, from, RT_STATE_ALL_ROWS);
     (void)step(&w, b, 100, true, &got);
     for (int i = 4; i <= 6; i++) {
         assert_int_equal(step(&w, a, -1, false, &got), i);
     }
     rt_state_unref(b); /* has perhaps had a call */
     assert_ok(w.err, rt_state_new(w.program, &b, &w.err));
-    rt_state_share(b, from);
+    rt_state_share(b, from, RT_STATE_ALL_ROWS);
     rt_state_unref(from);
     assert_int_equal(step(&w, b, 16, false, &got), 4);
     assert_true(got == mean * 0.75f + 16 * 0.25f);
@@ -722,7 +891,7 @@ static void test_positions_need_no_later_rows(void **unused)
     for (int64_t at = 3; at < 12; at += 4) {
         assert_ok(w.err, rt_state_new(w.program, &shared, &w.err));
         assert_ok(w.err, rt_state_new(w.program, &fresh, &w.err));
-        rt_state_share(shared, longer);
+        rt_state_share(shared, longer, RT_STATE_ALL_ROWS);
         feed(&w, fresh, ids, 12, 0, right); /* rows of the same bits */
         feed(&w, shared, ids + 4, 3, at, left);
         feed(&w, fresh, ids + 4, 3, at, right);
@@ -759,6 +928,9 @@ int main(void)
         cmocka_unit_test(test_a_step_writes_in_place),
         cmocka_unit_test(test_overwritten_rows_come_back),
         cmocka_unit_test(test_a_state_has_pages_for_its_rows),
+        cmocka_unit_test(test_states_have_pages_in_common),
+        cmocka_unit_test(test_a_failed_call_in_common_pages),
+        cmocka_unit_test(test_turns_have_pages_of_all_before),
         cmocka_unit_test(test_new_memory_gets_only_written_rows),
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
