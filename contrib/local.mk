@@ -10,7 +10,8 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/models_xnnpack.py %D%/export/newest.py %D%/export/newest_worker.py \
 	%D%/export/ops.py %D%/export/ops_beyond.py %D%/export/ops_case.py \
 	%D%/export/ops_complex.py %D%/export/ops_convert.py %D%/export/ops_differences.py \
-	%D%/export/ops_extent.py %D%/export/ops_llm.py %D%/export/ops_numbers.py \
+	%D%/export/ops_extent.py %D%/export/ops_llm.py %D%/export/ops_moe.py \
+	%D%/export/ops_numbers.py \
 	%D%/export/ops_order.py %D%/export/ops_quant.py %D%/export/ops_tensors.py \
 	%D%/export/ops_vision.py %D%/export/pictures.py %D%/export/prefill.py \
 	%D%/export/pted_card.py %D%/export/pted_chat.py %D%/export/pted_check.py \

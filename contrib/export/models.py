@@ -750,6 +750,40 @@ def window():
 
 
 @model
+def moe():
+    """ExecuTorch's transformation of a mixture of experts, with weights that ops_moe.py packs."""
+    from executorch.examples.models.llama.llama_transformer import MOEFeedForward
+    from executorch.examples.models.llama.model_args import ModelArgs
+    from executorch.examples.models.llama.source_transformation.moe import (
+        replace_moe_with_quantized_op)
+    from executorch.extension.llm.custom_ops import custom_ops    # noqa: F401
+    import ops_moe
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.RMSNorm(32)
+            self.experts = MOEFeedForward(ModelArgs(
+                dim=32, n_layers=1, n_heads=1, vocab_size=8, hidden_dim=32, moe=True, num_experts=4,
+                num_activated_experts=2))
+            for name, value in (("num_activated_experts", 2), ("score_func", "sigmoid"),
+                                ("route_scale", 2.5), ("expert_bias", torch.randn(4))):
+                setattr(self.experts, name, value)
+            for weights in self.experts.cond_ffn.parameters():
+                nn.init.normal_(weights, std=32**-0.5)
+            self.head = nn.Linear(32, 5)
+
+        def forward(self, x):
+            return self.head(x + self.experts(self.norm(x)))
+
+    with ops_moe.packing():
+        net = replace_moe_with_quantized_op(Block(), group_size=16)
+    return forward("a block with 4 experts, of which 2 compute a row; PyTorch's kernel does not "
+                   "round activations to 8 bits", net, [(torch.randn(1, 3, 32),) for _ in range(4)],
+                   rtol=1e-2, atol=3e-2)
+
+
+@model
 def edits():
     from executorch.extension.llm.custom_ops import custom_ops    # noqa: F401
 

@@ -11,6 +11,8 @@ ExecuTorch's kernel for x86 multiplies floats, its kernel for Arm rounds activat
 by row, as pted does. So what is expected is computed here, and the kernel for x86 confirms the
 rest.
 """
+import contextlib
+
 import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401: defines operators
 import torch
 from torch.export import Dim
@@ -52,6 +54,21 @@ def pack_experts(weights, group, bits, spare=0):
     numbers = numbers.to(torch.int8).reshape(weights.shape)
     packed = torch.stack([pack(n, s, bits) for n, s in zip(numbers, scales)])
     return torch.nn.functional.pad(packed, (0, spare)), dense
+
+
+@contextlib.contextmanager
+def packing():
+    """torchao has the operator that packs, as far as ExecuTorch's transformation calls it."""
+    library = torch.library.Library("torchao", "FRAGMENT")
+    library.define("_pack_8bit_act_4bit_weight(Tensor numbers, Tensor scales, Tensor? zeros, "
+                   "int group, Tensor? bias, str? target) -> Tensor")
+    library.impl("_pack_8bit_act_4bit_weight",
+                 lambda numbers, scales, zeros, group, bias, target: pack(
+                     numbers, scales.reshape(len(numbers), -1), 4), "CPU")
+    try:
+        yield
+    finally:
+        library._destroy()
 
 
 class Experts(torch.nn.Module):

@@ -58,6 +58,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/loops.pte %D%/loops.json %D%/loops.cases \
 	%D%/methods.pte %D%/methods.json %D%/methods.cases \
 	%D%/mlp.pte %D%/mlp.json %D%/mlp.cases \
+	%D%/moe.pte %D%/moe.json %D%/moe.cases \
 	%D%/mobile.pte %D%/mobile.json %D%/mobile.cases \
 	%D%/odd_keys.pte %D%/odd_keys.json %D%/odd_keys.cases \
 	%D%/pointwise.pte %D%/pointwise.json %D%/pointwise.cases \
