@@ -200,7 +200,34 @@ def exporters():
                        0 if end == [3] else len(begin))
 
 
-CHECKS = (exporters, turns, choices, crowd, leaving, limits, owners, reload)
+def crowd_of_pages():
+    """Answers that run at the same time, and the states that they leave, hold the rows of their
+    common beginning once."""
+    begin, ends = [(7 * i) % 400 + 2 for i in range(1600)], range(6)
+    with program_as_chat("long_cache") as model, Daemon(model) as daemon, \
+            Daemon([*model, "--prefix-bytes-max=0"]) as without:
+        client, other = Client(daemon.port), Client(without.port)
+
+        def ask(whom, end, **options):
+            return complete(whom, [*begin, end, end + 1], max_tokens=12, ignore_eos=True, **options)
+        expected = [ask(other, 20 + end)["choices"] for end in ends]
+        ask(client, 10)
+        wait_idle(client)
+        one = metric(client, "pted_prefix_bytes")
+
+        def one_answer(end):
+            answer = ask(Client(daemon.port), 20 + end)
+            expect("answer", answer["choices"], expected[end])
+            expect("cached", cached(answer), len(begin))
+        in_threads(len(ends), one_answer)
+        wait_idle(client)
+        expect("states", metric(client, "pted_prefixes"), 1.0 + len(ends))
+        more = metric(client, "pted_prefix_bytes") - one
+        tokens = 4 * len(begin) + 4096
+        expect(f"{more} bytes more than {one}", more < len(ends) * (4 * 4096 + tokens), True)
+
+
+CHECKS = (exporters, crowd_of_pages, turns, choices, crowd, leaving, limits, owners, reload)
 
 
 def main():
