@@ -22,6 +22,7 @@ static const char *const names[BESIDE_FILES] = {
     [BESIDE_CONFIG] = "config.json",
     [BESIDE_PREPROCESSOR] = "preprocessor_config.json",
     [BESIDE_PROCESSOR] = "processor_config.json",
+    [BESIDE_GENERATION] = "generation_config.json",
 };
 
 const char *beside_name(enum beside_file file)

@@ -4,7 +4,8 @@
  *
  *     NAME_executorch_model/    Ultralytics: model.pte, metadata.yaml
  *     NAME/                     Hugging Face: model.pte, config.json, and preprocessor_config.json,
- *                               or since transformers 5 processor_config.json
+ *                               or since transformers 5 processor_config.json;
+ * generation_config.json
  *
  * server/card/derive.h makes a card of these files. They are hostile, and nobody may have meant
  * them for pted: a file that cannot be read is left out, with a note. Blocks; one thread.
@@ -24,6 +25,7 @@ enum beside_file {
     BESIDE_CONFIG,       /* config.json of transformers */
     BESIDE_PREPROCESSOR, /* preprocessor_config.json */
     BESIDE_PROCESSOR,    /* processor_config.json */
+    BESIDE_GENERATION,   /* generation_config.json */
     BESIDE_FILES,
 };
 

@@ -184,12 +184,26 @@ struct card_embedding {
     struct card_place place;
 };
 
+/* Tokens that end an answer, at most, and ids and counts of tokens that a card can say. */
+/* Tokens that end an answer, at most; the greatest ids and counts of tokens. */
+#define CARD_ENDS_MAX 32
+#define CARD_IDS_MAX (1u << 24)
+
+/* What requests to a language model get where they say nothing. NaN: the card says nothing. */
+struct card_generation {
+    bool is_said;
+    double temperature, top_p, top_k, min_p, repetition_penalty, max_tokens;
+    const uint32_t *ends; /* ids of tokens that end an answer; NULL: the card says nothing */
+    uint32_t end_count;
+};
+
 struct card_method {
     const char *name; /* NULL: the default method */
     const char *description;
     struct card_ios ios[2]; /* by enum rt_side */
     struct card_warm_ups warm_ups;
     struct card_embedding embedding;
+    struct card_generation generation;
     struct card_place place;
 };
 

@@ -384,6 +384,14 @@ static void print_description(const struct derive *derive, struct buf *out)
     } else {
         buf_add_str(out, "  \"description\": \"\"");
     }
+    if (derive && derive_has(derive, DERIVE_GENERATION)) {
+        print_fact(out, "", derive, DERIVE_GENERATION);
+    }
+    if (derive && derive->carry_count > 0) {
+        buf_printf(out,
+                   "\n  // export.json: %u inputs of the file are a cache, which pted keeps\n  ",
+                   derive->carry_count);
+    }
 }
 
 void card_print(const struct rt_program *program, const struct derive *derive, struct buf *out)

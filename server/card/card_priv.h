@@ -11,6 +11,11 @@ MUST_CHECK enum status card_read_media(struct card *card, const struct document 
                                        enum medium_kind kind, struct card_media *out,
                                        struct error *err);
 
+/* Reads |value|, the member "generation" of a method, of the document |in|. */
+MUST_CHECK enum status card_read_generation(struct card *card, const struct document *in,
+                                            const struct cJSON *value, struct card_generation *out,
+                                            struct error *err);
+
 /* |path| as a path beside the document at |document_path|; in the arena. NULL: no memory. */
 const char *card_path_beside(struct card *card, const char *document_path, const char *path);
 

@@ -326,6 +326,12 @@ static enum status read_embedding(const struct reader *r, struct card_method *me
     return ST_OK;
 }
 
+static enum status read_generation(const struct reader *r, struct card_method *method,
+                                   const struct cJSON *value, struct error *err)
+{
+    return card_read_generation(r->card, r->in, value, &method->generation, err);
+}
+
 static enum status add_method(const struct reader *r, const struct cJSON *value,
                               struct card_method **out, struct error *err)
 {
@@ -491,9 +497,10 @@ static enum status read_object(const struct reader *r, const struct cJSON *objec
 static bool has_said(const struct card *card, const struct cJSON *member)
 {
     const struct card_method *method = &card->methods[0];
-    return document_is(member, "description") ? method->description != NULL
-           : document_is(member, "inputs")    ? method->ios[RT_INPUT].place.value != NULL
-                                              : method->ios[RT_RESULT].place.value != NULL;
+    return document_is(member, "description")  ? method->description != NULL
+           : document_is(member, "generation") ? method->generation.is_said
+           : document_is(member, "inputs")     ? method->ios[RT_INPUT].place.value != NULL
+                                               : method->ios[RT_RESULT].place.value != NULL;
 }
 
 enum status card_read_derived(struct card *card, struct error *err)

@@ -19,6 +19,7 @@
 
 static const char *const words[DERIVE_KINDS] = {
     [DERIVE_DESCRIPTION] = "description",
+    [DERIVE_GENERATION] = "generation",
     [DERIVE_IMAGE] = "image",
     [DERIVE_LABELS] = "labels",
     [DERIVE_ANSWER] = "answer",
@@ -80,6 +81,7 @@ enum status derive_init(struct derive *derive, const struct beside *beside,
     if (!derive_has_any(derive)) {
         derive_from_hub(derive, beside, method);
     }
+    derive_from_generation(derive, &beside->files[BESIDE_GENERATION], method);
     for (int kind = 0; kind < DERIVE_KINDS; kind++) {
         if (buf_failed(&derive->facts[kind].json)) {
             return error_set(err, ST_EXHAUSTED, "no memory for the card");
@@ -303,6 +305,7 @@ void derive_print(const struct derive *derive, const struct rt_method *method, s
     const char *before = "";
     buf_add_char(out, '{');
     print_fact(derive, DERIVE_DESCRIPTION, &before, out);
+    print_fact(derive, DERIVE_GENERATION, &before, out);
     if (derive_has(derive, DERIVE_IMAGE)) {
         print_io(derive, "inputs", rt_method_input(method, derive->input), DERIVE_IMAGE,
                  DERIVE_IMAGE, &before, out);

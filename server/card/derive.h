@@ -5,6 +5,7 @@
  *
  *     derive_yolo.c   metadata.yaml: the letterbox or crop, labels, boxes
  *     derive_hub.c    preprocessor_config.json: the picture; config.json: labels, maps
+ *     card_generation.c   generation_config.json: defaults of requests to a language model
  *
  * Facts are about one input and one output of the default method. What does not fit the program is
  * left out, with a note. One thread.
@@ -26,6 +27,7 @@ struct rt_method;
 
 enum derive_kind {
     DERIVE_DESCRIPTION, /* of the model */
+    DERIVE_GENERATION,  /* of the default method */
     DERIVE_IMAGE,       /* of input |input| */
     DERIVE_LABELS,      /* of output |output|, as the next */
     DERIVE_ANSWER,
@@ -50,6 +52,7 @@ struct derive {
     uint32_t input, output; /* raw indices */
     struct error notes[DERIVE_NOTES_MAX];
     uint32_t note_count;
+    uint32_t carry_count; /* inputs of the file that became mutable buffers, by export.json */
 };
 
 /* "image" */

@@ -12,6 +12,9 @@ void derive_from_yolo(struct derive *derive, const struct document *metadata,
 void derive_from_hub(struct derive *derive, const struct beside *beside,
                      const struct rt_method *method);
 
+void derive_from_generation(struct derive *derive, const struct document *config,
+                            const struct rt_method *method);
+
 /* Says where a fact comes from, and returns the buffer for its value. */
 struct buf *derive_say(struct derive *derive, enum derive_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libcard.a
 	%D%/card_media.c \
 	%D%/card_pixels.c \
 	%D%/card_print.c \
+	%D%/card_generation.c \
 	%D%/card_read.c \
 	%D%/card_steps.c %D%/card_steps.h \
 	%D%/derive.c %D%/derive.h %D%/derive_priv.h \

@@ -13,6 +13,7 @@
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
+#include "runtime/program/carries.h"
 #include "server/card/beside.h"
 #include "server/card/derive.h"
 #include "server/card/warm_up.h"
@@ -236,6 +237,7 @@ static enum status load_and_print(const char *path, struct rt_load_options *load
     enum status status = rt_load_program(path, load, &program, err);
     if (status == ST_OK) {
         print_notes(&first);
+        first.derive.carry_count = load->carries ? load->carries->count : 0;
         status = print_card(program, &first.derive, err);
     }
     derive_fini(&first.derive);
@@ -244,8 +246,9 @@ static enum status load_and_print(const char *path, struct rt_load_options *load
     return status;
 }
 
+/* As pted loads it, with |exported|, which may be NULL. */
 static enum status load_and_use(const struct card_options *options, struct hal_device *device,
-                                struct error *err)
+                                const struct exported *exported, struct error *err)
 {
     struct rt_load_options load = {
         .device = device,
@@ -253,6 +256,7 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
         .data_count = options->data_count,
         .precision = PRECISION_FAST,
         .composition = intake_composition(),
+        .carries = intake_carries(exported),
     };
     const struct check check = {device, options->path, options->tokenizer};
     struct rt_program *program;
@@ -271,9 +275,20 @@ static enum status card(int argc, char *const argv[], struct error *err)
     struct card_options options = {.path = NULL};
     struct hal_device *device;
     TRY(parse(argc, argv, &options, err));
-    TRY(hal_device_open("cpu", &(struct hal_device_options){.workers = 0}, &device, err));
-    enum status status = load_and_use(&options, device, err);
-    hal_device_unref(device);
+    struct exported *exported;
+    enum status status = intake_read_exported(options.path, &exported, err);
+    if (status == ST_EXHAUSTED) {
+        return status;
+    }
+    if (status != ST_OK) {
+        fprintf(stderr, "pte card: warning: %s\n", err->text);
+    }
+    status = hal_device_open("cpu", &(struct hal_device_options){.workers = 0}, &device, err);
+    if (status == ST_OK) {
+        status = load_and_use(&options, device, exported, err);
+        hal_device_unref(device);
+    }
+    intake_free_exported(exported);
     return status;
 }
 
@@ -290,8 +305,9 @@ const struct cli_command cli_card_command = {
     .help =
         "Prints what the program says of itself as a card, for you to go on with: write it to\n"
         "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it. What\n"
-        "exporters wrote beside it (metadata.yaml, config.json, preprocessor_config.json) is in\n"
-        "it, too, with a comment that says where a member comes from.\n"
+        "exporters wrote beside it (metadata.yaml, config.json, preprocessor_config.json,\n"
+        "generation_config.json) is in it, too, with a comment that says where a member comes\n"
+        "from.\n"
         "\n"
         "  --check CARD     read CARD as pted does, compare it with the program, make its first\n"
         "                   calls, and open tokenizers and libraries; exit status 65 and the\n"

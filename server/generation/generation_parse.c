@@ -283,6 +283,7 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     request->infer.has_keep = ask->has_keep;
     request->infer.keep_ns = ask->keep_ns;
     TRY(find_model(request, generation, err));
+    ask_take_defaults(ask, &generation->generator->defaults);
     TRY(check_bounds(generation, err));
     TRY(seats_take(request, &generation->generator->seats, "generations", err));
     enum status status = parse_counted(request, err);

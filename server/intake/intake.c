@@ -3,9 +3,13 @@
 
 #include "server/intake/intake.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 #include "runtime/program/program.h"
 #include "server/card/card.h"
 #include "server/language/embedder.h"
+#include "server/language/exported.h"
 #include "server/language/form.h"
 #include "server/language/generator.h"
 #include "server/language/sidecar.h"
@@ -51,6 +55,60 @@ static enum status open_embedder(struct rt_method *method, const struct card *ca
                : error_prefix(err, "method '%s': ", rt_method_name(method));
 }
 
+enum status intake_read_exported(const char *path, struct exported **out, struct error *err)
+{
+    struct exported *exported = malloc(sizeof(*exported));
+    *out = NULL;
+    if (!exported) {
+        return error_set(err, ST_EXHAUSTED, "export.json: out of memory");
+    }
+    enum status status = exported_read(path, exported, err);
+    if (status != ST_OK || !exported->is_found) {
+        free(exported);
+        return status;
+    }
+    *out = exported;
+    return ST_OK;
+}
+
+const struct rt_carries *intake_carries(const struct exported *exported)
+{
+    return exported ? &exported->carries : NULL;
+}
+
+void intake_free_exported(struct exported *exported)
+{
+    free(exported);
+}
+
+static uint32_t count_of(double number)
+{
+    return isnan(number) ? UINT32_MAX : (uint32_t)number;
+}
+
+/* With the card's settings of answers. */
+static enum status open_generator(struct rt_method *method, const struct card *card,
+                                  const char *path, const char *tokenizer, struct generator **out,
+                                  struct error *err)
+{
+    const struct card_method *about = find_said(card, method);
+    if (!about || !about->generation.is_said) {
+        return generator_new(method, path, tokenizer, NULL, out, err);
+    }
+    const struct card_generation *from = &about->generation;
+    const struct generator_said said = {
+        .defaults = {.temperature = from->temperature,
+                     .top_p = from->top_p,
+                     .min_p = from->min_p,
+                     .repetition = from->repetition_penalty,
+                     .top_k = count_of(from->top_k),
+                     .max_tokens = count_of(from->max_tokens)},
+        .ends = from->ends,
+        .end_count = from->end_count,
+    };
+    return generator_new(method, path, tokenizer, &said, out, err);
+}
+
 const struct rt_composition *intake_composition(void)
 {
     return form_composition();
@@ -85,7 +143,7 @@ enum status intake_open_language(struct rt_method *method, const struct card *ca
     *out = (struct intake_language){.generator = NULL};
     enum status status = transcriber_new(method, path, tokenizer, &out->transcriber, err);
     if (status == ST_OK) {
-        status = generator_new(method, path, tokenizer, &out->generator, err);
+        status = open_generator(method, card, path, tokenizer, &out->generator, err);
     }
     if (status == ST_OK && !out->generator) {
         status = open_embedder(method, card, path, tokenizer, &out->embedder, err);

@@ -15,7 +15,9 @@
 
 struct card;
 struct embedder;
+struct exported;
 struct generator;
+struct rt_carries;
 struct rt_composition;
 struct rt_method;
 struct transcriber;
@@ -23,6 +25,16 @@ struct transcriber;
 /* The method that a program may get when it is loaded, beside those of its file: see
  * server/language/form.h. */
 const struct rt_composition *intake_composition(void);
+
+/*
+ * What the export.json beside the program at |path| says of its caches
+ * (server/language/exported.h). NULL: nothing. The errors are those of a file that is left out, and
+ * ST_EXHAUSTED.
+ */
+MUST_CHECK enum status intake_read_exported(const char *path, struct exported **out,
+                                            struct error *err);
+const struct rt_carries *intake_carries(const struct exported *exported); /* NULL of NULL */
+void intake_free_exported(struct exported *exported);                     /* NULL is fine */
 
 /* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
  * results of one, with or without a tokenizer; else NULL. */

@@ -3,6 +3,7 @@
 
 #include "server/language/ask.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -753,7 +754,8 @@ enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, 
     struct json *in = arena_alloc(arena, sizeof(*in));
     struct reader r = {.in = in, .arena = arena, .ask = out, .err = err};
     *out = (struct ask){.form = form, .n = 1, .max_tokens = UINT32_MAX};
-    out->sampler = (struct sampler_options){.temperature = 1, .top_p = 1, .repetition = 1};
+    out->sampler = (struct sampler_options){
+        .temperature = NAN, .top_p = NAN, .min_p = NAN, .repetition = NAN, .top_k = UINT32_MAX};
     if (!in) {
         return no_memory(&r);
     }

@@ -70,6 +70,19 @@ struct ask {
     const char *grammar_path; /* goes before the text of an error in it; static */
 };
 
+/* What a model says where requests do not. NaN, UINT32_MAX: it says nothing. */
+struct ask_defaults {
+    double temperature, top_p, min_p, repetition;
+    uint32_t top_k, max_tokens;
+};
+
+/* A model that says nothing. */
+struct ask_defaults ask_no_defaults(void);
+
+/* Where the request says nothing, |ask| gets what the model says, or else the API's default. Before
+ * that these members of |ask->sampler| mean nothing. */
+void ask_take_defaults(struct ask *ask, const struct ask_defaults *model);
+
 /*
  * Reads |body|. Fails with ST_INVALID, with the path and the byte of the error; with ST_UNSUPPORTED
  * for a wish that pted cannot fulfil; with ST_TOO_LARGE and ST_EXHAUSTED for memory.

@@ -186,5 +186,5 @@ enum status exported_read(const char *path, struct exported *out, struct error *
         status = read_components(&document, folder_name(path), out, err);
         document_close(&document);
     }
-    return status == ST_OK ? ST_OK : error_prefix(err, EXPORTED_JSON ": ");
+    return status == ST_OK ? ST_OK : error_prefix(err, EXPORTED_JSON " is left out: ");
 }

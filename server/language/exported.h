@@ -27,7 +27,8 @@ struct exported {
 };
 
 /* Looks for the program at |path| in the export.json of its folder, which may be missing, or be
- * another exporter's. ST_INVALID and others: that file is damaged. */
+ * another exporter's. ST_INVALID and others: that file cannot be read; the text says that it is
+ * left out. */
 MUST_CHECK enum status exported_read(const char *path, struct exported *out, struct error *err);
 
 #endif

@@ -153,7 +153,7 @@ static enum status check_size(const struct generator *generator, struct error *e
 
 /* Reads the settings beside a tokenizer. Each of the files may be missing. */
 static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
-                                 struct error *err)
+                                 const struct generator_said *said, struct error *err)
 {
     char config[PATH_MAX], jinja[PATH_MAX];
     sidecar_find(sidecars, "tokenizer_config.json", config);
@@ -161,13 +161,19 @@ static enum status read_settings(struct generator *generator, const struct sidec
     if (chat_open(&generator->chat, config, jinja, err) != ST_OK) {
         return error_prefix(err, "tokenizer_config.json: ");
     }
-    TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
+    if (said && said->ends) {
+        for (uint32_t i = 0; i < said->end_count; i++) {
+            add_end(generator, said->ends[i]);
+        }
+    } else {
+        TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
+    }
     take_tokens(generator);
     return ST_OK;
 }
 
 static enum status find_words(struct generator *generator, const char *path, const char *tokenizer,
-                              struct error *err)
+                              const struct generator_said *said, struct error *err)
 {
     struct sidecars sidecars;
     TRY(sidecar_init(&sidecars, path, tokenizer, err));
@@ -179,7 +185,7 @@ static enum status find_words(struct generator *generator, const char *path, con
     if (check_size(generator, err) != ST_OK) {
         return error_prefix(err, "%.200s: ", sidecar_tokenizer_name(&sidecars));
     }
-    return read_settings(generator, &sidecars, err);
+    return read_settings(generator, &sidecars, said, err);
 }
 
 static bool is_known(const struct forms *forms, const struct rt_method *method)
@@ -237,9 +243,11 @@ enum reason generator_why_not_positional(const struct rt_method *method)
 }
 
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
-                          struct generator **out, struct error *err)
+                          const struct generator_said *said, struct generator **out,
+                          struct error *err)
 {
-    struct generator facts = {.magic = GENERATOR_MAGIC};
+    struct generator facts = {.magic = GENERATOR_MAGIC,
+                              .defaults = said ? said->defaults : ask_no_defaults()};
     *out = NULL;
     if (!forms_find(method, &facts.forms) || !(tokenizer || is_known(&facts.forms, method))) {
         return ST_OK;
@@ -258,7 +266,7 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     (void)reason_set(&generator->why_one, REASON_UNTRIED);
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);
-    enum status status = find_words(generator, path, tokenizer, err);
+    enum status status = find_words(generator, path, tokenizer, said, err);
     if (status != ST_OK || !generator->words) {
         generator_free(generator);
         return status;

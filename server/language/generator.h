@@ -31,6 +31,7 @@
 #include "base/reason.h"
 #include "base/share.h"
 #include "base/status.h"
+#include "server/language/ask.h"
 #include "server/language/chat.h"
 #include "server/language/drafts.h"
 #include "server/language/form.h"
@@ -47,6 +48,13 @@ struct words;
 
 #define GENERATOR_MAGIC 0x67656e72u
 
+/* What the model's card says, instead of the files beside the program. */
+struct generator_said {
+    struct ask_defaults defaults;
+    const uint32_t *ends; /* ids that end an answer; NULL: those of generation_config.json */
+    uint32_t end_count;
+};
+
 struct generator {
     uint32_t magic;
     struct forms forms; /* of calls of its methods */
@@ -59,7 +67,8 @@ struct generator {
     uint32_t end_count;
     bool has_bos;
     uint32_t bos;
-    struct words *words; /* owned */
+    struct ask_defaults defaults; /* of requests */
+    struct words *words;          /* owned */
     struct chat chat;
     struct share seats;         /* of generations that are under way, see server/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
@@ -75,12 +84,13 @@ struct generator {
 
 /*
  * |path|: of the program, or NULL if the tokenizer is not looked for beside it; |tokenizer|: a file
- * or folder that was said, or NULL. |*out| is NULL if the method is no language model, or has no
- * tokenizer. ST_INVALID: the tokenizer is of another model; and errors of reading it. Blocks.
+ * or folder that was said, or NULL; |said| may be NULL. |*out| is NULL if the method is no language
+ * model, or has no tokenizer. ST_INVALID: the tokenizer is of another model; and errors of reading
+ * it. Blocks.
  */
 MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
-                                     const char *tokenizer, struct generator **out,
-                                     struct error *err);
+                                     const char *tokenizer, const struct generator_said *said,
+                                     struct generator **out, struct error *err);
 void generator_free(struct generator *generator); /* NULL is fine */
 
 /* Does |method| have the inputs and results of a language model, with or without a tokenizer, and

@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 # Comparisons of the sampler need not trap, so that the compiler can use vectors.
 %C%_liblanguage_a_CFLAGS = $(SERVER_CFLAGS) -fno-trapping-math
 %C%_liblanguage_a_SOURCES = \
+	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_response.c %D%/ask_response.h \

@@ -205,6 +205,19 @@ static enum status add_program(struct repository_draft *draft, const struct cata
     return status;
 }
 
+/* A file of that name may be anybody's, so one that cannot be read is left out. */
+static enum status read_exported(const struct catalog_file *file, struct exported *out,
+                                 struct error *err)
+{
+    enum status status = exported_read(file->path, out, err);
+    if (status == ST_OK || status == ST_EXHAUSTED) {
+        return status;
+    }
+    log_line(LOG_WARNING, "model '%s': %s", file->name, err->text);
+    *out = (struct exported){.is_found = false};
+    return ST_OK;
+}
+
 static enum status load_with(struct repository_draft *draft, const struct catalog_file *file,
                              struct data_files *data, struct card **card, struct error *err)
 {
@@ -213,7 +226,7 @@ static enum status load_with(struct repository_draft *draft, const struct catalo
     struct rt_program *program;
     TRY(find_data(draft->options, name, data, err));
     struct exported exported;
-    TRY(exported_read(file->path, &exported, err));
+    TRY(read_exported(file, &exported, err));
     struct rt_load_options options = {
         .device = draft->repository->device,
         .composition = intake_composition(),

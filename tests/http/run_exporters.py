@@ -12,16 +12,18 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from load import get_json, in_threads, wait_until
 from run_generate import ask, chat, complete, post, wait_idle
-from run_http import MODELS, Client, Daemon, Failure, Report, expect
+from run_http import BUILD, MODELS, Client, Daemon, Failure, Report, expect
 
 PREFILL = MODELS / "prefill"
 EXPORTED = MODELS / "exported"
+PTE = os.environ.get("PTE", str(BUILD / "pte"))
 ROWS = {"static": 96, "growing": 64}
 
 
@@ -115,30 +117,107 @@ def transformers():
 
 
 def damaged():
-    """An export.json that is damaged, does not fit the program, or is of something else."""
+    """An export.json that is damaged, or is of something else, is left out; one that does not fit
+    the program is an error."""
     manifest = json.loads((EXPORTED / "static" / "export.json").read_text())
     component = manifest["components"]["decode"]
     whole = component["metadata"]["in_spec"]
-    texts = ["[]", '{"components": {"decode": 1}}',
-             '{"components": {"decode": {"file": "decode.pte", "metadata": [1]}}}',
-             '{"components": {"decode": {"file": "decode.pte", "metadata": "in_spec"}}}',
-             '{"components": [1]}', '{"components": {"decode": [1]}}']
-    for spec in (None, whole.replace('\\"input_ids\\", ', ""), "[1, {", "[" * 200):
+    others = ["[]", '{"components": {"decode": {"file": "other.pte", "metadata": [1]}}}', "7",
+              '{"components": {"decode": {"file": "decode.pte", "metadata": "in_spec"}}}']
+    texts = ["{", "no JSON", '{"components": {"decode": {"file": 7, "metadata": {"in_spec": "x", '
+             '"out_spec": "y"}}}}']
+    for spec in (whole.replace('\\"input_ids\\", ', ""), "[1, {", "[" * 200):
         component["metadata"]["in_spec"] = spec
         texts.append(json.dumps(manifest))
-    texts += ["{"]
-    for text in texts:
+    for text in others + texts:
         with tempfile.TemporaryDirectory() as place:
             folder = shutil.copytree(EXPORTED / "static", Path(place) / "m")
             (folder / "export.json").write_text(text)
-            try:
-                with Daemon(["--model", f"m={folder / 'decode.pte'}"]) as daemon:
-                    body = {"model": "m", "prompt": "a"}
-                    status = post(Client(daemon.port), "/v1/completions", body)
-                    expect(f"{text[-40:]}: tensors alone", status, 400)
-            except Failure as failure:
-                if "export.json: " not in str(failure):
-                    raise
+            with Daemon(["--model", f"m={folder / 'decode.pte'}"]) as daemon:
+                body = {"model": "m", "prompt": "a"}
+                status = post(Client(daemon.port), "/v1/completions", body)
+                expect(f"{text[-40:]}: tensors alone", status, 400)
+                says = "warning: model 'm': export.json is left out: " in daemon.read_log()
+                expect(f"{text[-40:]}: a warning", says, text in texts)
+    component["metadata"]["in_spec"] = whole
+    component["file"] = "add.pte"
+    with tempfile.TemporaryDirectory() as place:
+        path = shutil.copy(MODELS / "add.pte", place)
+        (Path(place) / "export.json").write_text(json.dumps(manifest))
+        try:
+            with Daemon(["--model", f"m={path}"]):
+                raise AssertionError("a cache that does not fit")
+        except Failure as failure:
+            expect(failure, "the description of the caches has" in str(failure), True)
+
+
+def write_config(folder, **members):
+    (folder / "generation_config.json").write_text(json.dumps(members))
+
+
+def defaults():
+    """generation_config.json: what requests get that say nothing, and a card that outranks it."""
+    row = json.loads((EXPORTED / "answers.json").read_text())[0]
+    ids, end = row["answer_ids"], row["answer_ids"][3]
+    cut = ids.index(end)
+    with tempfile.TemporaryDirectory() as place:
+        folder = shutil.copytree(EXPORTED / "static", Path(place) / "chat")
+        write_config(folder, top_k=1, top_p=0.5, temperature=0.25, max_new_tokens=6,
+                     eos_token_id=[2], do_sample=True, max_length=20, min_p=None)
+
+        def answer(client, **fields):
+            return ask(client, "/v1/chat/completions",
+                       {"model": "chat", "messages": row["messages"], **fields})["usage"]
+
+        def echo(client, **fields):
+            said = ask(client, "/v1/responses", {"model": "chat", "input": "Hi", **fields})
+            return said["temperature"], said["top_p"], said["usage"]["output_tokens"]
+
+        with Daemon(["--model", f"chat={folder}"]) as daemon:
+            client = Client(daemon.port)
+            expect("of the file", echo(client)[:2], (0.25, 0.5))
+            expect("of the request", echo(client, temperature=0, top_p=1, max_output_tokens=2),
+                   (0, 1, 2))
+            expect("null", echo(client, temperature=None)[0], 0.25)
+            expect("max_new_tokens", answer(client, ignore_eos=True)["completion_tokens"], 6)
+            for seed in range(5):
+                said = ask(client, "/v1/completions",
+                           {"model": "chat", "prompt": row["ids"], "seed": seed})
+                expect("top_k", said["choices"][0]["text"], row["answer"][:6])
+        write_config(folder, eos_token_id=[2, end], temperature=0)
+        with Daemon(["--model", f"chat={folder}"]) as daemon:
+            expect("eos_token_id", answer(Client(daemon.port))["completion_tokens"], cut + 1)
+        (folder / "decode.card.json").write_text(
+            '{"generation": {"temperature": 0, "stop_token_ids": [], "max_tokens": 12}}')
+        with Daemon(["--model", f"chat={folder}"]) as daemon:
+            expect("a card", answer(Client(daemon.port))["completion_tokens"], 12)
+
+
+def shown():
+    """pte card says what comes from generation_config.json and export.json."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = shutil.copytree(EXPORTED / "static", Path(place) / "chat")
+        write_config(folder, temperature=0.6, eos_token_id=7, top_p=3, max_new_tokens=0.5)
+        done = subprocess.run([PTE, "card", folder], capture_output=True, text=True, check=False)
+        for text in ("// generation_config.json: temperature, eos_token_id\n",
+                     '"generation": {"temperature": 0.6, "stop_token_ids": [7]}',
+                     "// export.json: 6 inputs of the file are a cache, which pted keeps\n"):
+            expect(f"{text} in {done.stdout}", text in done.stdout, True)
+        for text in ("top_p: expected a number from 0 to 1\n",
+                     "max_new_tokens: expected an integer from 1 to "):
+            expect(f"{text} in {done.stderr}", f"generation_config.json: {text}" in done.stderr,
+                   True)
+        card = Path(place) / "a.card.json"
+        card.write_text(done.stdout)
+        check = [PTE, "card", "--check", card, folder]
+        done = subprocess.run(check, capture_output=True, text=True, check=False)
+        expect(done.stderr, done.returncode, 0)
+        for value in ("2", '{"temperature": 101}', '{"top_k": 0.5}', '{"stop_token_ids": 2}',
+                      '{"stop_token_ids": [-1]}', '{"topk": 1}'):
+            card.write_text(f'{{"generation": {value}}}')
+            done = subprocess.run(check, capture_output=True, text=True, check=False)
+            expect(f"{value}: {done.stderr}", done.returncode, 65)
+            expect(f"{value}: {done.stderr}", "generation" in done.stderr, True)
 
 
 def late():
@@ -157,7 +236,8 @@ def late():
 
 def main():
     report = Report()
-    report.run_all((two_methods, parts, transformers, damaged, late))
+    report.run_all((two_methods, parts, transformers, damaged, late,
+                    defaults, shown))
     return report.finish()
 
 
