@@ -23,6 +23,7 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/siblings.h"
 #include "runtime/call/steps.h"
 
 /* APART: joining has failed, or the joined call has failed, and the parts run alone. */
@@ -329,7 +330,7 @@ bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b)
     OBJ_CHECK(a, INVOCATION_MAGIC);
     OBJ_CHECK(b, INVOCATION_MAGIC);
     if (a->method->steps) {
-        return true; /* all steps are alike */
+        return a->method == b->method || rt_siblings_are(a->method, b->method);
     }
     for (uint32_t i = 0; i < rt_method_input_count(a->method); i++) {
         if (is_tensor(a, i) && !is_same_row(&a->inputs[i].shape, &b->inputs[i].shape)) {

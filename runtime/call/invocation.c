@@ -324,6 +324,12 @@ static enum status check_files(struct rt_invocation *inv, enum status status)
         return status;
     }
     enum status files = rt_program_verify_own_files(inv->method->program, &inv->error);
+    for (uint32_t i = 0; files == ST_OK && inv->steps && i < inv->steps->count; i++) {
+        const struct rt_program *program = inv->steps->parts[i]->method->program;
+        if (program != inv->method->program) { /* a row of a sibling */
+            files = rt_program_verify_own_files(program, &inv->error);
+        }
+    }
     return files == ST_OK ? status : files;
 }
 

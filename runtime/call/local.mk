@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/single.c \
 	%D%/overwrite.c %D%/overwrite.h \
 	%D%/states.c \
+	%D%/siblings.c %D%/siblings.h \
 	%D%/steps.c %D%/steps.h \
 	%D%/steps_proof.c \
 	%D%/steps_trial.c %D%/steps_trial.h \

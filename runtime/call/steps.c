@@ -12,6 +12,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/overwrite.h"
+#include "runtime/call/siblings.h"
 #include "runtime/call/words.h"
 #include "runtime/program/state_cells.h"
 
@@ -45,10 +46,12 @@ void rt_steps_free(struct rt_method *method)
         return;
     }
     free_forms(steps->forms, RT_STEPS_ROWS_MAX + 1);
+    free_forms(steps->mixed, RT_STEPS_ROWS_MAX + 1);
     free_forms(steps->speculation, RT_SPECULATION_STEPS_MAX + 1);
     if (steps->has_step) {
         rt_step_fini(&steps->step);
     }
+    rt_siblings_unref(steps->siblings);
     free(steps->is_private);
     free(steps);
     method->steps = NULL;
@@ -86,7 +89,8 @@ static enum status make_step(struct rt_method *method, struct error *err)
     return status;
 }
 
-/* Describes the inputs and results of a form like those of a method: each row has all of them. */
+/* Describes the inputs and results of a form like those of a method: each row has all of them. The
+ * inputs behind those of the rows are constants that rows give. */
 void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
                        const char *label)
 {
@@ -105,15 +109,22 @@ void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t 
     }
 }
 
-static void describe_all(struct rt_method *form, const struct rt_method *method)
+static const char *label_input(const struct rt_method *method, uint32_t rows, uint32_t index)
+{
+    const struct rt_step *step = &method->steps->step;
+    uint32_t input = index % step->graph.input_count;
+    if (index >= rows * step->graph.input_count) {
+        return "a weight";
+    }
+    return input < step->input_count ? method->inputs[input].label : "a mutable buffer";
+}
+
+static void describe_all(struct rt_method *form, const struct rt_method *method, uint32_t rows)
 {
     const struct rt_graph *graph = &form->code.blocks[0]->graph;
     const struct rt_step *step = &method->steps->step;
     for (uint32_t i = 0; i < form->input_count; i++) {
-        uint32_t input = i % step->graph.input_count;
-        rt_steps_describe(&form->inputs[i], graph, graph->inputs[i],
-                          input < step->input_count ? method->inputs[input].label
-                                                    : "a mutable buffer");
+        rt_steps_describe(&form->inputs[i], graph, graph->inputs[i], label_input(method, rows, i));
     }
     for (uint32_t i = 0; i < form->result_count; i++) {
         uint32_t result = i % step->graph.output_count;
@@ -123,18 +134,19 @@ static void describe_all(struct rt_method *form, const struct rt_method *method)
     }
 }
 
+/* |siblings|: the rows are of these; NULL: all are of |method|. */
 static enum status fill_form(struct rt_method *form, const struct rt_method *method, uint32_t rows,
-                             struct error *err)
+                             const struct rt_siblings *siblings, struct error *err)
 {
     const struct rt_steps *steps = method->steps;
+    const struct rt_rows_own own = {steps->is_private, siblings ? siblings->varies : NULL};
     struct rt_block **blocks = arena_array(&form->code.arena, 1, sizeof(struct rt_block *));
     struct rt_block *block = malloc(sizeof(*block));
     if (!blocks || !block) {
         free(block);
         return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
     }
-    if (rt_block_rows(block, method->device, &steps->step.graph, rows, steps->is_private, err) !=
-        ST_OK) {
+    if (rt_block_rows(block, method->device, &steps->step.graph, rows, &own, err) != ST_OK) {
         free(block);
         return err->code;
     }
@@ -148,7 +160,7 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     if (!form->inputs || !form->results) {
         return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
     }
-    describe_all(form, method);
+    describe_all(form, method, rows);
     return ST_OK;
 }
 
@@ -182,6 +194,23 @@ struct rt_method *rt_steps_new_form(const struct rt_method *method)
     return form;
 }
 
+static enum status new_form(const struct rt_method *method, uint32_t rows,
+                            const struct rt_siblings *siblings, struct rt_method **out_form,
+                            struct error *err)
+{
+    struct rt_method *form = rt_steps_new_form(method);
+    if (!form) {
+        return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+    }
+    if (fill_form(form, method, rows, siblings, err) != ST_OK) {
+        rt_method_fini(form);
+        free(form);
+        return err->code;
+    }
+    *out_form = form;
+    return ST_OK;
+}
+
 enum status rt_steps_make_form(struct rt_method *method, uint32_t rows, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
@@ -196,17 +225,17 @@ enum status rt_steps_make_form(struct rt_method *method, uint32_t rows, struct e
         steps->is_private = NULL;
         TRY(make_step(method, err));
     }
-    struct rt_method *form = rt_steps_new_form(method);
-    if (!form) {
-        return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
-    }
-    if (fill_form(form, method, rows, err) != ST_OK) {
-        rt_method_fini(form);
-        free(form);
-        return err->code;
-    }
-    steps->forms[rows] = form;
-    return ST_OK;
+    return new_form(method, rows, NULL, &steps->forms[rows], err);
+}
+
+enum status rt_steps_make_mixed_form(struct rt_method *method, uint32_t rows, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct rt_steps *steps = method->steps;
+    must(rows > 1 && rows <= RT_STEPS_ROWS_MAX && steps->siblings);
+    return steps->mixed[rows]
+               ? ST_OK
+               : new_form(method, rows, steps->siblings, &steps->mixed[rows], err);
 }
 
 /* ---- what can be joined ---------------------------------------------------------------------- */
@@ -289,6 +318,20 @@ static enum status bind_inputs(const struct rt_steps_run *run, struct rt_invocat
         }
     }
     return ST_OK;
+}
+
+/* The constants of a row that are not those of all rows. */
+static void bind_constants(const struct rt_steps_run *run, struct rt_invocation *joined,
+                           uint32_t row)
+{
+    const struct rt_siblings *siblings = run->steps->siblings;
+    const struct rt_graph *graph = &run->parts[row]->method->steps->step.graph;
+    uint32_t input = run->count * graph->input_count + row * siblings->varying_count;
+    for (uint32_t i = 0; i < siblings->value_count; i++) {
+        if (siblings->varies[i]) {
+            bind_input(joined, input++, rt_siblings_locate(graph, i));
+        }
+    }
 }
 
 static void bind_states(const struct rt_steps_run *run, struct rt_invocation *joined, uint32_t row)
@@ -381,11 +424,30 @@ static void enter_states(struct rt_steps_run *run)
     run->has_states = true;
 }
 
+/* The form for the rows of |run|, by one of their methods, whose steps become those of |run|. */
+static struct rt_method *choose_form(struct rt_steps_run *run, bool *out_is_mixed)
+{
+    struct rt_method *form = NULL;
+    *out_is_mixed = false;
+    for (uint32_t row = 1; row < run->count; row++) {
+        *out_is_mixed |= run->parts[row]->method != run->parts[0]->method;
+    }
+    for (uint32_t row = 0; row < run->count && !form; row++) {
+        run->steps = run->parts[row]->method->steps;
+        form = *out_is_mixed ? run->steps->mixed[run->count] : run->steps->forms[run->count];
+    }
+    return form;
+}
+
 enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
                           struct rt_invocation **out_joined, struct error *err)
 {
-    struct rt_method *form = run->steps->forms[run->count];
-    must(form && run->count <= RT_STEPS_ROWS_MAX);
+    bool is_mixed;
+    struct rt_method *form = choose_form(run, &is_mixed);
+    must(run->count <= RT_STEPS_ROWS_MAX);
+    if (!form) {
+        return error_set(err, ST_UNSUPPORTED, "%u steps have no form as one", run->count);
+    }
     TRY(rt_invocation_new(form, pool, out_joined, err));
     struct rt_invocation *joined = *out_joined;
     joined->steps = run;
@@ -393,6 +455,9 @@ enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
     for (uint32_t row = 0; row < run->count; row++) {
         TRY(bind_inputs(run, joined, row, err));
         bind_states(run, joined, row);
+        if (is_mixed) {
+            bind_constants(run, joined, row);
+        }
     }
     TRY(rt_invocation_plan(joined, RT_PREPARE_ALL, err));
     for (uint32_t row = 0; row < run->count; row++) {

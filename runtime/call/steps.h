@@ -9,10 +9,14 @@
  * generations of states where the rows want them: nothing is copied on the host. Each row ends for
  * itself: a cancelled one keeps its state as it was, and the others go on. Inside batches
  * (runtime/call/batch.c), which own the runs.
+ *
+ * Rows may be of several methods that differ in the content of some constants, as the adapters of
+ * one base do (runtime/call/siblings.h). Then each row gives the joined call its own constants.
  */
 #ifndef PTED_RUNTIME_CALL_STEPS_H
 #define PTED_RUNTIME_CALL_STEPS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "runtime/call/pace.h"
@@ -20,6 +24,8 @@
 #include "runtime/call/inside.h"
 #include "runtime/code/step.h"
 #include "runtime/program/method.h"
+
+struct rt_siblings;
 
 /* Rows of a joined call. Each number of rows has a graph and a plan of its own. */
 #define RT_STEPS_ROWS_MAX 8
@@ -29,15 +35,17 @@
 struct rt_steps {
     struct rt_step step;
     bool has_step;
+    struct rt_siblings *_Atomic siblings;           /* ref held; set once; NULL: it has none */
     bool *is_private;                               /* by input of the step's graph */
     struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
+    struct rt_method *mixed[RT_STEPS_ROWS_MAX + 1]; /* owned: the same for rows of siblings */
     struct rt_method
         *speculation[RT_SPECULATION_STEPS_MAX + 1]; /* the same for steps of one sequence */
 };
 
 /* Steps that run as one. */
 struct rt_steps_run {
-    struct rt_steps *steps; /* the method's */
+    struct rt_steps *steps; /* of the method that has the form */
     uint32_t count;
     struct rt_invocation *parts[RT_STEPS_ROWS_MAX]; /* borrowed: they do not leave */
     bool is_kept[RT_STEPS_ROWS_MAX];                /* its results and its writes */
@@ -48,9 +56,12 @@ struct rt_steps_run {
 MUST_CHECK enum status rt_steps_open(struct rt_method *method, struct error *err);
 void rt_steps_free(struct rt_method *method);
 
-/* Makes the form for |rows| calls unless it is there. One thread. */
+/* Makes the form for |rows| calls unless it is there. One thread. The same for rows of |method| and
+ * of its siblings. */
 MUST_CHECK enum status rt_steps_make_form(struct rt_method *method, uint32_t rows,
                                           struct error *err);
+MUST_CHECK enum status rt_steps_make_mixed_form(struct rt_method *method, uint32_t rows,
+                                                struct error *err);
 
 /* For forms: a method of the same program and device, without code; NULL: no memory. Describes an
  * input or result of a form as one of a method. The only element of a call's input, or NULL. */
@@ -64,7 +75,8 @@ int64_t rt_steps_rows(const struct rt_invocation *invocation);
 
 /*
  * Makes the call that runs the parts of |run| as one, and prepares it: the states of the parts are
- * busy from now on. |*out_joined| is set also after a failure. rt_steps_abandon() if the call is
+ * busy from now on. They are of one method, or of siblings of which one has the mixed form.
+ * |*out_joined| is set also after a failure. rt_steps_abandon() if the call is
  * not submitted.
  */
 MUST_CHECK enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,

@@ -16,6 +16,7 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
+#include "runtime/call/siblings.h"
 #include "runtime/call/steps_trial.h"
 #include "runtime/program/state_cells.h"
 
@@ -34,12 +35,18 @@ struct row {
 };
 
 struct proof {
-    struct rt_method *method; /* borrowed */
+    struct rt_method *const *methods; /* borrowed: rows take turns; the first one has the forms */
+    uint32_t method_count;
     struct hal_pool *pool;    /* borrowed */
     const struct rt_pace *pace;
     struct row rows[RT_STEPS_ROWS_MAX];
     uint32_t row_count;
 };
+
+static struct rt_method *method_of(const struct proof *proof, uint32_t row)
+{
+    return proof->methods[row % proof->method_count];
+}
 
 /* ---- sequences ------------------------------------------------------------------------------- */
 
@@ -56,7 +63,7 @@ static enum status run_alone(const struct proof *proof, struct rt_state *state, 
 {
     uint64_t ns;
     TRY(rt_trial_check(proof->pace, err));
-    TRY(rt_trial_new_call(proof->method, proof->pool, state, row, number, out_call, err));
+    TRY(rt_trial_new_call(method_of(proof, row), proof->pool, state, row, number, out_call, err));
     if (rt_trial_run(out_call, 1, false, &ns, err) != ST_OK) {
         rt_invocation_free(*out_call);
         *out_call = NULL;
@@ -71,7 +78,7 @@ static enum status add_row(struct proof *proof, struct error *err)
     uint32_t index = proof->row_count;
     struct row *row = &proof->rows[proof->row_count++];
     row->steps = index % 3; /* the first one begins with the contents of the file */
-    TRY(rt_state_new(proof->method->program, &row->before, err));
+    TRY(rt_state_new(method_of(proof, index)->program, &row->before, err));
     for (uint32_t i = 0; i < row->steps; i++) {
         struct rt_invocation *call;
         TRY(run_alone(proof, row->before, index, i, &call, err));
@@ -125,7 +132,7 @@ static enum status compare(const struct proof *proof, uint32_t index, uint32_t c
 {
     const struct row *row = &proof->rows[index];
     bool is_same = true;
-    for (uint32_t i = 0; i < rt_method_result_count(proof->method); i++) {
+    for (uint32_t i = 0; i < rt_method_result_count(proof->methods[0]); i++) {
         struct span a = rt_invocation_result(row->call, i)->bytes;
         struct span b = rt_invocation_result(call, i)->bytes;
         is_same &= a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
@@ -155,7 +162,7 @@ static enum status run_rows(const struct proof *proof, uint32_t count, bool is_j
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
         status = copy_state(proof->rows[i].before, &states[i], err);
         if (status == ST_OK) {
-            status = rt_trial_new_call(proof->method, proof->pool, states[i], i,
+            status = rt_trial_new_call(method_of(proof, i), proof->pool, states[i], i,
                                        proof->rows[i].steps, &calls[i], err);
         }
         if (status == ST_OK && rt_steps_rows(calls[i]) == 0) {
@@ -175,10 +182,17 @@ static enum status run_rows(const struct proof *proof, uint32_t count, bool is_j
     return status;
 }
 
+static enum status make_form(const struct proof *proof, uint32_t rows, struct error *err)
+{
+    struct rt_method *first = proof->methods[0];
+    return proof->method_count > 1 ? rt_steps_make_mixed_form(first, rows, err)
+                                   : rt_steps_make_form(first, rows, err);
+}
+
 static enum status prove_rows(struct proof *proof, uint32_t rows, struct error *err)
 {
     uint64_t ns;
-    TRY(rt_steps_make_form(proof->method, rows, err));
+    TRY(make_form(proof, rows, err));
     while (proof->row_count < rows) {
         TRY(check_room(proof, err));
         TRY(add_row(proof, err));
@@ -191,7 +205,7 @@ static enum status prove(struct proof *proof, int64_t max, int64_t *io_rows, str
     uint64_t begin_ns = rt_trial_now_ns();
     int64_t first = *io_rows;
     for (int64_t rows = 2; rows <= first && rows <= max; rows++) {
-        if (rt_steps_make_form(proof->method, (uint32_t)rows, err) != ST_OK) {
+        if (make_form(proof, (uint32_t)rows, err) != ST_OK) {
             *io_rows = rows - 1; /* so many have a form */
             return err->code;
         }
@@ -204,16 +218,24 @@ static enum status prove(struct proof *proof, int64_t max, int64_t *io_rows, str
     return ST_OK;
 }
 
+static enum status prove_all(struct rt_method *const *methods, uint32_t method_count,
+                             struct hal_pool *pool, const struct rt_pace *pace, int64_t rows_max,
+                             int64_t *io_rows, struct error *err)
+{
+    must(rows_max <= RT_STEPS_ROWS_MAX);
+    struct proof proof = {
+        .methods = methods, .method_count = method_count, .pool = pool, .pace = pace};
+    enum status status = prove(&proof, rows_max, io_rows, err);
+    free_rows(&proof);
+    return status;
+}
+
 enum status rt_steps_prove(struct rt_method *method, struct hal_pool *pool,
                            const struct rt_pace *pace, int64_t rows_max, int64_t *io_rows,
                            struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    must(rows_max <= RT_STEPS_ROWS_MAX);
-    struct proof proof = {.method = method, .pool = pool, .pace = pace};
-    enum status status = prove(&proof, rows_max, io_rows, err);
-    free_rows(&proof);
-    return status;
+    return prove_all(&method, 1, pool, pace, rows_max, io_rows, err);
 }
 
 /* ---- whether it is worth it ------------------------------------------------------------------ */
@@ -253,11 +275,34 @@ enum status rt_steps_measure(struct rt_method *method, struct hal_pool *pool,
                              struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    struct proof proof = {.method = method, .pool = pool, .pace = pace};
+    struct proof proof = {.methods = &method, .method_count = 1, .pool = pool, .pace = pace};
     if (rows <= 1) { /* there may be no form of a step */
         *out_rows = 1;
         return ST_OK;
     }
+    enum status status = measure(&proof, rows, out_rows, err);
+    free_rows(&proof);
+    return status;
+}
+
+/* ---- siblings -------------------------------------------------------------------------------- */
+
+enum status rt_siblings_prove(struct rt_method *method, struct rt_method *other,
+                              struct hal_pool *pool, const struct rt_pace *pace, int64_t rows_max,
+                              int64_t *io_rows, struct error *err)
+{
+    struct rt_method *const both[] = {method, other};
+    must(rt_siblings_are(method, other));
+    return prove_all(both, 2, pool, pace, rows_max, io_rows, err);
+}
+
+enum status rt_siblings_measure(struct rt_method *method, struct rt_method *other,
+                                struct hal_pool *pool, const struct rt_pace *pace, int64_t rows,
+                                int64_t *out_rows, struct error *err)
+{
+    struct rt_method *const both[] = {method, other};
+    struct proof proof = {.methods = both, .method_count = 2, .pool = pool, .pace = pace};
+    must(rows > 1 && rt_siblings_are(method, other));
     enum status status = measure(&proof, rows, out_rows, err);
     free_rows(&proof);
     return status;

@@ -152,12 +152,12 @@ static enum status end_rows(struct rt_block *block, uint32_t joined, enum status
 }
 
 enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
-                          const struct rt_graph *from, uint32_t rows, const bool *is_private,
-                          struct error *err)
+                          const struct rt_graph *from, uint32_t rows,
+                          const struct rt_rows_own *own, struct error *err)
 {
     uint32_t joined;
     rt_block_init(block, from->name, device, NULL);
-    enum status status = rt_graph_rows(&block->graph, from, rows, is_private, &joined, err);
+    enum status status = rt_graph_rows(&block->graph, from, rows, own, &joined, err);
     block->given_count = block->graph.input_count;
     block->result_count = block->graph.output_count;
     return end_rows(block, joined, status, err);

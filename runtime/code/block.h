@@ -19,6 +19,7 @@
 struct hal_device;
 struct rt_files;
 struct rt_graph_buffers;
+struct rt_rows_own;
 struct rt_io;
 
 /* A graph input in one run: the shape of a tensor, or the 64 bits of a scalar. */
@@ -90,7 +91,7 @@ MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_bl
  */
 MUST_CHECK enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
                                      const struct rt_graph *from, uint32_t rows,
-                                     const bool *is_private, struct error *err);
+                                     const struct rt_rows_own *own, struct error *err);
 
 /* The same for steps of one sequence that follow each other: see rt_graph_speculation(). */
 MUST_CHECK enum status rt_block_speculation(struct rt_block *block, struct hal_device *device,

@@ -286,10 +286,34 @@ static enum status record_node(const struct rt_rows_making *m, uint32_t index,
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
+/* The constants that rows give become inputs. */
+static enum status open_varying(const struct rt_rows_making *m)
+{
+    struct rt_graph *graph = m->graph;
+    for (uint32_t row = 0; row < m->rows; row++) {
+        for (uint32_t i = 0; i < m->from->value_count; i++) {
+            if (rt_rows_varies(m, i)) {
+                struct rt_value v = m->from->values[i];
+                uint32_t *made = &graph->inputs[graph->input_count++];
+                v.is_constant = false;
+                v.bytes = (struct span){0};
+                v.buffer = NULL;
+                TRY(rt_rows_add_value(m, v, made));
+                m->apart[(size_t)i * m->rows + row] = *made;
+            }
+        }
+    }
+    return ST_OK;
+}
+
 static enum status open_inputs(const struct rt_rows_making *m)
 {
     struct rt_graph *graph = m->graph;
-    graph->inputs = rt_rows_take(m, (size_t)m->from->input_count * m->rows, sizeof(*graph->inputs));
+    size_t count = m->from->input_count;
+    for (uint32_t i = 0; i < m->from->value_count; i++) {
+        count += rt_rows_varies(m, i);
+    }
+    graph->inputs = rt_rows_take(m, count * m->rows, sizeof(*graph->inputs));
     TRY(graph->inputs ? ST_OK : rt_rows_exhausted(m));
     for (uint32_t row = 0; row < m->rows; row++) {
         for (uint32_t i = 0; i < m->from->input_count; i++) {
@@ -298,7 +322,7 @@ static enum status open_inputs(const struct rt_rows_making *m)
             m->apart[(size_t)value * m->rows + row] = graph->inputs[graph->input_count++];
         }
     }
-    return ST_OK;
+    return open_varying(m);
 }
 
 static enum status open_outputs(const struct rt_rows_making *m)
@@ -423,13 +447,14 @@ static enum status make(struct rt_rows_making *m, const bool *is_private, uint32
 }
 
 enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,
-                          const bool *is_private, uint32_t *out_joined, struct error *err)
+                          const struct rt_rows_own *own, uint32_t *out_joined, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     OBJ_CHECK(from, RT_GRAPH_MAGIC);
     must(rows > 1);
-    struct rt_rows_making m = {.graph = graph, .from = from, .rows = rows, .err = err};
-    return make(&m, is_private, out_joined);
+    struct rt_rows_making m = {
+        .graph = graph, .from = from, .rows = rows, .varies = own->varies, .err = err};
+    return make(&m, own->is_private, out_joined);
 }
 
 enum status rt_graph_speculation(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,

@@ -18,13 +18,21 @@
 #include "runtime/graph/graph.h"
 
 /*
- * |graph| is initialised and empty. It borrows from |from|, which outlives it. |is_private|, by
- * input of |from|: a mutable buffer, which is never put together with others. |*out_joined|: nodes
+ * |graph| is initialised and empty. It borrows from |from|, which outlives it. |*out_joined|: nodes
  * that read weights and are recorded once for all rows; without any, rows gain nothing.
+ *
+ * Rows may belong to graphs that differ from |from| in the content of some constants. Each row gets
+ * its own ones as inputs: behind all inputs of the rows those of the first row, by value of |from|,
+ * then those of the second, and so on.
  */
+struct rt_rows_own {
+    const bool *is_private; /* by input: a mutable buffer, which is never put together with others */
+    const bool *varies;     /* by value: a constant that rows give; NULL: there are none */
+};
+
 MUST_CHECK enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from,
-                                     uint32_t rows, const bool *is_private, uint32_t *out_joined,
-                                     struct error *err);
+                                     uint32_t rows, const struct rt_rows_own *own,
+                                     uint32_t *out_joined, struct error *err);
 
 /* Where |from| has its mutable buffers: inputs [first, first + count), before the only number. */
 struct rt_graph_buffers {

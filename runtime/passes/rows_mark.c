@@ -83,6 +83,9 @@ void rt_rows_mark(const struct rt_rows_making *m, const bool *is_private)
         m->differs[value] = m->from->values[value].kind != RT_NONE && !is_shared;
         m->is_private[value] = is_private[i];
     }
+    for (uint32_t i = 0; i < m->from->value_count; i++) {
+        m->differs[i] |= rt_rows_varies(m, i);
+    }
     for (uint32_t i = 0; i < m->from->node_count; i++) {
         const struct rt_node *node = &m->from->nodes[i];
         bool differs = false;
@@ -105,9 +108,20 @@ static bool has_numbers(const struct rt_rows_making *m, const struct rt_node *no
     return false;
 }
 
+static bool reads_varying(const struct rt_rows_making *m, const struct rt_node *node)
+{
+    uint32_t value;
+    for (struct rt_tensors it = rt_node_arg_tensors(m->from, node); rt_tensors_next(&it, &value);) {
+        if (rt_rows_varies(m, value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool rt_rows_is_apart(const struct rt_rows_making *m, const struct rt_node *node)
 {
-    return private_numel(m, node) > 0 || has_numbers(m, node);
+    return private_numel(m, node) > 0 || has_numbers(m, node) || reads_varying(m, node);
 }
 
 /* From the last node to the first; |consumed|, by value: a node that wants rows reads it. */

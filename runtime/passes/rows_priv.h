@@ -21,6 +21,7 @@ struct rt_rows_making {
     struct rt_graph *graph;
     const struct rt_graph *from;
     uint32_t rows;
+    const bool *varies; /* by value of |from|: see struct rt_rows_own; or NULL */
     const struct rt_graph_buffers *buffers; /* of rt_graph_speculation(), else NULL */
     struct error *err;
     /* ---- by value of |from| ---- */
@@ -59,6 +60,12 @@ void rt_rows_mark(const struct rt_rows_making *m, const bool *is_private);
 
 /* Fills |wants_rows|, behind rt_rows_mark(). */
 MUST_CHECK enum status rt_rows_find_wants(const struct rt_rows_making *m);
+
+/* A constant that each row gives? */
+static inline bool rt_rows_varies(const struct rt_rows_making *m, uint32_t value)
+{
+    return m->varies && m->varies[value];
+}
 
 /* ---- rows_values.c: making values -------------------------------------------------------------
  */

@@ -138,7 +138,7 @@ bool rt_rows_may_join(const struct rt_rows_making *m, uint32_t value)
 {
     const struct rt_value *v = &m->from->values[value];
     return v->kind == RT_TENSOR && v->rank > 0 && !v->order && !v->is_packed &&
-           !m->is_private[value];
+           !m->is_private[value] && !rt_rows_varies(m, value);
 }
 
 /* The rows of |value|, which has them apart, behind each other. */

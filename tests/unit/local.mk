@@ -274,7 +274,7 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
 	%D%/test_edits %D%/test_shared \
-	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
+	%D%/test_siblings %D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
 	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
@@ -299,6 +299,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_speculation_SOURCES = %D%/test_speculation.c %D%/call_support.c %D%/call_support.h
 %C%_test_speculation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_speculation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_siblings_SOURCES = %D%/test_siblings.c %D%/call_support.c %D%/call_support.h
+%C%_test_siblings_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_siblings_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_steps_SOURCES = %D%/test_steps.c %D%/call_support.c %D%/call_support.h
 %C%_test_steps_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_steps_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
