@@ -120,19 +120,20 @@ void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *jo
 }
 
 /*
- * A queue that has nothing on the device may start a job even if that exceeds |depth|, but beyond
+ * A queue whose group has nothing on the device may start a job even if that exceeds |depth|, but beyond
  * |depth| no queue has more than one. A job in the last place only waits on the device, so jobs
  * that others may still join in the queue do not get that place.
  */
 static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
 {
     uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
+    uint32_t running = queue->group->running_count;
     bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
     if (queue->yielded_count >= YIELDED_MAX ||
-        (limit && queue->running_count + queue->yielded_count >= limit)) {
+        (limit && running + queue->yielded_count >= limit)) {
         return false;
     }
-    return queue->running_count == 0 || sched->running_count + may_grow < depth;
+    return running == 0 || sched->running_count + may_grow < depth;
 }
 
 /* The next queue of those that may start a job and have waited long enough for jobs to join it. */
@@ -154,6 +155,17 @@ static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
     return best;
 }
 
+static struct rt_sched_part *open_part(struct rt_sched_run *run, struct rt_sched_queue *queue)
+{
+    struct rt_sched_part *part = rt_queue_find_part(run, queue);
+    if (!part) {
+        must(run->part_count < RT_SCHED_PARTS_MAX);
+        part = &run->parts[run->part_count++];
+        *part = (struct rt_sched_part){.queue = queue};
+    }
+    return part;
+}
+
 static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
                         struct rt_sched_job *job, uint64_t now)
 {
@@ -167,32 +179,99 @@ static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
     }
     job->run = start->run;
     list_push_back(&start->run->jobs, &job->link);
-    start->run->counted += !job->is_uncounted;
+    struct rt_sched_part *part = open_part(start->run, job->queue);
+    part->size++;
+    part->left++;
+    part->counted += !job->is_uncounted;
     start->jobs[start->count++] = job;
     start->rows += job->rows;
     start->run->returning += job->returns ? job->rows : 0;
 }
 
-/* Adds the jobs of the queue that may run together with the job that is there already.
- * |only_children|: others wait for memory. */
-static void gather(struct rt_sched *sched, struct rt_sched_start *start,
-                   struct rt_sched_queue *queue, bool only_children, uint64_t now)
+/* How jobs are gathered for a run. */
+struct gathering {
+    struct rt_sched *sched;
+    struct rt_sched_start *start;
+    int64_t rows_max;   /* of all its jobs */
+    int64_t mixed_rows; /* likewise, once they are of several queues */
+    unsigned looks;     /* at further jobs */
+    bool only_children; /* others wait for memory */
+    uint64_t now;
+};
+
+static bool may_gather(const struct gathering *g, const struct rt_sched_queue *queue,
+                       struct rt_sched_job *job, int64_t rows_max)
 {
-    struct rt_sched_job *head = start->jobs[0];
-    int64_t rows_max = rt_sizing_rows(&queue->sizing);
-    unsigned looks = LOOKS_MAX;
+    struct rt_sched_job *head = g->start->jobs[0];
+    return job->rows > 0 && job->rows <= rows_max - g->start->rows &&
+           (job->parent || !g->only_children) && !rt_queue_is_too_late(queue, job, g->now) &&
+           head->ops->fits(head, job);
+}
+
+/* Adds the jobs of the queue that may run together with those that are there already. */
+static void gather_level(struct gathering *g, struct rt_sched_queue *queue, uint32_t level,
+                         int64_t rows_max)
+{
+    struct list *ready = &queue->ready[level];
+    for (struct list *l = ready->next, *next; l != ready && g->looks > 0; l = next, g->looks--) {
+        struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+        next = l->next;
+        if (g->start->count == RT_SCHED_BATCH_MAX || g->start->rows >= rows_max) {
+            return;
+        }
+        if (may_gather(g, queue, job, rows_max)) {
+            set_running(g->sched, g->start, job, g->now);
+        }
+    }
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The same for another queue of the group. Each queue bounds the rows of the runs that it takes
+ * part in, and one of them must have a form for rows of several. */
+static void gather_guests(struct gathering *g, struct rt_sched_queue *queue, uint32_t level)
+{
+    const struct rt_sched_run *run = g->start->run;
+    bool has_room = run->part_count < RT_SCHED_PARTS_MAX ||
+                    rt_queue_find_part(g->start->run, queue) != NULL;
+    int64_t mixed = queue->mixed_rows > g->mixed_rows ? queue->mixed_rows : g->mixed_rows;
+    int64_t rows_max = least(least(g->rows_max, rt_sizing_rows(&queue->sizing)), mixed);
+    uint32_t before = g->start->count;
+    if (!has_room || queue->is_starved) {
+        return;
+    }
+    gather_level(g, queue, level, rows_max);
+    if (g->start->count > before) {
+        g->mixed_rows = mixed;
+        g->rows_max = rows_max;
+    }
+}
+
+static void gather(struct rt_sched *sched, struct rt_sched_start *start, bool only_children,
+                   uint64_t now)
+{
+    struct rt_sched_queue *queue = start->jobs[0]->queue, *other;
+    struct gathering g = {
+        .sched = sched,
+        .start = start,
+        .rows_max = rt_sizing_rows(&queue->sizing),
+        .mixed_rows = queue->mixed_rows,
+        .looks = LOOKS_MAX,
+        .only_children = only_children,
+        .now = now,
+    };
+    bool has_others = queue->group->queue_count > 1 && !only_children;
     for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
-        struct list *ready = &queue->ready[level];
-        for (struct list *l = ready->next, *next; l != ready && looks > 0; l = next, looks--) {
-            struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+        gather_level(&g, queue, level, g.rows_max);
+        for (struct list *l = sched->ready.next, *next; has_others && l != &sched->ready;
+             l = next) {
+            other = LIST_ENTRY(l, struct rt_sched_queue, link);
             next = l->next;
-            if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
-                return;
-            }
-            if (job->rows > 0 && job->rows <= rows_max - start->rows &&
-                (job->parent || !only_children) && !rt_queue_is_too_late(queue, job, now) &&
-                head->ops->fits(head, job)) {
-                set_running(sched, start, job, now);
+            if (other != queue && other->group == queue->group) {
+                gather_guests(&g, other, level);
             }
         }
     }
@@ -209,7 +288,7 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     struct rt_sched_job *job = rt_queue_take_turn(queue, now);
     struct rt_sched_run *run = start->run = rt_choose_run(sched);
     bool was_starved = queue->is_starved; /* then |job| is a child */
-    run->returning = run->counted = 0;
+    run->returning = run->part_count = 0;
     run->has_yielded = false;
     if (queue->yielded_count == 0) { /* parents use no time of their own: theirs stands still */
         sched->used_ns = queue->used_ns;
@@ -217,7 +296,7 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     sched->running_count++;
     set_running(sched, start, job, now);
     if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
-        gather(sched, start, queue, was_starved, now);
+        gather(sched, start, was_starved, now);
     }
     if (was_starved) {
         rt_choose_starve(sched, queue);
@@ -227,12 +306,14 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
         start->jobs[i]->batch_size = start->count;
         start->jobs[i]->batch_rows = start->rows;
     }
-    queue->was_alone = run->returning == 0;
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        run->parts[i].queue->was_alone = run->returning == 0;
+    }
     run->size = start->count;
     run->rows = start->rows;
     run->started_ns = now;
     run->in_start = &start->state;
-    rt_queue_started(queue, run);
+    rt_queue_started(run);
     rt_queue_tell_due(queue);
     atomic_store_explicit(&start->state, RT_SCHED_STARTING, memory_order_relaxed);
     return true;

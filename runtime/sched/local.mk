@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libsched.a
 %C%_libsched_a_SOURCES = \
 	%D%/choose.c %D%/choose.h \
 	%D%/deadline.c %D%/deadline.h \
+	%D%/group.c %D%/group.h \
 	%D%/job.c %D%/job.h \
 	%D%/prefix.c %D%/prefix.h \
 	%D%/queue.c %D%/queue.h \

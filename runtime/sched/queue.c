@@ -38,6 +38,9 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
     atomic_init(&queue->joins, options->rows_max > 1);
     rt_sizing_fix(&queue->sizing, options->rows_max);
     queue->joined_running_max = options->running_max;
+    queue->own.queue_count = 1;
+    atomic_init(&queue->own.due_ns, 0);
+    atomic_init(&queue->group, &queue->own);
     share_init_for_one_thread(&queue->places, options->waiting_max,
                               resource_kept(RESOURCE_QUEUES, options->waiting_max));
     list_init(&queue->link);
@@ -108,18 +111,22 @@ static bool is_step(const struct rt_sched_job *job)
  * for the others, too. */
 static void note_first_step(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
-    uint64_t held_ns = job->queued_ns + queue->hold_ns;
-    bool is_expected = job->queued_ns < queue->held_ns + LATE_NS_MAX;
-    if (is_step(job) && is_expected && queue->ready_steps == 0 && queue->held_ns < held_ns) {
-        queue->held_ns = held_ns;
+    struct rt_sched_group *group = queue->group;
+    uint64_t held_ns = job->queued_ns + group->hold_ns;
+    bool is_expected = job->queued_ns < group->held_ns + LATE_NS_MAX;
+    if (is_step(job) && is_expected && group->ready_steps == 0 && group->held_ns < held_ns) {
+        group->held_ns = held_ns;
     }
 }
 
 static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
-    queue->ready_steps += is_step(job);
+    struct rt_sched_group *group = queue->group;
     queue->levels |= 1u << level_of(job);
+    queue->ready_steps += is_step(job);
     queue->ready_rows += job->rows;
+    group->ready_steps += is_step(job);
+    group->ready_rows += job->rows;
 }
 
 static uint64_t arrival(const struct rt_sched_job *job)
@@ -157,8 +164,13 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
         queue->levels &= ~(1u << level);
         queue->open_ns = queue->levels ? queue->open_ns : 0;
     }
-    queue->ready_rows -= job->behind_count ? 0 : job->rows;
-    queue->ready_steps -= !job->behind_count && is_step(job);
+    if (!job->behind_count) {
+        struct rt_sched_group *group = queue->group;
+        queue->ready_rows -= job->rows;
+        queue->ready_steps -= is_step(job);
+        group->ready_rows -= job->rows;
+        group->ready_steps -= is_step(job);
+    }
     queue->waiting_count--;
     queue->child_count -= job->parent != NULL;
     queue->waiting_bytes -= job->bytes;
@@ -236,9 +248,10 @@ struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t n
 
 static bool is_held(const struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
+    const struct rt_sched_group *group = queue->group;
     int64_t most = rt_sizing_rows(&queue->sizing);
-    int64_t wanted = queue->expected_rows < most ? queue->expected_rows : most;
-    return is_step(job) && queue->ready_rows < wanted;
+    int64_t wanted = group->expected_rows < most ? group->expected_rows : most;
+    return is_step(job) && group->ready_rows < wanted;
 }
 
 void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_run *run,
@@ -249,9 +262,10 @@ void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_ru
     if (run->returning == 0) {
         return;
     }
-    queue->expected_rows = run->returning + queue->ready_rows;
-    queue->hold_ns = hold_ns < HOLD_NS_MAX ? hold_ns : HOLD_NS_MAX;
-    queue->held_ns = now_ns + queue->hold_ns;
+    struct rt_sched_group *group = queue->group;
+    group->expected_rows = run->returning + group->ready_rows;
+    group->hold_ns = hold_ns < HOLD_NS_MAX ? hold_ns : HOLD_NS_MAX;
+    group->held_ns = now_ns + group->hold_ns;
 }
 
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
@@ -260,7 +274,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
     const struct rt_sched_job *first = first_ready(queue);
     uint64_t oldest_ns = UINT64_MAX, due_ns;
     if (is_held(queue, first)) {
-        return queue->held_ns;
+        return queue->group->held_ns;
     }
     if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
         first->rows == 0 || first->returns || queue->child_count > 0) {
@@ -277,25 +291,64 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 
 uint64_t rt_queue_tell_due(struct rt_sched_queue *queue)
 {
-    uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0;
-    atomic_store_explicit(&queue->due_ns, due_ns, memory_order_relaxed);
+    struct rt_sched_group *group = queue->group;
+    uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0, told_ns = due_ns;
+    bool others_wait = group->queue_count > 1 && group->ready_steps > 0 &&
+                       group->ready_rows < group->expected_rows;
+    if (due_ns == 0 && others_wait) {
+        told_ns = group->held_ns;
+    }
+    atomic_store_explicit(&group->due_ns, told_ns, memory_order_relaxed);
     return due_ns;
 }
 
-void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+struct rt_sched_part *rt_queue_find_part(struct rt_sched_run *run,
+                                         const struct rt_sched_queue *queue)
 {
-    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    queue->running_count++;
-    run->charged_ns = queue->run_ns * run->size / queue->options.weight;
-    queue->used_ns += run->charged_ns;
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        if (run->parts[i].queue == queue) {
+            return &run->parts[i];
+        }
+    }
+    return NULL;
 }
 
-void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run)
+void rt_queue_started(struct rt_sched_run *run)
 {
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        struct rt_sched_part *part = &run->parts[i];
+        struct rt_sched_queue *queue = part->queue;
+        OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+        queue->running_count++;
+        part->charged_ns = queue->run_ns * part->size / queue->options.weight;
+        queue->used_ns += part->charged_ns;
+    }
+    run->parts[0].queue->group->running_count++;
+}
+
+static void take_back(const struct rt_sched_part *part)
+{
+    struct rt_sched_queue *queue = part->queue;
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
+    must(queue->running_count > 0 && queue->used_ns >= part->charged_ns);
     queue->running_count--;
-    queue->used_ns -= run->charged_ns;
+    queue->used_ns -= part->charged_ns;
+}
+
+void rt_queue_drop_guests(struct rt_sched_run *run)
+{
+    while (run->part_count > 1) {
+        take_back(&run->parts[--run->part_count]);
+    }
+}
+
+void rt_queue_unstarted(struct rt_sched_run *run)
+{
+    must(run->part_count == 1);
+    take_back(&run->parts[0]);
+    run->parts[0].queue->group->running_count--;
 }
 
 /* The mean after one more job or run, which took |took_ns|. */
@@ -309,14 +362,13 @@ void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns)
     queue->run_ns = with_one_more(queue->run_ns, took_ns);
 }
 
-void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+void rt_queue_end_part(const struct rt_sched_run *run, const struct rt_sched_part *part,
                        uint64_t now_ns, enum status status)
 {
-    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    struct rt_sched_queue *queue = part->queue;
     uint64_t took = now_ns - run->started_ns;
-    must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
-    queue->running_count--;
-    queue->used_ns += took / queue->options.weight - run->charged_ns;
+    take_back(part);
+    queue->used_ns += took * part->size / run->size / queue->options.weight;
     if (status == ST_OK) {
         rt_queue_note_run(queue, took / run->size);
     }
@@ -324,6 +376,13 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
     if (status == ST_OK || took > queue->lasts_ns) {
         queue->lasts_ns = with_one_more(queue->lasts_ns, took);
     }
+}
+
+void rt_queue_finished(struct rt_sched_queue *queue, struct rt_sched_run *run, uint64_t now_ns,
+                       enum status status)
+{
+    rt_queue_end_part(run, rt_queue_find_part(run, queue), now_ns, status);
+    queue->group->running_count--;
 }
 
 uint32_t rt_queue_running_max(const struct rt_sched_queue *queue)

@@ -11,8 +11,21 @@
 
 #include "base/refs.h"
 #include "base/share.h"
+#include "runtime/sched/group.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sizing.h"
+
+/* Queues whose jobs run as one: a run has jobs of so many at most. */
+#define RT_SCHED_PARTS_MAX 8
+
+/* The jobs of one queue in a run. */
+struct rt_sched_part {
+    struct rt_sched_queue *queue; /* lives while one of these jobs is not over */
+    uint32_t size;                /* at the start of the run */
+    uint32_t left;                /* that are not over */
+    uint32_t counted;             /* of these, that may count for the batch */
+    uint64_t charged_ns;          /* to the queue, in advance */
+};
 
 /* A unit of work for the device: one job, or several that run as one. The scheduler recycles it;
  * its memory lives as long as the scheduler. */
@@ -21,9 +34,9 @@ struct rt_sched_run {
     struct list jobs; /* that are not over */
     uint64_t serial;  /* another one whenever it is used again */
     bool has_yielded; /* its one job is a parent whose children are jobs: it takes no place */
-    uint32_t counted; /* jobs that are not over and may count for the batch */
     uint64_t started_ns;
-    uint64_t charged_ns;  /* to the queue, in advance */
+    struct rt_sched_part parts[RT_SCHED_PARTS_MAX]; /* the first one has the first job */
+    uint32_t part_count;
     uint32_t size;        /* jobs at its start */
     int64_t rows;         /* likewise; 0: they are not counted */
     int64_t returning;    /* rows of them that are steps */
@@ -48,15 +61,14 @@ struct rt_sched_queue {
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
     struct share places; /* of |waiting_max|, by client, under the lock; children take none */
+    struct rt_sched_group own; /* meaningful while |group| is this */
+    struct rt_sched_group *_Atomic group;
+    int64_t mixed_rows;    /* of several queues that may run as one with a job of this one */
     int64_t ready_rows;
     uint32_t ready_steps;  /* jobs with rows that return */
     bool is_starved;       /* its first job found no memory: not before some has become free */
     uint64_t open_ns;      /* since when it only waits for jobs to be joined; 0: it does not */
     bool was_alone;        /* the last run was no step: the next one is, if a step is ready */
-    int64_t expected_rows; /* of steps, once the steps of the last run have come back */
-    uint64_t held_ns;      /* which is awaited until then: |hold_ns| after the last run, or after */
-    uint64_t hold_ns;      /* the first of them has come back */
-    _Atomic uint64_t due_ns; /* rt_queue_due_ns() as it was last; 0: also if nothing is ready */
     uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
     uint64_t run_ns;         /* the usual device time of a job; 0: no job has finished */
     uint64_t lasts_ns;       /* the usual time of a run, however many jobs it has; likewise */
@@ -95,24 +107,33 @@ bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sc
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 
-/* The same, also if nothing is ready; from now on any thread sees it in due_ns without the lock. */
+/* The same, also if nothing is ready; from now on any thread sees it in the due_ns of the group
+ * without the lock, or what others of the group wait for if this one waits for nothing. */
 uint64_t rt_queue_tell_due(struct rt_sched_queue *queue);
 
 /* A job took so long: it counts in |run_ns|. */
 void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns);
 
-/* The device takes |run|. The queue is charged with the usual time of its jobs, and the charge is
- * put right when the last of them is over, with |status|. */
-void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
-void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+/* The part of |run| that has the jobs of |queue|; NULL: it has none. */
+struct rt_sched_part *rt_queue_find_part(struct rt_sched_run *run,
+                                         const struct rt_sched_queue *queue);
+
+/* The device takes |run|. Each queue is charged with the usual time of its jobs, and the charge is
+ * put right when the last of them is over, with |status|; and when the last one of the run is. */
+void rt_queue_started(struct rt_sched_run *run);
+void rt_queue_end_part(const struct rt_sched_run *run, const struct rt_sched_part *part,
                        uint64_t now_ns, enum status status);
+void rt_queue_finished(struct rt_sched_queue *queue, struct rt_sched_run *run, uint64_t now_ns,
+                       enum status status);
 
 /* |run| is over: its steps come back soon. */
 void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                           uint64_t now_ns);
 
-/* Takes the charge back: the device took |run| in vain. */
-void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run);
+/* Takes the charge back: the device took |run| in vain. Its first part is the only one; the others
+ * go before. */
+void rt_queue_drop_guests(struct rt_sched_run *run);
+void rt_queue_unstarted(struct rt_sched_run *run);
 
 /* Runs at a time, at most; 0: no such limit. */
 uint32_t rt_queue_running_max(const struct rt_sched_queue *queue);

@@ -150,6 +150,7 @@ void rt_sched_queue_unref(struct rt_sched_queue *queue)
         struct rt_sched *sched = queue->sched;
         pthread_mutex_lock(&sched->lock);
         must(queue->waiting_count == 0 && queue->running_count == 0 && queue->yielded_count == 0);
+        rt_group_leave(queue);
         sched->queue_count--;
         pthread_mutex_unlock(&sched->lock);
         rt_queue_fini(queue);
@@ -199,6 +200,17 @@ static enum status outcome(const struct rt_sched_job *job, enum status status)
     return job->is_expired && status == ST_CANCELLED ? ST_TIMEOUT : status;
 }
 
+/* NULL: its queue has left the run. */
+static struct rt_sched_part *count_out(const struct rt_sched_job *job)
+{
+    struct rt_sched_part *part = rt_queue_find_part(job->run, job->queue);
+    if (part) {
+        part->left--;
+        part->counted -= !job->is_uncounted;
+    }
+    return part;
+}
+
 /*
  * Makes |job|, which the device took in vain, the first of its queue again. False: it was cancelled
  * or has timed out, and is over.
@@ -206,7 +218,7 @@ static enum status outcome(const struct rt_sched_job *job, enum status status)
 static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
 {
     list_remove(&job->link);
-    job->run->counted -= !job->is_uncounted;
+    count_out(job);
     job->run = NULL;
     job->started_ns = job->joining_ns = 0;
     if (job->is_cancelled || job->is_expired) {
@@ -259,19 +271,21 @@ static void drop(struct rt_sched *sched, struct rt_sched_job *job)
 static void put_rest_back(struct rt_sched *sched, struct rt_sched_start *start)
 {
     struct rt_sched_job *first = start->jobs[0];
+    struct rt_sched_run *run = start->run;
     pthread_mutex_lock(&sched->lock);
+    rt_queue_drop_guests(run);
     while (start->count > 1) {
         struct rt_sched_job *job = start->jobs[--start->count];
         if (!put_back(sched, job)) {
             drop(sched, job);
         }
     }
-    rt_queue_unstarted(first->queue, start->run);
-    start->run->size = first->batch_size = 1;
-    must(start->run->counted == !first->is_uncounted);
-    first->batch_rows = start->run->rows = start->rows = first->rows;
-    start->run->returning = first->returns ? first->rows : 0;
-    rt_queue_started(first->queue, start->run);
+    rt_queue_unstarted(run);
+    must(run->parts[0].left == 1 && run->parts[0].queue == first->queue);
+    run->size = run->parts[0].size = first->batch_size = 1;
+    first->batch_rows = run->rows = start->rows = first->rows;
+    run->returning = first->returns ? first->rows : 0;
+    rt_queue_started(run);
     pthread_mutex_unlock(&sched->lock);
 }
 
@@ -286,7 +300,7 @@ static void starve(struct rt_sched *sched, struct rt_sched_start *start, unsigne
     struct rt_sched_job *job = start->jobs[0];
     struct rt_sched_queue *queue = job->queue;
     sched->running_count--;
-    rt_queue_unstarted(queue, start->run);
+    rt_queue_unstarted(start->run);
     list_push_front(&sched->free_runs, &start->run->link);
     rt_choose_starve(sched, queue);
     bool is_changed = atomic_load(&sched->release_count) != releases;
@@ -443,7 +457,7 @@ bool rt_sched_yield(struct rt_sched_job *job)
         sched->running_count > 1 || sched->yielded_count > 0 || !list_is_empty(&sched->ready);
     if (is_busy && add_runs(sched, 1)) {
         run->has_yielded = true;
-        rt_queue_unstarted(queue, run);
+        rt_queue_unstarted(run);
         queue->yielded_count++;
         sched->running_count--;
         sched->yielded_count++;
@@ -454,13 +468,19 @@ bool rt_sched_yield(struct rt_sched_job *job)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* A job that ran is over. */
-static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+/* A job that ran is over, with |status|. If others of its run are not, but those of its queue are,
+ * its queue has left the run. */
+static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now, enum status status)
 {
+    struct rt_sched_run *run = job->run;
     must(job->state == RT_SCHED_RUNNING);
     job->finished_ns = rt_sched_not_before(job->started_ns, now);
     list_remove(&job->link);
-    job->run->counted -= !job->is_uncounted;
+    const struct rt_sched_part *part = count_out(job);
+    job->is_batch_end = !job->is_uncounted && part->counted == 0;
+    if (part->left == 0 && !list_is_empty(&run->jobs)) {
+        rt_queue_end_part(run, part, job->finished_ns, status);
+    }
     leave(sched, job);
     atomic_fetch_add(&sched->unreleased_count, !job->parent);
 }
@@ -515,8 +535,7 @@ static enum status end_in_run(struct rt_sched *sched, struct rt_sched_job *job, 
     struct rt_sched_run *run = job->run;
     uint64_t now = sched->options.clock();
     pthread_mutex_lock(&sched->lock);
-    end(sched, job, now);
-    job->is_batch_end = !job->is_uncounted && run->counted == 0;
+    end(sched, job, now, status);
     if (list_is_empty(&run->jobs)) {
         end_run(sched, job->queue, run, now, status, start);
     }
@@ -589,7 +608,7 @@ void rt_sched_released(struct rt_sched *sched)
 static void cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now, struct list *over)
 {
     if (job->ops->cancel(job)) {
-        end(sched, job, now);
+        end(sched, job, now, ST_CANCELLED);
         must(!list_is_empty(&job->run->jobs));
         list_push_back(over, &job->link);
     }
@@ -705,7 +724,8 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 uint64_t rt_sched_held_ns(struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    uint64_t due_ns = atomic_load_explicit(&queue->due_ns, memory_order_relaxed);
+    const struct rt_sched_group *group = queue->group;
+    uint64_t due_ns = atomic_load_explicit(&group->due_ns, memory_order_relaxed);
     return due_ns ? due_ns : RT_SCHED_NEVER;
 }
 

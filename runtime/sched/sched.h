@@ -127,7 +127,7 @@ struct rt_sched_job {
     uint64_t joining_ns; /* of its wait: the device had room, but others might have joined it */
     uint32_t batch_size; /* jobs that ran as one with it, and it */
     int64_t batch_rows;  /* of all of them */
-    bool is_batch_end;   /* it was over last in its batch, uncounted jobs apart */
+    bool is_batch_end;   /* it was the last of its queue in its batch, uncounted jobs apart */
 
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
@@ -183,6 +183,17 @@ struct rt_sched_join {
 
 /* From now on jobs may run as one. Called again when more rows may: what has been learnt stays. */
 void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
+
+/*
+ * From now on up to |rows| rows of jobs of |queue| run as one with jobs of |other| and of the queues
+ * that run as one with that, where fits() says so. Each queue keeps its own limits, weight and
+ * counts, but what is on the device and which steps are awaited is common to them. A queue that has
+ * others already takes no further ones, but may be called again with more rows. ST_EXHAUSTED: there
+ * is no memory. Calls rt_sched_held_ns() for the queues are on the same thread.
+ */
+MUST_CHECK enum status rt_sched_queue_mix(struct rt_sched_queue *queue,
+                                          struct rt_sched_queue *other, int64_t rows,
+                                          struct error *err);
 
 /* May jobs of the queue run as one? */
 bool rt_sched_queue_joins(const struct rt_sched_queue *queue);

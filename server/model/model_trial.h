@@ -35,6 +35,8 @@ struct model_trial {
     int64_t rows;       /* that may run as one; at least 1 */
     int64_t first_rows; /* of these, the number to begin with */
     int64_t tokens;     /* of one answer that may run as one; at least 1 */
+    int64_t mixed_rows; /* with rows of siblings (runtime/call/siblings.h) among them; at least 1 */
+    bool are_mixed;     /* there is nothing left to try of that */
 };
 
 void model_trial_init(struct model_trial *trial, bool is_open);

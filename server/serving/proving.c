@@ -3,6 +3,7 @@
 
 #include "server/serving/proving.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
+#include "runtime/call/siblings.h"
 #include "runtime/call/speculation.h"
 #include "runtime/sched/sched.h"
 #include "server/language/generator.h"
@@ -196,6 +198,59 @@ static void prove_speculation(struct proving *proving, struct hal_pool *pool,
     }
 }
 
+/* A model whose steps may run as one with those of |model|; the caller owns a reference. Its own
+ * trial has been on this thread before, so it has the form of a step. */
+static struct model *find_sibling(struct repository *repository, const struct model *model)
+{
+    struct repository_index *index = repository_ref_index(repository);
+    struct model *found = NULL;
+    struct error err;
+    for (uint32_t i = 0; !found && i < index->count; i++) {
+        struct model *other = index->models[i];
+        bool may_join = other != model && model_is_ready(other) && has_steps(other) &&
+                        other->method != model->method && other->rows_max > 1;
+        if (may_join && rt_siblings_meet(model->method, other->method, &err) == ST_OK) {
+            found = model_ref(other);
+        }
+    }
+    repository_unref_index(index);
+    return found;
+}
+
+static enum status try_mixed_rows(struct proving *proving, struct hal_pool *pool,
+                                  const struct rt_pace *pace, struct error *err)
+{
+    struct model_trial *trial = &proving->trial;
+    struct rt_method *method = proving->model->method, *other = proving->sibling->method;
+    int64_t most = trial->first_rows, rows = trial->mixed_rows;
+    enum status status = rt_siblings_prove(method, other, pool, pace, most, &rows, err);
+    trial->mixed_rows = rows;
+    if (status == ST_TIMEOUT || rows == 1) {
+        return status;
+    }
+    return is_learning(proving->model)
+               ? rt_siblings_measure(method, other, pool, pace, rows, &trial->mixed_rows, err)
+               : ST_OK;
+}
+
+/* How many rows of this model and of its siblings may run as one, once that is known of its own
+ * ones. Nothing of it is kept, since it depends on further programs. */
+static void prove_mixed_rows(struct proving *proving, struct hal_pool *pool,
+                             const struct rt_pace *pace)
+{
+    struct model_trial *trial = &proving->trial;
+    struct error err;
+    bool is_open = proving->why_not.code == ST_TIMEOUT || proving->measured_late;
+    if (is_open || trial->are_mixed || !has_steps(proving->model) || trial->first_rows == 1) {
+        return;
+    }
+    proving->sibling = find_sibling(&proving->serving->repository, proving->model);
+    enum status status =
+        proving->sibling ? try_mixed_rows(proving, pool, pace, &err) : ST_NOT_FOUND;
+    proving->mixed_late = status == ST_TIMEOUT;
+    trial->are_mixed = status != ST_TIMEOUT;
+}
+
 /* Begins with what earlier starts have proven, if that is kept. */
 static void recall(struct proving *proving)
 {
@@ -252,7 +307,7 @@ static void prove(uv_work_t *work)
     const struct rt_pace pace = choose_pace(proving);
     const struct rt_proven before = proving->trial.proven;
     struct hal_pool *pool;
-    proving->measured_late = false;
+    proving->measured_late = proving->mixed_late = false;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, &proving->why_not) !=
         ST_OK) {
         proving->why_one = proving->why_not;
@@ -260,6 +315,7 @@ static void prove(uv_work_t *work)
     }
     prove_rows(proving, pool, &pace);
     measure(proving, pool, &pace);
+    prove_mixed_rows(proving, pool, &pace);
     prove_speculation(proving, pool, &pace);
     hal_pool_free(pool);
     keep(proving, &before);
@@ -313,6 +369,25 @@ static void publish_rows(const struct proving *proving)
     rt_sched_queue_join(model->queue, &join);
 }
 
+/* Steps of siblings run as one from now on. */
+static void publish_mixed_rows(struct proving *proving)
+{
+    const struct model *model = proving->model, *sibling = proving->sibling;
+    int64_t rows = proving->trial.mixed_rows;
+    struct error err;
+    if (sibling && proving->trial.are_mixed && rows > 1) {
+        if (rt_sched_queue_mix(model->queue, sibling->queue, rows, &err) == ST_OK) {
+            log_line(LOG_INFO, "model %s: up to %" PRIi64 " steps run together with those of %s",
+                     model->name, rows, sibling->name);
+        } else {
+            log_line(LOG_WARNING, "model %s: steps do not run together with those of %s: %s",
+                     model->name, sibling->name, err.text);
+        }
+    }
+    model_unref(proving->sibling);
+    proving->sibling = NULL;
+}
+
 /* Does a line of the log say what the try has found? All but the tries in between have one, and the
  * first of those that have proven nothing. */
 static bool is_news(const struct model_trial *trial)
@@ -327,7 +402,7 @@ static void publish(struct proving *proving, uint64_t now_ms)
     OBJ_CHECK(model, MODEL_MAGIC);
     must(trial->rows >= 1 && trial->rows <= model->rows_form);
     bool is_late = proving->why_not.code == ST_TIMEOUT || proving->why_one.code == ST_TIMEOUT ||
-                   proving->measured_late;
+                   proving->measured_late || proving->mixed_late;
     bool has_rows = trial->rows > model->trial.rows;
     bool has_proven = differ(&trial->proven, &model->trial.proven);
     bool is_measured = trial->first_rows != model->trial.first_rows;
@@ -338,6 +413,7 @@ static void publish(struct proving *proving, uint64_t now_ms)
     if (has_rows || is_measured || trial->rows == 1) {
         publish_rows(proving);
     }
+    publish_mixed_rows(proving);
     publish_speculation(proving);
     if (is_news(trial) && !atomic_load(&proving->is_stopped)) {
         bool are_all = proving->why_not.code == ST_OK;

@@ -39,6 +39,8 @@ struct proving {
     struct error why_not;     /* its code: ST_OK: all rows are proven; ST_TIMEOUT: late */
     struct error why_one;     /* the same for guessed tokens */
     bool measured_late;       /* there was no time to measure what is proven */
+    bool mixed_late;          /* the same for rows of siblings */
+    struct model *sibling;    /* shared: ref held; steps of both run as one; or NULL */
 };
 
 void proving_init(struct server *server);

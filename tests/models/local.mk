@@ -16,6 +16,8 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/pipelines/pipelines.json \
 	%D%/chat/answers.json %D%/chat/model.pte %D%/chat/tokenizer.json \
 	%D%/chat/tokenizer_config.json \
+	%D%/adapters/answers.json %D%/adapters/base.pte %D%/adapters/blue.pte \
+	%D%/adapters/foundation.ptd %D%/adapters/red.pte \
 	%D%/llm/model.pte \
 	%D%/exported/answers.json %D%/exported/growing %D%/exported/static \
 	%D%/prefill/answers.json %D%/prefill/apart.pte %D%/prefill/parts.pte %D%/prefill/shared.pte \

@@ -267,6 +267,83 @@ static void test_late_steps_wait_for_each_other(void **state)
     rt_sched_free(sched);
 }
 
+/* Steps of two models run as one, wait for each other, and count for their own model. */
+static void test_steps_of_two_queues(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1), *other = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[3];
+    struct rt_sched_ticket tickets[3];
+    struct job jobs[3];
+    struct error err;
+    make_steps(jobs, tickets, lanes, 3);
+    assert_ok(err, rt_sched_queue_mix(other, queue, 3, &err));
+    submit_all(queue, jobs, 2);
+    assert_int_equal(submit(other, &jobs[2]), ST_OK);
+    expect_events("+a"); /* a run of one is a run of both */
+    atomic_fetch_add(&now_ns, 800000);
+    finish(&jobs[0]);
+    expect_events("a=0;"); /* b and c wait for a */
+    assert_int_equal(rt_sched_held_ns(queue), SECOND + 900000);
+    assert_int_equal(rt_sched_held_ns(other), SECOND + 900000);
+    assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+    expect_events("+[cba]");
+    assert_int_equal(rt_sched_load(queue).running, 1);
+    assert_int_equal(rt_sched_load(other).running, 1);
+    atomic_fetch_add(&now_ns, 800000);
+    finish(&jobs[0]);
+    assert_false(jobs[0].sched.is_batch_end);
+    finish(&jobs[2]); /* it was the only one of its queue */
+    assert_true(jobs[2].sched.is_batch_end);
+    assert_int_equal(jobs[2].sched.batch_size, 3);
+    assert_int_equal(rt_sched_load(other).running, 0);
+    rt_sched_queue_unref(other);
+    finish(&jobs[1]);
+    assert_true(jobs[1].sched.is_batch_end);
+    expect_events("a=0;c=0;b=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
+/* As many rows as are proven of both; the rest is next. Jobs that find no memory as one wait again,
+ * each in its queue. */
+static void test_limits_of_two_queues(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1), *other = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[4];
+    struct rt_sched_ticket tickets[4];
+    struct job jobs[4];
+    struct error err;
+    make_steps(jobs, tickets, lanes, 4);
+    assert_ok(err, rt_sched_queue_mix(queue, other, 2, &err));
+    submit_all(queue, jobs, 2);
+    assert_int_equal(submit(other, &jobs[2]), ST_OK);
+    assert_int_equal(submit(other, &jobs[3]), ST_OK);
+    finish(&jobs[0]);
+    expect_events("+a+[bc]a=0;");
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    expect_events("b=0;+dc=0;");
+    assert_int_equal(submit(queue, &jobs[1]), ST_OK);
+    assert_int_equal(submit(other, &jobs[2]), ST_OK);
+    memory_left = 1;
+    jobs[1].memory = jobs[2].memory = 1;
+    finish(&jobs[3]);
+    expect_events("?[bc]+bd=0;");
+    finish(&jobs[1]);
+    memory_left = 1;
+    rt_sched_released(sched);
+    expect_events("?cb=0;+c");
+    finish(&jobs[2]);
+    expect_events("c=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_queue_unref(other);
+    rt_sched_free(sched);
+}
+
 /* Between two jobs that run alone, the parts of long prompts, there is a turn for steps. */
 static void test_steps_have_every_second_turn(void **state)
 {
@@ -347,6 +424,8 @@ int main(void)
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_steps_wait_for_each_other),
         cmocka_unit_test(test_late_steps_wait_for_each_other),
+        cmocka_unit_test(test_steps_of_two_queues),
+        cmocka_unit_test(test_limits_of_two_queues),
         cmocka_unit_test(test_steps_have_every_second_turn),
         cmocka_unit_test(test_a_prompt_keeps_its_turn),
     };
