@@ -26,7 +26,7 @@ struct hal_buffer;
 struct hal_command;
 struct hal_device;
 
-#define HAL_SLOTS_MAX 1024 /* and one more for a driver's own use */
+#define HAL_SLOTS_MAX 4096 /* and one more for a driver's own use */
 
 /* A range of memory: of |buffer| if it is not NULL, else of the buffer that a submission puts into
  * |slot|. */

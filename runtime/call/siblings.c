@@ -109,12 +109,11 @@ static bool are_same_sizes(const struct rt_dims *a, const struct rt_dims *b)
 
 static bool is_same_graph(const struct rt_graph *a, const struct rt_graph *b)
 {
-    bool is_same =
-        a->precision == b->precision && a->value_count == b->value_count &&
-        a->node_count == b->node_count && a->input_count == b->input_count &&
-        a->output_count == b->output_count && are_same_sizes(&a->dims, &b->dims) &&
-        is_same_array(a->inputs, b->inputs, a->input_count, sizeof(*a->inputs)) &&
-        is_same_array(a->outputs, b->outputs, a->output_count, sizeof(*a->outputs));
+    bool is_same = a->precision == b->precision && a->value_count == b->value_count &&
+                   a->node_count == b->node_count && a->input_count == b->input_count &&
+                   a->output_count == b->output_count && are_same_sizes(&a->dims, &b->dims) &&
+                   is_same_array(a->inputs, b->inputs, a->input_count, sizeof(*a->inputs)) &&
+                   is_same_array(a->outputs, b->outputs, a->output_count, sizeof(*a->outputs));
     for (uint32_t i = 0; is_same && i < a->node_count; i++) {
         is_same = is_same_node(&a->nodes[i], &b->nodes[i]);
     }

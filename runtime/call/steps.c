@@ -233,9 +233,8 @@ enum status rt_steps_make_mixed_form(struct rt_method *method, uint32_t rows, st
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_steps *steps = method->steps;
     must(rows > 1 && rows <= RT_STEPS_ROWS_MAX && steps->siblings);
-    return steps->mixed[rows]
-               ? ST_OK
-               : new_form(method, rows, steps->siblings, &steps->mixed[rows], err);
+    return steps->mixed[rows] ? ST_OK
+                              : new_form(method, rows, steps->siblings, &steps->mixed[rows], err);
 }
 
 /* ---- what can be joined ---------------------------------------------------------------------- */

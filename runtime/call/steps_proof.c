@@ -37,7 +37,7 @@ struct row {
 struct proof {
     struct rt_method *const *methods; /* borrowed: rows take turns; the first one has the forms */
     uint32_t method_count;
-    struct hal_pool *pool;    /* borrowed */
+    struct hal_pool *pool; /* borrowed */
     const struct rt_pace *pace;
     struct row rows[RT_STEPS_ROWS_MAX];
     uint32_t row_count;

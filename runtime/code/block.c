@@ -152,8 +152,8 @@ static enum status end_rows(struct rt_block *block, uint32_t joined, enum status
 }
 
 enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
-                          const struct rt_graph *from, uint32_t rows,
-                          const struct rt_rows_own *own, struct error *err)
+                          const struct rt_graph *from, uint32_t rows, const struct rt_rows_own *own,
+                          struct error *err)
 {
     uint32_t joined;
     rt_block_init(block, from->name, device, NULL);

@@ -16,8 +16,9 @@
 struct hal_device;
 struct rt_graph;
 
-/* Values that one round makes at most: each may be a result, which needs a slot. */
-#define RT_ROUND_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
+/* Values that one round makes at most: each may be a result, which needs a slot; arrays of them are
+ * on the stack. */
+#define RT_ROUND_OUTPUTS_MAX 1023
 
 /* Makes constants of the outputs of |sub|, nodes of |graph| with the same values. All sizes are
  * constants. The host can access the memory of |device|. */

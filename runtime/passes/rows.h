@@ -26,8 +26,9 @@
  * then those of the second, and so on.
  */
 struct rt_rows_own {
-    const bool *is_private; /* by input: a mutable buffer, which is never put together with others */
-    const bool *varies;     /* by value: a constant that rows give; NULL: there are none */
+    const bool
+        *is_private;    /* by input: a mutable buffer, which is never put together with others */
+    const bool *varies; /* by value: a constant that rows give; NULL: there are none */
 };
 
 MUST_CHECK enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from,

@@ -120,20 +120,17 @@ void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *jo
 }
 
 /*
- * A queue whose group has nothing on the device may start a job even if that exceeds |depth|, but beyond
+ * A queue that has nothing on the device may start a job even if that exceeds |depth|, but beyond
  * |depth| no queue has more than one. A job in the last place only waits on the device, so jobs
  * that others may still join in the queue do not get that place.
  */
 static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
 {
-    uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
-    uint32_t running = queue->group->running_count;
     bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
-    if (queue->yielded_count >= YIELDED_MAX ||
-        (limit && running + queue->yielded_count >= limit)) {
+    if (queue->yielded_count >= YIELDED_MAX || !rt_queue_may_run(queue, false)) {
         return false;
     }
-    return running == 0 || sched->running_count + may_grow < depth;
+    return queue->running_count == 0 || sched->running_count + may_grow < sched->options.depth;
 }
 
 /* The next queue of those that may start a job and have waited long enough for jobs to join it. */
@@ -235,12 +232,12 @@ static int64_t least(int64_t a, int64_t b)
 static void gather_guests(struct gathering *g, struct rt_sched_queue *queue, uint32_t level)
 {
     const struct rt_sched_run *run = g->start->run;
-    bool has_room = run->part_count < RT_SCHED_PARTS_MAX ||
-                    rt_queue_find_part(g->start->run, queue) != NULL;
+    bool has_room =
+        run->part_count < RT_SCHED_PARTS_MAX || rt_queue_find_part(g->start->run, queue) != NULL;
     int64_t mixed = queue->mixed_rows > g->mixed_rows ? queue->mixed_rows : g->mixed_rows;
     int64_t rows_max = least(least(g->rows_max, rt_sizing_rows(&queue->sizing)), mixed);
     uint32_t before = g->start->count;
-    if (!has_room || queue->is_starved) {
+    if (!has_room || queue->is_starved || !rt_queue_may_run(queue, true)) {
         return;
     }
     gather_level(g, queue, level, rows_max);

@@ -14,7 +14,7 @@ static void enter(struct rt_sched_queue *queue, struct rt_sched_group *group)
 {
     must(queue->group == &queue->own);
     group->queue_count++;
-    group->running_count += queue->running_count;
+    group->stepping_count += queue->own.stepping_count;
     group->ready_rows += queue->ready_rows;
     group->ready_steps += queue->ready_steps;
     queue->group = group;

@@ -217,6 +217,18 @@ static struct rt_sched_job *first_ready(const struct rt_sched_queue *queue)
     return LIST_ENTRY(level->next, struct rt_sched_job, link);
 }
 
+bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest)
+{
+    uint32_t limit = rt_queue_running_max(queue);
+    const struct rt_sched_group *group = queue->group;
+    if (limit && queue->running_count + queue->yielded_count >= limit) {
+        return false;
+    }
+    /* steps of the others come back soon, and then its own ones run with them */
+    return is_guest || !limit || group->queue_count == 1 || group->stepping_count < limit ||
+           !is_step(first_ready(queue));
+}
+
 bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
                           uint64_t now_ns)
 {
@@ -325,7 +337,7 @@ void rt_queue_started(struct rt_sched_run *run)
         part->charged_ns = queue->run_ns * part->size / queue->options.weight;
         queue->used_ns += part->charged_ns;
     }
-    run->parts[0].queue->group->running_count++;
+    run->parts[0].queue->group->stepping_count += run->returning > 0;
 }
 
 static void take_back(const struct rt_sched_part *part)
@@ -348,7 +360,7 @@ void rt_queue_unstarted(struct rt_sched_run *run)
 {
     must(run->part_count == 1);
     take_back(&run->parts[0]);
-    run->parts[0].queue->group->running_count--;
+    run->parts[0].queue->group->stepping_count -= run->returning > 0;
 }
 
 /* The mean after one more job or run, which took |took_ns|. */
@@ -382,7 +394,7 @@ void rt_queue_finished(struct rt_sched_queue *queue, struct rt_sched_run *run, u
                        enum status status)
 {
     rt_queue_end_part(run, rt_queue_find_part(run, queue), now_ns, status);
-    queue->group->running_count--;
+    queue->group->stepping_count -= run->returning > 0;
 }
 
 uint32_t rt_queue_running_max(const struct rt_sched_queue *queue)

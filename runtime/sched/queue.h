@@ -60,19 +60,19 @@ struct rt_sched_queue {
     uint32_t child_count;                   /* of waiting jobs; all of them are ready */
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
-    struct share places; /* of |waiting_max|, by client, under the lock; children take none */
+    struct share places;       /* of |waiting_max|, by client, under the lock; children take none */
     struct rt_sched_group own; /* meaningful while |group| is this */
     struct rt_sched_group *_Atomic group;
-    int64_t mixed_rows;    /* of several queues that may run as one with a job of this one */
+    int64_t mixed_rows; /* of several queues that may run as one with a job of this one */
     int64_t ready_rows;
-    uint32_t ready_steps;  /* jobs with rows that return */
-    bool is_starved;       /* its first job found no memory: not before some has become free */
-    uint64_t open_ns;      /* since when it only waits for jobs to be joined; 0: it does not */
-    bool was_alone;        /* the last run was no step: the next one is, if a step is ready */
-    uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
-    uint64_t run_ns;         /* the usual device time of a job; 0: no job has finished */
-    uint64_t lasts_ns;       /* the usual time of a run, however many jobs it has; likewise */
-    uint32_t passes;         /* runs in a row that went before a job that was too late */
+    uint32_t ready_steps; /* jobs with rows that return */
+    bool is_starved;      /* its first job found no memory: not before some has become free */
+    uint64_t open_ns;     /* since when it only waits for jobs to be joined; 0: it does not */
+    bool was_alone;       /* the last run was no step: the next one is, if a step is ready */
+    uint64_t used_ns;     /* of the device, over the weight; comparable between queues */
+    uint64_t run_ns;      /* the usual device time of a job; 0: no job has finished */
+    uint64_t lasts_ns;    /* the usual time of a run, however many jobs it has; likewise */
+    uint32_t passes;      /* runs in a row that went before a job that was too late */
 };
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
@@ -99,6 +99,10 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
  * do work for jobs that are cut. A job that is too late runs if no other is ready, or if others
  * have gone first some times. The caller starts the job. */
 struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns);
+
+/* May a run begin, or a run of others take its jobs along, by the limit on runs at a time?
+ * Something is ready. */
+bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest);
 
 /* A run that began now would probably not be over at the deadline of |job|. */
 bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,

@@ -185,11 +185,11 @@ struct rt_sched_join {
 void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
 
 /*
- * From now on up to |rows| rows of jobs of |queue| run as one with jobs of |other| and of the queues
- * that run as one with that, where fits() says so. Each queue keeps its own limits, weight and
- * counts, but what is on the device and which steps are awaited is common to them. A queue that has
- * others already takes no further ones, but may be called again with more rows. ST_EXHAUSTED: there
- * is no memory. Calls rt_sched_held_ns() for the queues are on the same thread.
+ * From now on up to |rows| rows of jobs of |queue| run as one with jobs of |other| and of the
+ * queues that run as one with that, where fits() says so. Each queue keeps its own limits, weight
+ * and counts, but a step begins as if the steps of all of them were those of one queue. A queue
+ * that has others already takes no further ones, but may be called again with more rows.
+ * ST_EXHAUSTED: there is no memory. Calls rt_sched_held_ns() for the queues are on the same thread.
  */
 MUST_CHECK enum status rt_sched_queue_mix(struct rt_sched_queue *queue,
                                           struct rt_sched_queue *other, int64_t rows,

@@ -7,9 +7,12 @@
 
 void model_trial_init(struct model_trial *trial, bool is_open)
 {
-    *trial = (struct model_trial){
-        .is_open = is_open, .proven = RT_PROVEN_INIT, .rows = 1, .first_rows = 1, .tokens = 1,
-        .mixed_rows = 1};
+    *trial = (struct model_trial){.is_open = is_open,
+                                  .proven = RT_PROVEN_INIT,
+                                  .rows = 1,
+                                  .first_rows = 1,
+                                  .tokens = 1,
+                                  .mixed_rows = 1};
 }
 
 bool model_trial_insists(const struct model_trial *trial)
