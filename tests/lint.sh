@@ -76,7 +76,8 @@ include_rules() {
         }
         # The doors of the runtime for the server, and the end of the expression.
         function runtime_doors() {
-            return "runtime/(load/load|call/(speculation|gains|invocation|batch|profile)|" \
+            return "runtime/(load/load|" \
+                "call/(speculation|gains|invocation|batch|profile|siblings)|" \
                 "pipeline/(pipeline|cascade)|" \
                 "program/(adapt|carries|composition|example|held|names|oracle|outline|program|" \
                 "proven|resident|results|signature|state|summary)|" \
