@@ -239,6 +239,8 @@ shell_scripts() {
         shell_scripts
     } >>"$report"
     forbid 'structs are not typedefed' '\btypedef +(struct|union|enum)\b[^(]*[{;]' $CODE_FILES
+    forbid 'folders are opened by folder_open()' '[=(!] *opendir\(' \
+        $(echo "$CODE_FILES" | grep -v '^tests/')
     forbid 'a function without bounds' \
         '\b(strcpy|strcat|stpcpy|sprintf|vsprintf|gets|alloca|atoi|atol|atoll|atof|strtok)\(' \
         $CODE_FILES

@@ -3,12 +3,13 @@
 
 #include "server/api/api_metrics_priv.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+#include "base/folder.h"
 
 void api_metrics_put_build(struct api_metrics_page *page)
 {
@@ -84,7 +85,7 @@ void api_metrics_put_resident(struct api_metrics_page *page)
 uint64_t api_metrics_open_files(void)
 {
     uint64_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *folder = folder_open("/proc/self/fd");
     if (!folder) {
         return 0;
     }

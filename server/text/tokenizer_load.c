@@ -2,7 +2,6 @@
 /* Tokenizers are found, read and finished; the parsers of each format are in files of their own. */
 #include "config.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "base/folder.h"
 #include "server/process/file.h"
 #include "server/text/decode.h"
 #include "server/text/tokenizer_priv.h"
@@ -147,7 +147,7 @@ static bool find_ranks(const char *folder, char *path, size_t size)
 {
     static const char suffix[] = ".tiktoken";
     char best[256] = "";
-    DIR *dir = opendir(folder);
+    DIR *dir = folder_open(folder);
     const struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         size_t len = strlen(entry->d_name);
