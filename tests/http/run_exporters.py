@@ -4,7 +4,7 @@
 
 contrib/export/prefill.py makes tests/models/prefill: language models whose prompts have a method of
 their own. contrib/export/exported.py makes tests/models/exported: folders of transformers' own
-exporter.
+exporter. contrib/export/optimum_tasks.py makes tests/models/optimum.
 
 usage: run_exporters.py, with top_srcdir and top_builddir in the environment.
 """
@@ -23,6 +23,7 @@ from run_http import BUILD, MODELS, Client, Daemon, Failure, Report, expect
 
 PREFILL = MODELS / "prefill"
 EXPORTED = MODELS / "exported"
+OPTIMUM = MODELS / "optimum"
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 ROWS = {"static": 96, "growing": 64}
 
@@ -114,6 +115,62 @@ def transformers():
             expect(f"{name}: context", answer["usage"]["total_tokens"], context)
             expect(f"{name}: reason", answer["choices"][0]["finish_reason"], "length")
             wait_idle(client)
+
+
+def close(what, got, want):
+    """Numbers as PyTorch has them, which answers.json has rounded."""
+    def flat(x):
+        return [z for y in x for z in flat(y)] if isinstance(x, list) else [x]
+    got = flat(got)
+    expect(f"{what}: numbers", len(got), len(want))
+    away = max(abs(a - b) for a, b in zip(got, want))
+    expect(f"{what}: {away} away", away < 1e-4, True)
+
+
+def call(client, model, *args, kwargs=None, **parameters):
+    return ask(client, f"/v2/models/{model}/call",
+               {"args": args, "kwargs": kwargs, "parameters": parameters})["result"]
+
+
+def hear(client, row):
+    """Whisper's two methods, token by token, in a sequence."""
+    sound = [((i * 13 + i // 11) % 41 - 20) / 20 for i in range(80 * 200)]
+    rows = [sound[i * 200:i * 200 + 200] for i in range(80)]
+    hidden = call(client, "speech.encoder", [rows])
+    ids = list(row["ids"])
+    for at in range(len(row["ids"]) + len(row["answer_ids"]) - 1):
+        logits = call(client, "speech.text_decoder", [[ids[at]]], hidden, [at], sequence_id=1,
+                      sequence_start=at == 0)[0][0]
+        if at + 1 >= len(row["ids"]):
+            ids.append(max(range(len(logits)), key=logits.__getitem__))
+    expect("speech", ids, row["ids"] + row["answer_ids"])
+    close("speech", logits, row["logits"])
+
+
+def optimum():
+    """optimum-executorch's tasks: tokens and numbers of PyTorch."""
+    rows = json.loads((OPTIMUM / "answers.json").read_text())
+    files = {"text": "text/model", "fast": "text/fast", "parts": "text/parts",
+             "masked": "masked/model", "picture": "picture/model", "speech": "speech/model"}
+    with Daemon([word for name, file in files.items()
+                 for word in ("--model", f"{name}={OPTIMUM / file}.pte")]) as daemon:
+        client = Client(daemon.port)
+        for name in ("text", "fast", "parts"):
+            for row in rows["parts" if name == "parts" else "text"]:
+                answer = complete(client, row["prompt"], model=name, ignore_eos=True,
+                                  max_tokens=len(row["answer_ids"]))
+                expect(f"{name}: {row['prompt']}", answer["choices"][0]["text"], row["answer"])
+                expect(f"{name}: tokens", answer["usage"]["prompt_tokens"], len(row["ids"]))
+        ids, pixels = rows["masked"]["ids"], bytes.fromhex(rows["picture"]["pixels"])
+        mask = {"attention_mask": [[1] * len(ids[0])]}
+        close("masked", call(client, "masked", ids, kwargs=mask), rows["masked"]["logits"])
+        side = int((len(pixels) / 3) ** 0.5)
+        lines = [[x / 255 for x in pixels[i:i + side]] for i in range(0, len(pixels), side)]
+        planes = [lines[i:i + side] for i in range(0, len(lines), side)]
+        close("picture", call(client, "picture", kwargs={"pixel_values": [planes]}),
+              rows["picture"]["logits"])
+        hear(client, rows["speech"])
+        wait_idle(client)
 
 
 def damaged():
@@ -236,7 +293,7 @@ def late():
 
 def main():
     report = Report()
-    report.run_all((two_methods, parts, transformers, damaged, late,
+    report.run_all((two_methods, parts, transformers, optimum, damaged, late,
                     defaults, shown))
     return report.finish()
 
