@@ -272,6 +272,10 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
         buf_add_char(out, ',');
         oip_print_member(out, "precision", meta->precision);
     }
+    if (meta->cache) {
+        buf_add_char(out, ',');
+        oip_print_member(out, "cache", meta->cache);
+    }
     if (meta->constants) {
         buf_printf(out, ",\"constants\":%s", meta->constants);
     }

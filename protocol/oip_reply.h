@@ -28,6 +28,7 @@ struct oip_model_meta {
     size_t version_count, input_count, output_count;
     const char *description; /* the words of a person, or NULL; an extension of our own */
     const char *precision;   /* a word of base/precision.h, or NULL; an extension of our own */
+    const char *cache;       /* "int8": how caches are kept, or NULL; likewise */
     const char *constants, *placement, *lacks; /* JSON of extensions of our own, or NULL */
 };
 

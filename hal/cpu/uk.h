@@ -183,15 +183,17 @@ struct uk_window_bf16 {
 
 /*
  * Attention of a few rows: scores[r][j] = q[r] . k[j], or sums[r] += scores[r][j] * v[j] for all j
- * in order. |kv| are the keys or the values, and the rows of |q| and |sums| are |depth| apart. A
- * row of the result is the same whatever other rows are beside it.
+ * in order. |kv| are the keys or the values: floats, or bytes with the float behind each row by
+ * which they are multiplied. The rows of |q| and |sums| are |depth| apart. A row of the result is
+ * the same whatever other rows are beside it.
  */
 struct uk_attend_f32 {
     const float *q;
     float *scores, *sums;
-    const float *kv;
-    ptrdiff_t scores_row, kv_row; /* from one row to the next */
-    size_t rows, n, depth;        /* n: keys or values */
+    const void *kv;
+    ptrdiff_t scores_row;  /* from one row to the next */
+    ptrdiff_t kv_row;      /* likewise, in bytes */
+    size_t rows, n, depth; /* n: keys or values */
 };
 
 #define UK_PLANES_MAX 4
@@ -252,6 +254,8 @@ struct hal_cpu_uk {
     float (*dot_f32)(const float *a, const float *b, size_t n);
     void (*attend_scores_f32)(const struct uk_attend_f32 *a);
     void (*attend_sums_f32)(const struct uk_attend_f32 *a);
+    void (*attend_scores_i8)(const struct uk_attend_f32 *a);
+    void (*attend_sums_i8)(const struct uk_attend_f32 *a);
     void (*softmax_f32)(float *y, const float *x, size_t n);
     void (*log_softmax_f32)(float *y, const float *x, size_t n);
     void (*layer_norm_f32)(const struct uk_norm_f32 *l);

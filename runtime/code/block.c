@@ -13,6 +13,7 @@
 #include "runtime/code/fold.h"
 #include "runtime/code/round.h"
 #include "runtime/passes/batch.h"
+#include "runtime/passes/caches_int8.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rows.h"
 
@@ -86,7 +87,7 @@ enum status rt_block_prepare(struct rt_block *block, struct error *err)
 }
 
 enum status rt_block_compile(struct rt_block *block, enum precision precision, bool fuses,
-                             struct error *err)
+                             const struct rt_caches_int8 *caches, struct error *err)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
     struct rt_graph *graph = &block->graph;
@@ -101,6 +102,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_channels(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
+    TRY(caches ? rt_pass_caches_int8(graph, caches, err) : ST_OK);
     TRY(rt_pass_winograd(graph, err));
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);

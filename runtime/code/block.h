@@ -17,6 +17,7 @@
 #include "runtime/plan/plan.h"
 
 struct hal_device;
+struct rt_caches_int8;
 struct rt_files;
 struct rt_graph_buffers;
 struct rt_rows_own;
@@ -70,9 +71,11 @@ void rt_block_fini(struct rt_block *block);
 /* The passes that come before everything else, on the imported graph. */
 MUST_CHECK enum status rt_block_prepare(struct rt_block *block, struct error *err);
 
-/* From the prepared graph to one that can be planned. |fuses|: see struct rt_load_options. */
+/* From the prepared graph to one that can be planned. |fuses|: see struct rt_load_options.
+ * |caches|: mutable buffers that are kept in 8 bits if that is possible, or NULL. */
 MUST_CHECK enum status rt_block_compile(struct rt_block *block, enum precision precision,
-                                        bool fuses, struct error *err);
+                                        bool fuses, const struct rt_caches_int8 *caches,
+                                        struct error *err);
 
 /*
  * Makes |block|, which is not initialised, the form of |from| for up to |rows_max| rows along dim 0

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "hal/device.h"
+#include "runtime/load/cells_int8.h"
 #include "runtime/load/compose.h"
 #include "runtime/load/method.h"
 #include "runtime/program/method.h"
@@ -95,6 +96,9 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     }
     if (status == ST_OK) {
         status = compile_methods(program, options, err);
+    }
+    if (status == ST_OK && options->has_int8_caches) {
+        status = rt_cells_int8_settle(program, err);
     }
     if (status == ST_OK) {
         status = rt_files_settle(&program->files, err);

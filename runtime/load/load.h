@@ -45,9 +45,11 @@ struct rt_load_options {
     const struct rt_composition *composition;
     const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
                                    none */
-    bool poison_workspaces;     /* fill workspaces with 0xff before each run: finds reads of stale
-                                   memory */
-    bool is_unfused; /* without the passes that join several nodes to one: for comparison */
+    bool has_int8_caches;   /* caches of keys and values are kept in 8 bits, or nothing is loaded:
+                               see runtime/load/cells_int8.h */
+    bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
+                               memory */
+    bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

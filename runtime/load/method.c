@@ -17,6 +17,7 @@
 #include "runtime/graph/op.h"
 #include "runtime/import/kernels.h"
 #include "runtime/load/carry.h"
+#include "runtime/load/cells_int8.h"
 #include "runtime/program/names.h"
 #include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
@@ -320,18 +321,22 @@ static enum status find_caches(struct rt_method *method, struct error *err)
     return ST_OK;
 }
 
-static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
-                           struct error *err)
+static enum status compile(struct rt_method *method, enum precision precision,
+                           const struct rt_load_options *options, struct error *err)
 {
     struct rt_code *code = &method->code;
+    struct rt_caches_int8 *caches = NULL;
+    bool fuses = !options->is_unfused;
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     TRY(unify(method, err));
     TRY(fuses ? find_caches(method, err) : ST_OK);
     code->blocks[0]->given_count = method->input_count;
     code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
+    TRY(options->has_int8_caches ? rt_cells_int8_list(method, &caches, err) : ST_OK);
     for (uint32_t i = 0; i < code->block_count; i++) {
-        TRY(rt_block_compile(code->blocks[i], precision, fuses, err));
+        TRY(rt_block_compile(code->blocks[i], precision, fuses, caches ? &caches[i] : NULL, err));
     }
+    TRY(caches ? rt_cells_int8_note(method, caches, err) : ST_OK);
     rt_code_measure(code);
     if (code->stmt_count > 0) {
         method->callable = &vm_callable;
@@ -458,7 +463,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         TRY(rt_keep_values(method, options->keep, err));
     }
     if (status == ST_OK) {
-        status = compile(method, program->precision, !options->is_unfused, &method->failure);
+        status = compile(method, program->precision, options, &method->failure);
     }
     if (status == ST_EXHAUSTED) { /* it may succeed another time: no property of the method */
         *err = method->failure;

@@ -10,6 +10,9 @@
  * serves heads / key heads neighbouring heads. Without a mask the first start + queries rows are
  * used, and with is_causal row i of the queries sees the rows up to start + i. With a mask all rows
  * are used, and the mask is added to the scores. A query that sees no row gives zeros.
+ *
+ * In "attention_int8" keys and values are rows of "quantize_cache" (runtime/ops/cache_int8.c). A
+ * chunk of them becomes floats only where a matrix product packs it.
  */
 #include "config.h"
 
@@ -23,6 +26,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_parts.h"
+#include "runtime/ops/cache_int8.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/attention.spv.h"
 
@@ -39,6 +43,7 @@ enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SC
 /* State of one tile; the arrays are scratch. */
 struct work {
     const struct rt_attention *k;
+    enum dtype kv;             /* of keys and values; DT_I8: with scales */
     const char *keys, *values; /* of the head */
     const float *mask;
     int64_t first, count; /* rows of the tile; row r is query r / group of head r % group */
@@ -69,35 +74,49 @@ static int64_t limit_of(const struct work *w, int64_t row)
 
 /* ---- chunks of keys and values ------------------------------------------------------------- */
 
+static const char *row_of(const struct work *w, const char *base, int64_t row)
+{
+    return base + row * w->k->kv_seq * (int64_t)dtype_bytes(w->kv);
+}
+
 /* Rows [first, first + n) of keys or values as floats, |out_stride| from one to the next. */
 static const float *read_rows(const struct work *w, const char *base, int64_t first, int64_t n,
                               int64_t *out_stride)
 {
     const struct rt_attention *k = w->k;
-    int64_t width = (int64_t)dtype_bytes(k->in);
-    const char *from = base + first * k->kv_seq * width;
+    int64_t width = (int64_t)dtype_bytes(w->kv);
 
-    if (k->in == DT_F32) {
+    if (w->kv == DT_F32) {
         *out_stride = k->kv_seq;
-        return (const float *)(const void *)from;
+        return (const float *)(const void *)row_of(w, base, first);
     }
     for (int64_t j = 0; j < n; j++) {
-        rt_convert_load(k->in, RT_CLASS_F32)(w->rows + j * k->depth, from + j * k->kv_seq * width,
-                                             width, k->depth);
+        float *to = w->rows + j * k->depth;
+        const char *from = row_of(w, base, first + j);
+        if (w->kv == DT_I8) {
+            rt_cache_int8_read(to, from, k->depth);
+        } else {
+            rt_convert_load(w->kv, RT_CLASS_F32)(to, from, width, k->depth);
+        }
     }
     *out_stride = k->depth;
     return w->rows;
 }
 
-static struct uk_attend_f32 few(const struct work *w, const float *kv, int64_t stride, int64_t n)
+/* The call for a few queries, for the rows from |first| on. */
+static struct uk_attend_f32 few(const struct work *w, const char *base, int64_t first, int64_t n)
 {
+    int64_t stride = w->k->kv_seq;
+    bool is_int8 = w->kv == DT_I8;
+    const void *kv =
+        is_int8 ? (const void *)row_of(w, base, first) : read_rows(w, base, first, n, &stride);
     return (struct uk_attend_f32){
         .q = w->q,
         .scores = w->scores,
         .sums = w->sums,
         .kv = kv,
         .scores_row = KEYS_MAX,
-        .kv_row = stride,
+        .kv_row = is_int8 ? stride : stride * (int64_t)sizeof(float),
         .rows = (size_t)w->count,
         .n = (size_t)n,
         .depth = (size_t)w->k->depth,
@@ -109,13 +128,13 @@ static void score(const struct work *w, int64_t first, int64_t n)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t stride, depth = w->k->depth;
-    const float *keys = read_rows(w, w->keys, first, n, &stride);
 
     if (w->count <= RT_ATTENTION_FEW) {
-        struct uk_attend_f32 call = few(w, keys, stride, n);
-        uk->attend_scores_f32(&call);
+        struct uk_attend_f32 call = few(w, w->keys, first, n);
+        (w->kv == DT_I8 ? uk->attend_scores_i8 : uk->attend_scores_f32)(&call);
         return;
     }
+    const float *keys = read_rows(w, w->keys, first, n, &stride);
     struct uk_pack_f32 pack = {
         .src = keys,
         .column = stride,
@@ -148,13 +167,13 @@ static void gather(const struct work *w, int64_t first, int64_t n)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t stride, depth = w->k->depth;
-    const float *values = read_rows(w, w->values, first, n, &stride);
 
     if (w->count <= RT_ATTENTION_FEW) {
-        struct uk_attend_f32 call = few(w, values, stride, n);
-        uk->attend_sums_f32(&call);
+        struct uk_attend_f32 call = few(w, w->values, first, n);
+        (w->kv == DT_I8 ? uk->attend_sums_i8 : uk->attend_sums_f32)(&call);
         return;
     }
+    const float *values = read_rows(w, w->values, first, n, &stride);
     struct uk_pack_f32 pack = {
         .src = values,
         .column = 1,
@@ -278,17 +297,18 @@ static void write_rows(const struct work *w, char *out)
 }
 
 /* Bindings: output, q, k, v, mask, start. Grid: blocks of rows, key heads of all the batch. */
-static void attention_tile(const struct hal_args *args, struct hal_tile tile)
+static void attend(const struct hal_args *args, struct hal_tile tile, enum dtype kv_dtype)
 {
     const struct rt_attention *k = args->constants;
     int64_t batch = tile.y / k->kv_heads, head = tile.y % k->kv_heads;
     int64_t in = (int64_t)dtype_bytes(k->in), all = k->queries * k->group;
     int64_t q = batch * k->q_batch + head * k->group * k->q_head;
-    int64_t kv = (batch * k->kv_batch + head * k->kv_head) * in;
+    int64_t kv = (batch * k->kv_batch + head * k->kv_head) * (int64_t)dtype_bytes(kv_dtype);
     const int64_t *place = args->bindings[5];
     int64_t start = place ? *place : k->start, end = k->has_mask ? k->rows : start + k->queries;
     struct work w = {
         .k = k,
+        .kv = kv_dtype,
         .keys = end > 0 ? (const char *)args->bindings[2] + kv : NULL,
         .values = end > 0 ? (const char *)args->bindings[3] + kv : NULL,
         .start = start,
@@ -313,15 +333,28 @@ static void attention_tile(const struct hal_args *args, struct hal_tile tile)
     write_rows(&w, (char *)args->bindings[0] + q * (int64_t)dtype_bytes(k->out));
 }
 
+static void attention_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_attention *k = args->constants;
+    attend(args, tile, k->in);
+}
+
+static void attention_int8_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    attend(args, tile, DT_I8);
+}
+
 static const struct hal_kernel attention_kernel = {
     .name = "attention", .cpu = attention_tile, .spirv = HAL_SPIRV_SUBGROUPS(attention, 128)};
 static const struct hal_kernel deep_kernel = {.name = "attention", .cpu = attention_tile};
+static const struct hal_kernel int8_kernel = {.name = "attention_int8", .cpu = attention_int8_tile};
 
 /* ---- the operator -------------------------------------------------------------------------- */
 
 /* The order of the dims; in the other order heads come before rows. */
 struct axes {
     uint8_t seq, head;
+    bool is_int8;
 };
 
 static enum status need_alike(struct rt_shape_call *call, uint8_t dim, uint32_t a, uint32_t b)
@@ -367,6 +400,31 @@ static enum status need_options(struct rt_shape_call *call)
     return ST_OK;
 }
 
+static enum status need_rank(struct rt_shape_call *call, uint32_t arg)
+{
+    uint8_t rank = rt_shape_arg(call, arg)->rank;
+    return rank == 4 ? ST_OK
+                     : rt_shape_refuse(call, "argument %u has rank %u, expected 4", arg, rank);
+}
+
+/* Keys or values for the queries. */
+static enum status need_keys(struct rt_shape_call *call, uint32_t arg, bool is_int8)
+{
+    const struct rt_value *q = rt_shape_arg(call, ATT_Q);
+    struct rt_dims *dims = &call->graph->dims;
+
+    TRY(rt_shape_need_dtype(call, arg, 1u << (is_int8 ? DT_I8 : q->dtype)));
+    TRY(need_rank(call, arg));
+    TRY(need_alike(call, 0, ATT_Q, arg));
+    if (!is_int8) {
+        return need_alike(call, 3, ATT_Q, arg);
+    }
+    struct rt_dim bytes = rt_dim_add(dims, q->dims[3], rt_dim_of(RT_CACHE_INT8_SCALE));
+    return rt_dim_require_equal(dims, rt_shape_arg(call, arg)->dims[3], bytes,
+                                "bytes of keys and values (one for each number, and a scale)",
+                                call->err);
+}
+
 static enum status attention_shape(struct rt_shape_call *call)
 {
     const struct axes *axes = call->node->op->detail;
@@ -374,15 +432,9 @@ static enum status attention_shape(struct rt_shape_call *call)
     struct rt_dims *dims = &call->graph->dims;
 
     TRY(rt_shape_need_out_dtype(call, 0, FLOAT_TYPES));
-    for (uint32_t arg = ATT_Q; arg <= ATT_V; arg++) {
-        TRY(rt_shape_need_dtype(call, arg, 1u << q->dtype));
-        if (rt_shape_arg(call, arg)->rank != 4) {
-            return rt_shape_refuse(call, "argument %u has rank %u, expected 4", arg,
-                                   rt_shape_arg(call, arg)->rank);
-        }
-        TRY(need_alike(call, 0, ATT_Q, arg));
-        TRY(need_alike(call, 3, ATT_Q, arg));
-    }
+    TRY(need_rank(call, ATT_Q));
+    TRY(need_keys(call, ATT_K, axes->is_int8));
+    TRY(need_keys(call, ATT_V, axes->is_int8));
     TRY(need_alike(call, 1, ATT_K, ATT_V));
     TRY(need_alike(call, 2, ATT_K, ATT_V));
     if (rt_dim_is(k->dims[axes->head], 0)) {
@@ -488,6 +540,7 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
     }
     /* When only the run knows the number of rows, assume half of them. */
     int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;
+    bool is_int8 = kv->dtype == DT_I8;
     if (rt_attention_has_parts(emit, &k)) {
         struct rt_attention_tensors tensors = {
             .out = rt_emit_out(emit, 0)->binding,
@@ -496,11 +549,14 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
             .v = rt_emit_arg(emit, ATT_V)->binding,
             .mask = mask ? mask->binding : (struct hal_binding){0},
             .start = rt_emit_word(emit, start),
+            .kv = kv->dtype,
         };
         return rt_attention_emit_parts(emit, &k, q->dims[0], used, &tensors, err);
     }
-    const struct hal_kernel *kernel =
-        k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel;
+    bool is_deep = k.depth > RT_ATTENTION_SHADER_DEPTH_MAX;
+    const struct hal_kernel *kernel = is_int8   ? &int8_kernel
+                                      : is_deep ? &deep_kernel
+                                                : &attention_kernel;
     k.block = choose_block(rt_emit_machine(emit, kernel), &k, heads, used);
     struct hal_binding bindings[] = {
         rt_emit_out(emit, 0)->binding,
@@ -524,7 +580,8 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-static const struct axes by_position = {1, 2}, by_head = {2, 1};
+static const struct axes by_position = {1, 2, false}, by_head = {2, 1, false};
+static const struct axes int8_by_position = {1, 2, true};
 
 #define ARGS "TTTIT?FBF?"
 
@@ -534,6 +591,9 @@ const struct rt_op rt_ops_attention[] = {
      .runs = &attention_kernel, .read = 1 << ATT_START, .place = attention_place},
     {"attention_heads", NULL, ARGS ">T", attention_shape, attention_emit, 0, RT_LAYOUT_ROW_MAJOR,
      &by_head, rt_batch_attention, .dtypes = FLOAT_TYPES, .runs = &attention_kernel,
+     .read = 1 << ATT_START, .place = attention_place},
+    {"attention_int8", NULL, ARGS ">T", attention_shape, attention_emit, 0, RT_LAYOUT_ROW_MAJOR,
+     &int8_by_position, rt_batch_attention, .dtypes = FLOAT_TYPES, .runs = &int8_kernel,
      .read = 1 << ATT_START, .place = attention_place},
     {0},
 };

@@ -36,6 +36,7 @@ enum { PART_MAX, PART_TOTAL, PART_SUMS };
 /* State of a tile; the arrays are scratch, with the rows of one key head after the other. */
 struct work {
     const struct parts *p;
+    enum dtype kv;             /* of keys and values; DT_I8: with scales */
     const char *keys, *values; /* of the part */
     const float *mask;         /* from the part's first key on; NULL: none */
     int64_t start, first, n;   /* of the queries, and of the part's keys */
@@ -76,30 +77,31 @@ static void ask(const struct work *w, const char *base, int64_t head, int64_t fi
     if (n <= 0 || a->kv_head >= a->kv_seq) {
         return;
     }
-    int64_t bytes = n * a->kv_seq * (int64_t)dtype_bytes(a->in);
-    const char *from = base + next * a->kv_seq * (int64_t)dtype_bytes(a->in);
+    int64_t bytes = n * a->kv_seq * (int64_t)dtype_bytes(w->kv);
+    const char *from = base + next * a->kv_seq * (int64_t)dtype_bytes(w->kv);
     int64_t end = bytes * (head + 1) / a->kv_heads;
     for (int64_t at = bytes * head / a->kv_heads; at < end; at += LINE) {
         __builtin_prefetch(from + at, 0, 2);
     }
 }
 
-/* Rows [first, first + n) of a head as floats, |out_stride| from one to the next. */
-static const float *read_rows(const struct work *w, const char *base, int64_t head, int64_t first,
-                              int64_t n, int64_t *out_stride)
+/* Rows [first, first + n) of a head as the kernels for few queries take them, |out_bytes| from one
+ * to the next. */
+static const void *read_rows(const struct work *w, const char *base, int64_t head, int64_t first,
+                             int64_t n, int64_t *out_bytes)
 {
     const struct rt_attention *a = &w->p->a;
-    int64_t width = (int64_t)dtype_bytes(a->in);
+    int64_t width = (int64_t)dtype_bytes(w->kv);
     const char *from = base + (first * a->kv_seq + head * a->kv_head) * width;
-    if (a->in == DT_F32) {
-        *out_stride = a->kv_seq;
-        return (const float *)(const void *)from;
+    if (w->kv == DT_F32 || w->kv == DT_I8) {
+        *out_bytes = a->kv_seq * width;
+        return from;
     }
     for (int64_t j = 0; j < n; j++) {
-        rt_convert_load(a->in, RT_CLASS_F32)(w->rows + j * a->depth, from + j * a->kv_seq * width,
+        rt_convert_load(w->kv, RT_CLASS_F32)(w->rows + j * a->depth, from + j * a->kv_seq * width,
                                              width, a->depth);
     }
-    *out_stride = a->depth;
+    *out_bytes = a->depth * (int64_t)sizeof(float);
     return w->rows;
 }
 
@@ -113,7 +115,7 @@ static void attend(const struct work *w, const char *base,
         int64_t n = rt_min(chunk, w->n - first);
         for (int64_t h = 0; h < p->a.kv_heads; h++) {
             ask(w, base, h, first);
-            const float *rows = read_rows(w, base, h, first, n, &stride);
+            const void *rows = read_rows(w, base, h, first, n, &stride);
             kernel(&(struct uk_attend_f32){
                 .q = w->q + h * p->heads_rows * p->a.depth,
                 .scores = w->scores + h * p->heads_rows * PART + first,
@@ -174,9 +176,10 @@ static void lay_scratch(struct work *w, float *scratch)
     w->rows = w->scores + rows * PART;
 }
 
-static size_t scratch_bytes(const struct parts *p)
+static size_t scratch_bytes(const struct parts *p, enum dtype kv)
 {
-    int64_t rows = rows_of(p), converted = p->a.in == DT_F32 ? 0 : chunk_of(p) * p->a.depth;
+    bool is_direct = kv == DT_F32 || kv == DT_I8;
+    int64_t rows = rows_of(p), converted = is_direct ? 0 : chunk_of(p) * p->a.depth;
     return (size_t)(2 * aligned(rows * p->a.depth) + rows * PART + converted) * sizeof(float);
 }
 
@@ -188,14 +191,17 @@ static int64_t end_of(const struct parts *p, int64_t start)
 }
 
 /* Bindings: parts, q, k, v, mask, start. Grid: parts, batch. */
-static void part_tile(const struct hal_args *args, struct hal_tile tile)
+static void attend_part(const struct hal_args *args, struct hal_tile tile, enum dtype kv_dtype)
 {
     const struct parts *p = args->constants;
     const struct rt_attention *a = &p->a;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t width = (int64_t)dtype_bytes(a->in), first = tile.x * PART;
-    int64_t kv = ((int64_t)tile.y * a->kv_batch + first * a->kv_seq) * width;
+    int64_t kv =
+        ((int64_t)tile.y * a->kv_batch + first * a->kv_seq) * (int64_t)dtype_bytes(kv_dtype);
     const int64_t *place = args->bindings[5];
-    struct work w = {.p = p, .start = place ? *place : a->start, .first = first};
+    bool is_int8 = kv_dtype == DT_I8;
+    struct work w = {.p = p, .kv = kv_dtype, .start = place ? *place : a->start, .first = first};
     float *out =
         (float *)args->bindings[0] + ((int64_t)tile.y * p->count + tile.x) * rows_of(p) * p->stride;
     w.n = rt_min(PART, end_of(p, w.start) - first);
@@ -208,18 +214,30 @@ static void part_tile(const struct hal_args *args, struct hal_tile tile)
     w.n = rt_attention_seen(w.mask, a->mask_row, a->queries, w.n);
     lay_scratch(&w, args->scratch);
     read_queries(&w, (const char *)args->bindings[1] + (int64_t)tile.y * a->q_batch * width);
-    attend(&w, w.keys, hal_cpu_uk()->attend_scores_f32);
+    attend(&w, w.keys, is_int8 ? uk->attend_scores_i8 : uk->attend_scores_f32);
     for (int64_t r = 0; r < rows_of(p); r++) {
         soften(&w, w.scores + r * PART, r % p->heads_rows / a->group, out + r * p->stride);
     }
-    attend(&w, w.values, hal_cpu_uk()->attend_sums_f32);
+    attend(&w, w.values, is_int8 ? uk->attend_sums_i8 : uk->attend_sums_f32);
     for (int64_t r = 0; r < rows_of(p); r++) {
         memcpy(out + r * p->stride + PART_SUMS, w.sums + r * a->depth,
                (size_t)a->depth * sizeof(float));
     }
 }
 
+static void part_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct parts *p = args->constants;
+    attend_part(args, tile, p->a.in);
+}
+
+static void part_int8_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    attend_part(args, tile, DT_I8);
+}
+
 static const struct hal_kernel part_kernel = {.name = "attention", .cpu = part_tile};
+static const struct hal_kernel part_int8_kernel = {.name = "attention_int8", .cpu = part_int8_tile};
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
@@ -315,14 +333,14 @@ enum status rt_attention_emit_parts(struct rt_emit *emit, const struct rt_attent
     struct hal_binding bindings[] = {parts, t->q, t->k, t->v, t->mask, t->start};
     double work = (double)batch * (double)rows_of(&p) * (double)used * (double)a->depth;
     struct hal_dispatch dispatch = {
-        .kernel = &part_kernel,
+        .kernel = t->kv == DT_I8 ? &part_int8_kernel : &part_kernel,
         .grid = {(uint32_t)p.count, (uint32_t)batch, 1},
         .constants = &p,
         .constants_bytes = sizeof(p),
         .bindings = bindings,
         .binding_count = 6,
         .writes = 1,
-        .scratch_bytes = scratch_bytes(&p),
+        .scratch_bytes = scratch_bytes(&p, t->kv),
         .cost = (uint64_t)(work / 16) + 1,
         .macs = 2 * work,
     };

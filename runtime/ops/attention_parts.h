@@ -15,6 +15,7 @@
 /* Without a mask or a start these are absent. */
 struct rt_attention_tensors {
     struct hal_binding out, q, k, v, mask, start;
+    enum dtype kv; /* of k and v; DT_I8: with scales */
 };
 
 /* Is this attention cut along its cache? */

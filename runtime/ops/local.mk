@@ -15,6 +15,8 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/llm.c %D%/llm.h \
 	%D%/antialias.c %D%/antialias.h \
 	%D%/bag.c \
+	%D%/cache_int8.c \
+	%D%/cache_int8.h \
 	%D%/batch.c %D%/batch_call.h %D%/batch_spread.c \
 	%D%/complex.c \
 	%D%/create.c %D%/create.h %D%/fill.h \

@@ -9,9 +9,9 @@
 
 /* Families end with a row whose name is NULL. */
 extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[], rt_ops_bag[],
-    rt_ops_cat_affine[], rt_ops_chain[], rt_ops_complex[], rt_ops_conv[], rt_ops_conv_direct[],
-    rt_ops_create[], rt_ops_expand_dw[], rt_ops_extent[], rt_ops_distance[], rt_ops_fft[],
-    rt_ops_gate[], rt_ops_index[], rt_ops_interleave[], rt_ops_join[], rt_ops_llm[],
+    rt_ops_cache_int8[], rt_ops_cat_affine[], rt_ops_chain[], rt_ops_complex[], rt_ops_conv[],
+    rt_ops_conv_direct[], rt_ops_create[], rt_ops_expand_dw[], rt_ops_extent[], rt_ops_distance[],
+    rt_ops_fft[], rt_ops_gate[], rt_ops_index[], rt_ops_interleave[], rt_ops_join[], rt_ops_llm[],
     rt_ops_masked[], rt_ops_matmul[], rt_ops_moe[], rt_ops_moe_linear[], rt_ops_norm[],
     rt_ops_order[], rt_ops_pad[], rt_ops_pixels[], rt_ops_planes[], rt_ops_pointwise[],
     rt_ops_pool[], rt_ops_pool_back[], rt_ops_pool_volume[], rt_ops_qpointwise[], rt_ops_qproduct[],

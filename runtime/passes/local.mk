@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/activate.c \
 	%D%/batch.c %D%/batch.h \
 	%D%/caches.c %D%/caches.h \
+	%D%/caches_int8.c %D%/caches_int8.h \
 	%D%/cat_affine.c \
 	%D%/chain.c \
 	%D%/channels.c \

@@ -16,6 +16,8 @@
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     channels   renumbers shuffled channels, so that shuffles move nothing
  *     lower      gives packed weights to matrix products and convolutions
+ *     caches_int8  keeps caches in 8 bits, where the load asks for it
+ *                (runtime/passes/caches_int8.h)
  *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster, if
  *                the graph's precision permits it
  *     fuse       merges residual additions, clamps and roundings to halves into the products and

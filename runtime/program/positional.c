@@ -100,8 +100,9 @@ static bool reads_written(const struct trace *t, const struct rt_node *node, uin
 
 static bool take_attention(const struct trace *t, const struct rt_node *node)
 {
-    return rt_op_is(node->op, RT_KNOWN_attention) &&
-           t->contents[node->args[ATTENTION_Q]] == NOTHING &&
+    bool is_attention =
+        rt_op_is(node->op, RT_KNOWN_attention) || rt_op_is(node->op, RT_KNOWN_attention_int8);
+    return is_attention && t->contents[node->args[ATTENTION_Q]] == NOTHING &&
            rt_node_arg(t->graph, node, ATTENTION_MASK)->kind == RT_NONE &&
            reads_written(t, node, node->args[ATTENTION_K]) &&
            reads_written(t, node, node->args[ATTENTION_V]);

@@ -138,6 +138,16 @@ enum precision rt_program_precision(const struct rt_program *program)
     return program->precision;
 }
 
+bool rt_program_has_int8_caches(const struct rt_program *program)
+{
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    bool has = false;
+    for (uint32_t i = 0; i < program->state_cells.count; i++) {
+        has |= program->state_cells.items[i].is_int8;
+    }
+    return has;
+}
+
 uint32_t rt_program_method_count(const struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);

@@ -46,6 +46,9 @@ uint32_t rt_program_descriptors(void);
  */
 enum precision rt_program_precision(const struct rt_program *program);
 
+/* Are caches of it kept in 8 bits? See runtime/load/cells_int8.h. */
+bool rt_program_has_int8_caches(const struct rt_program *program);
+
 /* Appends what became of packed weights (struct rt_load_options): nothing if they are not kept. */
 void rt_program_print_packed(const struct rt_program *program, struct buf *out);
 

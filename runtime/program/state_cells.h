@@ -27,6 +27,8 @@ struct rt_state_cell {
     bool begins_zero;            /* that content is zeros, as new memory is */
     bool is_written;             /* by some method */
     bool is_replaced;            /* some method writes more than rows of it: two generations */
+    bool is_int8;                /* its rows are in 8 bits (runtime/load/cells_int8.h) */
+    const char *not_int8;        /* why a method cannot have it so; NULL: none minds; static */
 };
 
 /* All cells of a program. */

@@ -147,6 +147,7 @@ enum status api_model(struct request *request, struct error *err)
     if (rt_method_has_own_work(model->method)) {
         meta.precision = precision_word(rt_program_precision(model->program));
     }
+    meta.cache = rt_program_has_int8_caches(model->program) ? "int8" : NULL;
     meta.description = model->description;
     meta.constants = model->origin->constants;
     meta.placement = model->placement;

@@ -62,6 +62,11 @@ void card_free(struct card *card)
     free(card);
 }
 
+bool card_has_int8_cache(const struct card *card)
+{
+    return card && card->has_int8_cache;
+}
+
 bool card_path_of(const char *program, char *out, size_t size)
 {
     size_t len = strlen(program), suffix = strlen(SUFFIX);

@@ -230,6 +230,7 @@ struct card {
     uint32_t method_count;
     struct card_param *params;
     uint32_t param_count;
+    bool has_int8_cache; /* see struct rt_load_options */
     bool is_settled;
 };
 
@@ -323,6 +324,9 @@ struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t
 
 /* Do they come from pted.json, not from files? */
 bool card_is_of_members(const struct card *card, const struct card_labels *labels);
+
+/* Does |card|, which may be NULL, ask for caches in 8 bits? */
+bool card_has_int8_cache(const struct card *card);
 
 /* Puts the card's parameters into |params|, except parameters that |options| set. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);

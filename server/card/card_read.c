@@ -332,6 +332,19 @@ static enum status read_generation(const struct reader *r, struct card_method *m
     return card_read_generation(r->card, r->in, value, &method->generation, err);
 }
 
+static enum status read_cache(const struct reader *r, struct card_method *method,
+                              const struct cJSON *value, struct error *err)
+{
+    const char *text;
+    (void)method;
+    TRY(document_text(r->in, value, &text, err));
+    r->card->has_int8_cache = strcmp(text, "int8") == 0;
+    return r->card->has_int8_cache || strcmp(text, "float") == 0
+               ? ST_OK
+               : document_fail(r->in, value, err, ST_INVALID, "expected float or int8, got '%.64s'",
+                               text);
+}
+
 static enum status add_method(const struct reader *r, const struct cJSON *value,
                               struct card_method **out, struct error *err)
 {

@@ -111,6 +111,7 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
     load->adapt_arg = card;
     enum status status = read_card(card, path, card_path, err);
     if (status == ST_OK) {
+        load->has_int8_caches = card_has_int8_cache(card);
         status = load_and_apply(card, path, load, check, out_program, err);
     }
     if (status != ST_OK) {

@@ -173,6 +173,9 @@ static void print_precision(const struct model *model, struct buf *out)
     if (asked == PRECISION_BF16 && precision != asked) {
         buf_add_str(out, ", not bf16: it has no such products");
     }
+    if (rt_program_has_int8_caches(model->program)) {
+        buf_add_str(out, ", caches in 8 bits");
+    }
 }
 
 /* "model add", "model add version 12" */

@@ -236,6 +236,7 @@ static enum status load_with(struct repository_draft *draft, const struct catalo
         .packed_folder = draft->options->packed_dir,
         .adapt = card_adapt,
         .adapt_arg = *card,
+        .has_int8_caches = card_has_int8_cache(*card),
         .precision = (enum precision)catalog_params(draft->options, *card, name).precision};
     if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
         return forget_path(err, file->path);

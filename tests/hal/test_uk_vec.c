@@ -310,45 +310,69 @@ static void test_bf16(void **state)
     each_level(level_bf16);
 }
 
-/* A few queries and keys; keys are further apart than they are long. */
-static void run_attend(const struct hal_cpu_uk *uk, size_t rows, size_t n, size_t depth)
+enum { APART = 5 }; /* rows of keys are further apart than they are long */
+
+/* |n| rows of bytes, each with its scale behind it, and the same as floats in |kv|. */
+static char *make_rows_of_bytes(float *kv, size_t n, size_t depth)
 {
-    enum { APART = 5, SCORES_ROW = 16 };
+    size_t row = depth + sizeof(float) + APART;
+    char *rows = malloc(n * row + 1);
+    assert_non_null(rows);
+    for (size_t j = 0; j < n; j++) {
+        float scale = 0.25f / (float)(j + 3);
+        for (size_t i = 0; i < depth; i++) {
+            int8_t byte = (int8_t)((j * 83 + i * 37) % 255 - 127);
+            memcpy(rows + j * row + i, &byte, 1);
+            kv[j * (depth + APART) + i] = scale * (float)byte;
+        }
+        memcpy(rows + j * row + depth, &scale, sizeof(scale));
+    }
+    return rows;
+}
+
+/* A few queries and keys. */
+static void run_attend(const struct hal_cpu_uk *uk, size_t rows, size_t n, size_t depth,
+                       bool has_bytes)
+{
+    enum { SCORES_ROW = 16 };
     float *q = random_floats(rows * depth, 1), *kv = random_floats(n * (depth + APART), 2);
+    char *bytes = has_bytes ? make_rows_of_bytes(kv, n, depth) : NULL;
     float *sums = random_floats(rows * depth + 1, 3), *before = random_floats(rows * depth, 3);
     float scores[9 * SCORES_ROW] = {0};
     struct uk_attend_f32 call = {
         .q = q,
         .scores = scores,
         .sums = sums,
-        .kv = kv,
+        .kv = bytes ? (const void *)bytes : kv,
         .scores_row = SCORES_ROW,
-        .kv_row = (ptrdiff_t)(depth + APART),
+        .kv_row =
+            (ptrdiff_t)(bytes ? depth + sizeof(float) + APART : (depth + APART) * sizeof(float)),
         .rows = rows,
         .n = n,
         .depth = depth,
     };
     sums[rows * depth] = 99;
-    uk->attend_scores_f32(&call);
+    (bytes ? uk->attend_scores_i8 : uk->attend_scores_f32)(&call);
     for (size_t r = 0; r < rows; r++) {
         for (size_t j = 0; j < SCORES_ROW; j++) {
             double want = 0;
             for (size_t i = 0; j < n && i < depth; i++) {
                 want += (double)q[r * depth + i] * (double)kv[j * (depth + APART) + i];
             }
-            assert_near(scores[r * SCORES_ROW + j], want, 1e-5);
+            assert_near(scores[r * SCORES_ROW + j], want, bytes ? 1e-4 : 1e-5);
         }
     }
-    uk->attend_sums_f32(&call);
+    (bytes ? uk->attend_sums_i8 : uk->attend_sums_f32)(&call);
     for (size_t i = 0; i < rows * depth; i++) {
         double want = (double)before[i];
         for (size_t j = 0; j < n; j++) {
             want += (double)scores[i / depth * SCORES_ROW + j] *
                     (double)kv[j * (depth + APART) + i % depth];
         }
-        assert_near(sums[i], want, 1e-4);
+        assert_near(sums[i], want, bytes ? 1e-2 : 1e-4);
     }
     assert_true(sums[rows * depth] == 99);
+    free(bytes);
     free(q);
     free(kv);
     free(sums);
@@ -360,7 +384,8 @@ static void level_attend(const struct hal_cpu_uk *uk)
     for (size_t rows = 1; rows <= 9; rows++) {
         for (size_t n = 0; n <= 10; n++) {
             for (size_t depth = 1; depth <= 140; depth += depth < 40 ? 5 : 31) {
-                run_attend(uk, rows, n, depth);
+                run_attend(uk, rows, n, depth, false);
+                run_attend(uk, rows, n, depth, true);
             }
         }
     }

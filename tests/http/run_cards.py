@@ -419,6 +419,7 @@ DAMAGED = (
     ('{"methods": {"forward": {"max_batch": 1}}}', "expected a member of a method"),
     ('{"max_batch": 65}', "expected a whole number from 0 to 64, got 65"),
     ('{"precision": "int3"}', "expected exact, fast or bf16"),
+    ('{"cache": "int4"}', "1:11: cache: expected float or int8, got 'int4'"),
     ('{"version_count_max": 1}', "a card is about one version"),
     ('{"instances": 2}', "there are no instances"),
     ('{"device": "vulkan:0"}', "a model has no device of its own"),
@@ -445,6 +446,10 @@ def damaged():
                     (reason or "") not in answer["error"]:
                 raise Failure(f"{text[:60]}: {status} {answer}, expected {reason}")
             expect("add", ask(daemon.port, "/v2/models/add/ready")[0], 200)
+        path.write_text('{"cache": "int8"}', encoding="utf-8")
+        expect("no caches", ask(admin, "/v2/repository/models/digits/load", {}),
+               (400, {"error": "cache int8: the program has no mutable buffer that is written by "
+                               "rows and read by attention"}))
         path.unlink()
     with folder_of("digits", "add", digits='{"input": []}') as folder, \
             Daemon(["--models", str(folder), "--model-bytes-max", "1G"]) as daemon:
@@ -482,14 +487,15 @@ def schema():
     in_document = jsonschema.Draft202012Validator(
         json.loads((SOURCE / "conf" / "pted.schema.json").read_text()))
     good = [CARD, {}, {"inputs": [None, "a.b:c"]}, {"labels": "file"}, {"precision": "bf16"},
-            {"methods": {"m": {"warm_up": []}}}, {"warm_up": [{"args": [], "kwargs": {}}]}]
+            {"methods": {"m": {"warm_up": []}}}, {"warm_up": [{"args": [], "kwargs": {}}]},
+            {"cache": "float"}]
     bad = [json.loads(text) for text in (
         '{"input": []}', '{"inputs": ["input_1"]}', '{"inputs": ["-a"]}', '{"inputs": 1}',
         '{"inputs": ["a..b"]}', '{"inputs": [{"labels": ["a"]}]}', '{"outputs": {"x": 1}}',
         '{"outputs": [{"labels": []}]}', '{"max_batch": 65}', '{"device": "cpu"}',
         '{"methods": {"m": {"max_batch": 1}}}', '{"methods": {"m": {"labels": ["a"]}}}',
         '{"warm_up": [{"x": 1}]}', '{"warm_up": [{"args": [], "shapes": {}}]}', '{"labels": [1]}',
-        '{"labels": 1}', '{"description": null}')]
+        '{"labels": 1}', '{"description": null}', '{"cache": true}', '{"cache": "f16"}')]
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "pted.json"
         for is_good, cards in ((True, good), (False, bad)):

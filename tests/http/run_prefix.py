@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load import in_threads, wait_until
+from load import get_json, in_threads, wait_until
 from run_access import line
 from run_generate import (ANSWERS, CHAT, FOLDER, HELLO, Stream, chat, complete, delta_text, metric,
                           post, program_as_chat, stream, wait_idle)
@@ -227,7 +227,44 @@ def crowd_of_pages():
         expect(f"{more} bytes more than {one}", more < len(ends) * (4 * 4096 + tokens), True)
 
 
-CHECKS = (exporters, crowd_of_pages, turns, choices, crowd, leaving, limits, owners, reload)
+def in_8_bits():
+    """Caches in 8 bits are shared, guessed at and joined as others are, and the answers are those
+    of floats."""
+    begin = [(7 * i) % 400 + 2 for i in range(1600)]
+    with program_as_chat("long_cache") as model, tempfile.TemporaryDirectory() as folder:
+        card = Path(folder) / "chat.card.json"
+        card.write_text('{"cache": "int8"}', encoding="utf-8")
+        with Daemon([*model, f"--card=chat={card}"]) as daemon, \
+                Daemon([*model, f"--card=chat={card}", "--prefix-bytes-max=0"]) as without:
+            client, other = Client(daemon.port), Client(without.port)
+            for end in range(3):
+                answer, plain = (complete(one, [*begin, end], max_tokens=12, ignore_eos=True)
+                                 for one in (client, other))
+                expect("answer", answer["choices"], plain["choices"])
+                expect("cached", cached(answer), len(begin) if end else 0)
+    with tempfile.TemporaryDirectory() as folder:
+        card = Path(folder) / "chat.card.json"
+        card.write_text('{"cache": "int8"}', encoding="utf-8")
+        with Daemon([*CHAT, f"--card=chat={card}"]) as daemon, Daemon(CHAT) as floats:
+            client = Client(daemon.port)
+            taken = []
+            for one, expected in ((client, "int8"), (Client(floats.port), None)):
+                expect("metadata", get_json(one, "/v2/models/chat").get("cache"), expected)
+                chat(one, COUNT_TO)
+                taken.append(metric(one, "pted_prefix_bytes"))
+            expect("fewer bytes", 2 * taken[0] <= taken[1], True)
+            expect("cached", cached(chat(client, COUNT_TO)) > 8, True)
+
+            def ask_one(number):
+                row = ANSWERS[number % len(ANSWERS)]
+                with_own = Client(daemon.port)
+                answer = chat(with_own, row["messages"])
+                expect("answer", answer["choices"][0]["message"]["content"], row["answer"])
+            in_threads(12, ask_one)
+
+
+CHECKS = (exporters, crowd_of_pages, turns, choices, crowd, leaving, limits, owners, reload,
+          in_8_bits)
 
 
 def main():

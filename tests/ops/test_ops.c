@@ -62,15 +62,16 @@ static const char *const unwritten[] = {
  * without Winograd's algorithm: tests/unit/test_winograd.c has it. Their convolutions have no
  * groups for conv_group: tests/unit/test_conv_group.c has it. Their images are too small for
  * expand_dw: tests/unit/test_expand_dw.c has that, and tests/unit/test_activate.c has cat_affine.
- * None shuffles channels for join_parts: tests/unit/test_channels.c does. No program has pixels,
- * which the cards of models ask for: tests/unit/test_adapt.c has it.
+ * None shuffles channels for join_parts: tests/unit/test_channels.c does. No program has pixels or
+ * caches in 8 bits, which the cards of models ask for: tests/unit/test_adapt.c and
+ * tests/unit/test_cache_int8.c have these.
  * moe_unpack is folded, too: all cases of family "moe" have it.
  */
 static const char *const unmade[] = {
-    "cat_affine",       "conv_group",     "conv_winograd", "expand_dw", "fft_table",
-    "join_parts",       "moe_unpack",     "pack_winograd", "pixels",    "planes",
-    "q_columns",        "q_group_scales", "q_pack_conv",   "q_pack_dw", "q_pack_linear",
-    "quantize_dynamic", "unpack_int4",
+    "attention_int8", "quantize_cache", "cat_affine",       "conv_group",     "conv_winograd",
+    "expand_dw",      "fft_table",      "join_parts",       "moe_unpack",     "pack_winograd",
+    "pixels",         "planes",         "q_columns",        "q_group_scales", "q_pack_conv",
+    "q_pack_dw",      "q_pack_linear",  "quantize_dynamic", "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */

@@ -265,7 +265,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
-UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
+UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch %D%/test_cache_int8 \
 	%D%/test_bind %D%/test_caches %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose \
 	%D%/test_conv_group %D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
@@ -363,6 +363,10 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_expand_dw_SOURCES = %D%/test_expand_dw.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_expand_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_expand_dw_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_cache_int8_SOURCES = %D%/test_cache_int8.c %D%/call_support.c %D%/call_support.h \
+	%D%/graph_support.c %D%/graph_support.h
+%C%_test_cache_int8_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_cache_int8_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_winograd_SOURCES = %D%/test_winograd.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_winograd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_winograd_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -102,13 +102,16 @@ static void step_speculation(struct world *w, struct rt_state *state, int64_t po
 
 static const struct rt_pace hasty = {.budget_ns = 0}, patient = {.budget_ns = 600ull * SECOND};
 
+static bool has_int8_caches; /* of the program */
+
 static int set_up(void **state)
 {
     static struct world w;
     int64_t rows;
     w = (struct world){0};
     open_two_workers(&w.device, &w.pool);
-    const struct rt_load_options options = {.device = w.device, .poison_workspaces = true};
+    const struct rt_load_options options = {
+        .device = w.device, .has_int8_caches = has_int8_caches, .poison_workspaces = true};
     w.program = load_model("chat/model", &options);
     w.method = rt_program_find_method(w.program, span_str("forward"));
     assert_ok(w.err, rt_batch_open(w.method, &rows, &w.err));
@@ -302,5 +305,7 @@ int main(void)
         cmocka_unit_test(other_states_are_refused),
         cmocka_unit_test(the_device_is_busy),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    int failures = cmocka_run_group_tests(tests, set_up, tear_down);
+    has_int8_caches = true;
+    return failures + cmocka_run_group_tests(tests, set_up, tear_down);
 }

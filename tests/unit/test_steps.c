@@ -44,6 +44,8 @@ struct row {
 
 static const struct rt_pace hasty = {.budget_ns = 0}, patient = {.budget_ns = 600ull * SECOND};
 
+static bool has_int8_caches; /* of the program */
+
 static int set_up(void **state)
 {
     static struct world w;
@@ -51,7 +53,8 @@ static int set_up(void **state)
     w = (struct world){0};
     assert_ok(w.err, hal_device_open("cpu", &two, &w.device, &w.err));
     assert_ok(w.err, hal_pool_new(w.device, POOL_BYTES, &w.pool, &w.err));
-    const struct rt_load_options options = {.device = w.device, .poison_workspaces = true};
+    const struct rt_load_options options = {
+        .device = w.device, .has_int8_caches = has_int8_caches, .poison_workspaces = true};
     w.program = load_model("chat/model", &options);
     w.method = rt_program_find_method(w.program, span_str("forward"));
     int64_t rows;
@@ -349,5 +352,7 @@ int main(void)
         cmocka_unit_test(a_position_is_refused_alone),
         cmocka_unit_test(nothing_is_joined),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    int failures = cmocka_run_group_tests(tests, set_up, tear_down);
+    has_int8_caches = true;
+    return failures + cmocka_run_group_tests(tests, set_up, tear_down);
 }

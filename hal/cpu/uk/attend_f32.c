@@ -4,10 +4,16 @@
  * or values is read from memory once, for up to ROWS queries at a time. Four keys at a time make
  * one fold of partial sums for all of them. The order of sums depends on the depth and on the order
  * of the keys alone, so a query's result is the same whatever other queries are beside it.
+ *
+ * Rows of bytes become floats in registers, and their scale is a factor of the score or of the
+ * weight.
  */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
+
+/* What rows of keys and values consist of. */
+enum rows_of { FLOATS, BYTES };
 
 #define ROWS 4 /* queries at a time */
 #define KEYS 4 /* keys at a time */
@@ -19,6 +25,45 @@
 #else
 #define VECTORS 2
 #endif
+
+/* ---- rows of keys and values ----------------------------------------------------------------- */
+
+typedef int8_t v_bytes __attribute__((vector_size(UK_VL)));
+
+/* UK_VL bytes as floats. The last form would do for every level, but gcc 12 converts byte by byte.
+ */
+UK_INLINE vf widen(v_bytes x)
+{
+#if defined UK_LEVEL_AVX512
+    return (vf)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)x));
+#elif defined UK_LEVEL_AVX2
+    int64_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return (vf)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bits)));
+#else
+    return __builtin_convertvector(x, vf);
+#endif
+}
+
+/* Numbers [i, i + UK_VL) of a row, without its scale; with |part| only that many of them. */
+UK_INLINE vf load(const char *row, size_t i, size_t part, const enum rows_of of)
+{
+    if (of == FLOATS) {
+        const float *from = (const float *)(const void *)row + i;
+        return part ? v_load_part(from, part) : v_load(from);
+    }
+    v_bytes bytes = {0};
+    memcpy(&bytes, row + i, part ? part : sizeof(bytes));
+    return widen(bytes);
+}
+
+/* The scale behind the bytes of a row. */
+UK_INLINE float scale_of(const struct uk_attend_f32 *a, const char *row)
+{
+    float scale;
+    memcpy(&scale, row + a->depth, sizeof(scale));
+    return scale;
+}
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
@@ -77,8 +122,8 @@ UK_INLINE void add_products(vf sums[ROWS][KEYS], const vf q[ROWS], const vf k[KE
 }
 
 /* The products of |rows| queries from |q| on and of the keys that |k| points to. */
-UK_INLINE void multiply(const struct uk_attend_f32 *a, const float *q, const float *const k[KEYS],
-                        vf sums[ROWS][KEYS], const int rows)
+UK_INLINE void multiply(const struct uk_attend_f32 *a, const float *q, const char *const k[KEYS],
+                        vf sums[ROWS][KEYS], const int rows, const enum rows_of of)
 {
     size_t i = 0, depth = a->depth;
     vf vq[ROWS], vk[KEYS];
@@ -92,7 +137,7 @@ UK_INLINE void multiply(const struct uk_attend_f32 *a, const float *q, const flo
     for (; depth - i >= UK_VL; i += UK_VL) {
         UK_UNROLL
         for (int j = 0; j < KEYS; j++) {
-            vk[j] = v_load(k[j] + i);
+            vk[j] = load(k[j], i, 0, of);
         }
         UK_UNROLL
         for (int r = 0; r < rows; r++) {
@@ -103,7 +148,7 @@ UK_INLINE void multiply(const struct uk_attend_f32 *a, const float *q, const flo
     if (i < depth) {
         UK_UNROLL
         for (int j = 0; j < KEYS; j++) {
-            vk[j] = v_load_part(k[j] + i, depth - i);
+            vk[j] = load(k[j], i, depth - i, of);
         }
         UK_UNROLL
         for (int r = 0; r < rows; r++) {
@@ -115,20 +160,24 @@ UK_INLINE void multiply(const struct uk_attend_f32 *a, const float *q, const flo
 
 /* The scores of |count| <= KEYS keys from |j| on. */
 UK_INLINE void score_keys(const struct uk_attend_f32 *a, size_t first, size_t j, size_t count,
-                          const int rows)
+                          const int rows, const enum rows_of of)
 {
     vf sums[ROWS][KEYS];
-    const float *k[KEYS];
+    const char *k[KEYS];
     float *scores = a->scores + (ptrdiff_t)first * a->scores_row + j;
     UK_UNROLL
     for (size_t i = 0; i < KEYS; i++) {
-        k[i] = a->kv + (ptrdiff_t)(j + (i < count ? i : count - 1)) * a->kv_row;
+        k[i] = (const char *)a->kv + (ptrdiff_t)(j + (i < count ? i : count - 1)) * a->kv_row;
     }
-    multiply(a, a->q + first * a->depth, k, sums, rows);
+    multiply(a, a->q + first * a->depth, k, sums, rows, of);
     UK_UNROLL
     for (int r = 0; r < rows; r++) {
         float folded[KEYS];
         fold(sums[r], folded);
+        UK_UNROLL
+        for (int i = 0; of == BYTES && i < KEYS; i++) {
+            folded[i] *= scale_of(a, k[i]);
+        }
         if (count == KEYS) {
             memcpy(scores + r * a->scores_row, folded, sizeof(folded));
         } else {
@@ -137,30 +186,41 @@ UK_INLINE void score_keys(const struct uk_attend_f32 *a, size_t first, size_t j,
     }
 }
 
-UK_INLINE void score(const struct uk_attend_f32 *a, size_t first, const int rows)
+UK_INLINE void score(const struct uk_attend_f32 *a, size_t first, const int rows,
+                     const enum rows_of of)
 {
     size_t j = 0;
     for (; a->n - j >= KEYS; j += KEYS) {
-        score_keys(a, first, j, KEYS, rows);
+        score_keys(a, first, j, KEYS, rows, of);
     }
     if (j < a->n) {
-        score_keys(a, first, j, a->n - j, rows);
+        score_keys(a, first, j, a->n - j, rows, of);
+    }
+}
+
+UK_INLINE void score_all(const struct uk_attend_f32 *a, const enum rows_of of)
+{
+    size_t r = 0;
+    for (; a->rows - r >= ROWS; r += ROWS) {
+        score(a, r, ROWS, of);
+    }
+    if (a->rows - r == 3) {
+        score(a, r, 3, of);
+    } else if (a->rows - r == 2) {
+        score(a, r, 2, of);
+    } else if (a->rows - r == 1) {
+        score(a, r, 1, of);
     }
 }
 
 void UK_NAME(attend_scores_f32)(const struct uk_attend_f32 *a)
 {
-    size_t r = 0;
-    for (; a->rows - r >= ROWS; r += ROWS) {
-        score(a, r, ROWS);
-    }
-    if (a->rows - r == 3) {
-        score(a, r, 3);
-    } else if (a->rows - r == 2) {
-        score(a, r, 2);
-    } else if (a->rows - r == 1) {
-        score(a, r, 1);
-    }
+    score_all(a, FLOATS);
+}
+
+void UK_NAME(attend_scores_i8)(const struct uk_attend_f32 *a)
+{
+    score_all(a, BYTES);
 }
 
 /* ---- sums of values -------------------------------------------------------------------------- */
@@ -168,10 +228,11 @@ void UK_NAME(attend_scores_f32)(const struct uk_attend_f32 *a)
 /* Adds to the sums in columns [at, at + vectors * UK_VL); with |part| only that many columns of one
  * vector. */
 UK_INLINE void add_columns(const struct uk_attend_f32 *a, size_t first, size_t at, size_t part,
-                           const int rows, const int vectors)
+                           const int rows, const int vectors, const enum rows_of of)
 {
     vf sums[ROWS][VECTORS];
-    const float *weights = a->scores + (ptrdiff_t)first * a->scores_row, *values = a->kv + at;
+    const float *weights = a->scores + (ptrdiff_t)first * a->scores_row;
+    const char *values = a->kv;
     float *to = a->sums + first * a->depth + at;
     UK_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -183,13 +244,15 @@ UK_INLINE void add_columns(const struct uk_attend_f32 *a, size_t first, size_t a
     }
     for (size_t j = 0; j < a->n; j++, values += a->kv_row) {
         vf value[VECTORS];
+        float scale = of == BYTES ? scale_of(a, values) : 1;
         UK_UNROLL
         for (int v = 0; v < vectors; v++) {
-            value[v] = part ? v_load_part(values, part) : v_load(values + v * UK_VL);
+            value[v] = load(values, at + (size_t)v * UK_VL, part, of);
         }
         UK_UNROLL
         for (int r = 0; r < rows; r++) {
-            vf weight = v_splat(weights[r * a->scores_row + (ptrdiff_t)j]);
+            float one = weights[r * a->scores_row + (ptrdiff_t)j];
+            vf weight = v_splat(of == BYTES ? one * scale : one);
             UK_UNROLL
             for (int v = 0; v < vectors; v++) {
                 sums[r][v] += weight * value[v];
@@ -210,31 +273,42 @@ UK_INLINE void add_columns(const struct uk_attend_f32 *a, size_t first, size_t a
     }
 }
 
-UK_INLINE void add_rows(const struct uk_attend_f32 *a, size_t first, const int rows)
+UK_INLINE void add_rows(const struct uk_attend_f32 *a, size_t first, const int rows,
+                        const enum rows_of of)
 {
     size_t at = 0, depth = a->depth;
     for (; depth - at >= VECTORS * UK_VL; at += VECTORS * UK_VL) {
-        add_columns(a, first, at, 0, rows, VECTORS);
+        add_columns(a, first, at, 0, rows, VECTORS, of);
     }
     for (; depth - at >= UK_VL; at += UK_VL) {
-        add_columns(a, first, at, 0, rows, 1);
+        add_columns(a, first, at, 0, rows, 1, of);
     }
     if (at < depth) {
-        add_columns(a, first, at, depth - at, rows, 1);
+        add_columns(a, first, at, depth - at, rows, 1, of);
+    }
+}
+
+UK_INLINE void add_all(const struct uk_attend_f32 *a, const enum rows_of of)
+{
+    size_t r = 0;
+    for (; a->rows - r >= ROWS; r += ROWS) {
+        add_rows(a, r, ROWS, of);
+    }
+    if (a->rows - r == 3) {
+        add_rows(a, r, 3, of);
+    } else if (a->rows - r == 2) {
+        add_rows(a, r, 2, of);
+    } else if (a->rows - r == 1) {
+        add_rows(a, r, 1, of);
     }
 }
 
 void UK_NAME(attend_sums_f32)(const struct uk_attend_f32 *a)
 {
-    size_t r = 0;
-    for (; a->rows - r >= ROWS; r += ROWS) {
-        add_rows(a, r, ROWS);
-    }
-    if (a->rows - r == 3) {
-        add_rows(a, r, 3);
-    } else if (a->rows - r == 2) {
-        add_rows(a, r, 2);
-    } else if (a->rows - r == 1) {
-        add_rows(a, r, 1);
-    }
+    add_all(a, FLOATS);
+}
+
+void UK_NAME(attend_sums_i8)(const struct uk_attend_f32 *a)
+{
+    add_all(a, BYTES);
 }

@@ -67,6 +67,8 @@ uk_reduce_f32_f UK_BASE(sum_f32), UK_BASE(sum_squares_f32), UK_BASE(max_f32);
 float UK_BASE(dot_f32)(const float *a, const float *b, size_t n);
 void UK_BASE(attend_scores_f32)(const struct uk_attend_f32 *a);
 void UK_BASE(attend_sums_f32)(const struct uk_attend_f32 *a);
+void UK_BASE(attend_scores_i8)(const struct uk_attend_f32 *a);
+void UK_BASE(attend_sums_i8)(const struct uk_attend_f32 *a);
 void UK_BASE(softmax_f32)(float *y, const float *x, size_t n);
 void UK_BASE(log_softmax_f32)(float *y, const float *x, size_t n);
 void UK_BASE(layer_norm_f32)(const struct uk_norm_f32 *l);
