@@ -228,7 +228,7 @@ shell_scripts() {
     shellcheck -f gcc $SCRIPTS
 }
 
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086,SC2046
 {
     include_rules
     {
