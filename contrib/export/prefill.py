@@ -67,7 +67,8 @@ def make_net():
 def lower(programs, is_shared, **constants):
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
-    constants.update(get_vocab_size=chat.VOCAB, get_max_seq_len=chat.CONTEXT, use_kv_cache=True)
+    constants = {"get_vocab_size": chat.VOCAB, "get_max_seq_len": chat.CONTEXT, **constants,
+                 "use_kv_cache": True}
     return chat.lower(programs, constants, ExecutorchBackendConfig(
         memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=is_shared),
         emit_mutable_buffer_names=is_shared))
