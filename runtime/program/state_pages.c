@@ -287,9 +287,10 @@ static void copy_rest(const struct loan *loan, struct hal_buffer *target)
 static enum status borrow(const struct loan *loan, struct hal_buffer **out_target,
                           struct error *err)
 {
+    int64_t end = loan->paged;
+    *out_target = NULL;
     enum status status =
         hal_buffer_new_sparse(hal_buffer_device(loan->from), loan->blocks.size, out_target, err);
-    int64_t end = loan->paged;
     for (const struct rt_pages *at = loan->pages; status == ST_OK && end > 0; at = at->under) {
         must(at); /* pages have all rows before |paged| */
         const struct place *place = &at->places[loan->cell];
