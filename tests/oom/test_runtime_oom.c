@@ -187,6 +187,30 @@ static enum status do_overwriting(const struct world *w, struct error *err)
     return status;
 }
 
+/* A state gets the rows of "notebook" that another one has, whether as pages or as a copy. */
+static enum status do_sharing(const struct world *w, struct error *err)
+{
+    enum { ROWS = 160, BYTES = ROWS * 32 * 4 };
+    struct rt_method *method = rt_program_default_method(w->program);
+    struct rt_state *from, *state = NULL;
+    TRY(rt_state_new(w->program, &from, err));
+    enum status status = call_method(w, method, from, err);
+    if (status == ST_OK) {
+        from->touched[0].end = ROWS; /* as if a call had written them */
+        memset(hal_buffer_map(from->current[0]), 1, BYTES);
+        status = rt_state_new(w->program, &state, err);
+    }
+    if (status == ST_OK) {
+        rt_state_share(state, from, RT_STATE_ALL_ROWS);
+        const void *a = hal_buffer_map(from->current[0]), *b = hal_buffer_map(state->current[0]);
+        must(memcmp(a, b, BYTES) == 0);
+        status = call_method(w, method, state, err);
+    }
+    rt_state_unref(from);
+    rt_state_unref(state);
+    return status;
+}
+
 /* Twice the method "add" of two tensors: (a + b) + b. */
 static enum status do_pipeline(const struct world *w, struct error *err)
 {
@@ -341,6 +365,7 @@ static const struct {
     {"call that branches", "branches", do_call, false},
     {"call with a state", "running", do_call, true},
     {"call that overwrites rows", "scroll", do_overwriting, true},
+    {"sharing of a state", "notebook", do_sharing, true},
     {"pipeline", "add", do_pipeline, false},
     {"batch", "digits", do_batch, false},
 };
