@@ -23,11 +23,11 @@ LIBRARIES = {"timm": ("1.0", "2"), "torchvision": ("0.28", "1"), "ultralytics": 
 
 # The members of objects in a card, by what they are. A value that is not here is free.
 MEMBERS = {
-    "card": ("$schema", "description", "inputs", "outputs", "embedding", "warm_up", "methods",
-             "labels", "request_timeout", "queue_count_max", "queue_bytes_max", "running_count_max",
-             "generation_count_max", "generation_timeout", "prefill_tokens_max",
-             "prefill_tokens_shared", "draft_tokens_max", "max_batch", "max_delay_us", "precision",
-             "idle_unload", "keep_alive_max", "weight"),
+    "card": ("$schema", "description", "inputs", "outputs", "embedding", "generation", "warm_up",
+             "methods", "cache", "labels", "request_timeout", "queue_count_max", "queue_bytes_max",
+             "running_count_max", "generation_count_max", "generation_timeout",
+             "prefill_tokens_max", "prefill_tokens_shared", "draft_tokens_max", "max_batch",
+             "max_delay_us", "precision", "idle_unload", "keep_alive_max", "weight"),
     "input": ("name", "description", "image", "sound", "text"),
     "output": ("name", "description", "labels", "steps", "answer"),
     "image": ("resize", "fit", "interpolation", "crop", "crop_rounding", "fill", "colors", "scale",
@@ -40,6 +40,8 @@ MEMBERS = {
               "classes", "points", "angle", "masks", "class_count", "background",
               "score", "iou", "count", "across_classes"),
     "embedding": ("pooling", "normalize", "max_tokens", "prefix"),
+    "generation": ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens",
+                   "stop_token_ids"),
 }
 # What a classifier gives, for people: the best of its classes, as probabilities.
 CLASSES = {"name": "scores", "steps": ["softmax"], "answer": {"classes": 5}}
@@ -248,8 +250,9 @@ def card_of(names, count, *, inputs=None, outputs=None, labels=None, description
         labels = weights.meta["categories"] if labels is None else labels
         if outputs is None and not isinstance(labels, dict):
             outputs = [CLASSES]
-    if "embedding" in more:
-        check_members("embedding", more["embedding"], "embedding")
+    for kind in ("embedding", "generation"):
+        if kind in more:
+            check_members(kind, more[kind], kind)
     by_output = labels if isinstance(labels, dict) else {}
     card = {"description": description, "inputs": inputs,
             "outputs": describe_outputs(outputs, by_output),

@@ -133,7 +133,8 @@ def refused():
             ({"inputs": {"image": {"sound": 8000}}}, "expected a dict, got 8000"),
             ({"inputs": ["a", "b"]}, "inputs: expected at most 1, got 2"),
             ({"outputz": ["a"]}, "export(): expected one of $schema"),
-            ({"embedding": {"poling": "mean"}}, "did you mean 'pooling'?")):
+            ({"embedding": {"poling": "mean"}}, "did you mean 'pooling'?"),
+            ({"generation": {"temprature": 0}}, "did you mean 'temperature'?")):
         try:
             card = card_of(NAMES, 1, **told)
         except ValueError as error:
