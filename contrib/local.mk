@@ -8,6 +8,7 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/grammars.py %D%/export/hub_pictures.py %D%/export/layers.py %D%/export/llm.py \
 	%D%/export/media.py %D%/export/models.py %D%/export/models_vulkan.py \
 	%D%/export/models_xnnpack.py %D%/export/newest.py %D%/export/newest_worker.py \
+	%D%/export/optimum_tasks.py \
 	%D%/export/ops.py %D%/export/ops_beyond.py %D%/export/ops_case.py \
 	%D%/export/ops_complex.py %D%/export/ops_convert.py %D%/export/ops_differences.py \
 	%D%/export/ops_extent.py %D%/export/ops_llm.py %D%/export/ops_moe.py \

@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 %C%_libprogram_a_SOURCES = \
 	%D%/adapt.c %D%/adapt.h \
 	%D%/carries.h \
+	%D%/composition.h \
 	%D%/callable.h \
 	%D%/example.c %D%/example.h \
 	%D%/foresee.c %D%/foresee.h \
