@@ -618,6 +618,9 @@ static void on_joined_done(struct rt_invocation *joined, enum status status, voi
     for (uint32_t i = 0; i < batch->count; i++) {
         bool is_cut = status == ST_OK && steps && !steps->is_kept[i];
         batch->parts[i].status = is_cut ? ST_CANCELLED : status;
+        if (batch->parts[i].invocation) {
+            batch->parts[i].invocation->was_joined = true;
+        }
     }
     free_joined(batch);
     tell(batch);

@@ -76,6 +76,8 @@ struct rt_invocation {
     size_t input_bytes;            /* the part of them for inputs, once prepare has begun */
     size_t refused_bytes;          /* of the input that there was no memory for; else 0 */
     bool has_other_labels;         /* some of |given| are not the method's */
+    bool is_trial;                 /* may run in a form that is being proven */
+    bool was_joined;               /* its run was one with others, until the end */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
     struct rt_block_input *given;  /* by graph input of the entry */

@@ -201,7 +201,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
-    inv->is_awaited = false;
+    inv->is_awaited = inv->is_trial = inv->was_joined = false;
     inv->cancel = &inv->is_cancelled;
     atomic_store_explicit(inv->cancel, false, memory_order_relaxed);
     hal_fault_reset(&inv->fault);

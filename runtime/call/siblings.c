@@ -168,6 +168,19 @@ static struct rt_siblings *find_varying(const struct rt_graph *a, const struct r
     return siblings;
 }
 
+/* Are most bytes of the constants the same? Else a step of both would read more than it shares. */
+static bool share_most(const struct rt_siblings *siblings, const struct rt_graph *graph)
+{
+    size_t same = 0, other = 0;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const struct rt_value *v = &graph->values[i];
+        if (v->kind == RT_TENSOR && v->is_constant) {
+            *(siblings->varies[i] ? &other : &same) += v->bytes.len;
+        }
+    }
+    return other <= same;
+}
+
 static bool is_among(const struct rt_siblings *few, const struct rt_siblings *all)
 {
     bool is_among = true;
@@ -203,7 +216,9 @@ enum status rt_siblings_meet(struct rt_method *method, struct rt_method *other, 
     }
     struct rt_siblings *before = others->siblings ? others->siblings : own->siblings;
     enum status status = ST_OK;
-    if ((own->siblings && others->siblings) || (before && !is_among(found, before))) {
+    if (!share_most(found, &own->step.graph)) {
+        status = error_set(err, ST_UNSUPPORTED, "it shares less than half of its weights");
+    } else if ((own->siblings && others->siblings) || (before && !is_among(found, before))) {
         status = error_set(err, ST_UNSUPPORTED, "it differs in other weights");
     } else {
         join(own, before ? before : found);

@@ -423,6 +423,13 @@ static void enter_states(struct rt_steps_run *run)
     run->has_states = true;
 }
 
+/* The form of |part|'s method for rows of siblings; NULL: it is not there, or not proven. */
+static struct rt_method *mixed_form(const struct rt_invocation *part, uint32_t rows)
+{
+    const struct rt_steps *steps = part->method->steps;
+    return part->is_trial || rows <= atomic_load(&steps->mixed_rows) ? steps->mixed[rows] : NULL;
+}
+
 /* The form for the rows of |run|, by one of their methods, whose steps become those of |run|. */
 static struct rt_method *choose_form(struct rt_steps_run *run, bool *out_is_mixed)
 {
@@ -433,7 +440,8 @@ static struct rt_method *choose_form(struct rt_steps_run *run, bool *out_is_mixe
     }
     for (uint32_t row = 0; row < run->count && !form; row++) {
         run->steps = run->parts[row]->method->steps;
-        form = *out_is_mixed ? run->steps->mixed[run->count] : run->steps->forms[run->count];
+        form =
+            *out_is_mixed ? mixed_form(run->parts[row], run->count) : run->steps->forms[run->count];
     }
     return form;
 }

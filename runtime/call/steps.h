@@ -39,6 +39,7 @@ struct rt_steps {
     bool *is_private;                               /* by input of the step's graph */
     struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
     struct rt_method *mixed[RT_STEPS_ROWS_MAX + 1]; /* owned: the same for rows of siblings */
+    _Atomic uint32_t mixed_rows;                    /* up to which these are proven */
     struct rt_method
         *speculation[RT_SPECULATION_STEPS_MAX + 1]; /* the same for steps of one sequence */
 };

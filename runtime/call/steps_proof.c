@@ -293,7 +293,9 @@ enum status rt_siblings_prove(struct rt_method *method, struct rt_method *other,
 {
     struct rt_method *const both[] = {method, other};
     must(rt_siblings_are(method, other));
-    return prove_all(both, 2, pool, pace, rows_max, io_rows, err);
+    enum status status = prove_all(both, 2, pool, pace, rows_max, io_rows, err);
+    atomic_store(&method->steps->mixed_rows, (uint32_t)*io_rows);
+    return status;
 }
 
 enum status rt_siblings_measure(struct rt_method *method, struct rt_method *other,

@@ -94,6 +94,7 @@ enum status rt_trial_new_call(struct rt_method *method, struct hal_pool *pool,
                               struct rt_invocation **out_call, struct error *err)
 {
     TRY(rt_invocation_new(method, pool, out_call, err));
+    (*out_call)->is_trial = true;
     rt_invocation_set_state(*out_call, state);
     enum status status = rt_trial_give_inputs(&method->steps->step, *out_call, 0, row, number, err);
     if (status == ST_OK) {
@@ -151,6 +152,11 @@ enum status rt_trial_run(struct rt_invocation *const *calls, uint32_t count, boo
         must(status == ST_OK);
         status = (enum status)atomic_load(&waiting.status);
         status = status == ST_OK ? ST_OK : error_set(err, status, "the model failed");
+    }
+    for (uint32_t i = 0; is_joined && status == ST_OK && i < count; i++) {
+        if (!calls[i]->was_joined) {
+            status = error_set(err, ST_UNSUPPORTED, "%u steps cannot run as one", count);
+        }
     }
     *out_ns = rt_trial_now_ns() - begin;
     hal_semaphore_unref(waiting.semaphore);
