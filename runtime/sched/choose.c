@@ -193,6 +193,7 @@ struct gathering {
     int64_t mixed_rows; /* likewise, once they are of several queues */
     unsigned looks;     /* at further jobs */
     bool only_children; /* others wait for memory */
+    bool only_steps;    /* another job could fail, and the rows of other queues run again */
     uint64_t now;
 };
 
@@ -201,8 +202,8 @@ static bool may_gather(const struct gathering *g, const struct rt_sched_queue *q
 {
     struct rt_sched_job *head = g->start->jobs[0];
     return job->rows > 0 && job->rows <= rows_max - g->start->rows &&
-           (job->parent || !g->only_children) && !rt_queue_is_too_late(queue, job, g->now) &&
-           head->ops->fits(head, job);
+           (job->parent || !g->only_children) && (job->returns || !g->only_steps) &&
+           !rt_queue_is_too_late(queue, job, g->now) && head->ops->fits(head, job);
 }
 
 /* Adds the jobs of the queue that may run together with those that are there already. */
@@ -227,8 +228,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The same for another queue of the group. Each queue bounds the rows of the runs that it takes
- * part in, and one of them must have a form for rows of several. */
+/* The same for steps of another queue of the group. Each queue bounds the rows of the runs that it
+ * takes part in, and one of them must have a form for rows of several. */
 static void gather_guests(struct gathering *g, struct rt_sched_queue *queue, uint32_t level)
 {
     const struct rt_sched_run *run = g->start->run;
@@ -260,11 +261,14 @@ static void gather(struct rt_sched *sched, struct rt_sched_start *start, bool on
         .only_children = only_children,
         .now = now,
     };
-    bool has_others = queue->group->queue_count > 1 && !only_children;
     for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
         gather_level(&g, queue, level, g.rows_max);
-        for (struct list *l = sched->ready.next, *next; has_others && l != &sched->ready;
-             l = next) {
+    }
+    /* Priorities are those among jobs of one queue, so guests come behind all of its own. */
+    g.only_steps =
+        queue->group->queue_count > 1 && !only_children && start->run->returning == start->rows;
+    for (uint32_t level = 0; g.only_steps && level < RT_SCHED_PRIORITIES; level++) {
+        for (struct list *l = sched->ready.next, *next; l != &sched->ready; l = next) {
             other = LIST_ENTRY(l, struct rt_sched_queue, link);
             next = l->next;
             if (other != queue && other->group == queue->group) {

@@ -10,14 +10,29 @@
 #include "runtime/sched/choose.h"
 #include "runtime/sched/queue.h"
 
+static bool is_alone(const struct rt_sched_queue *queue)
+{
+    return queue->group == &queue->own;
+}
+
+void rt_group_bound(const struct rt_sched_queue *queue)
+{
+    struct rt_sched_group *group = queue->group;
+    uint32_t bound = rt_queue_running_max(queue);
+    if (!is_alone(queue) && bound && (!group->steps_max || bound < group->steps_max)) {
+        group->steps_max = bound;
+    }
+}
+
 static void enter(struct rt_sched_queue *queue, struct rt_sched_group *group)
 {
-    must(queue->group == &queue->own);
+    must(is_alone(queue));
     group->queue_count++;
     group->stepping_count += queue->own.stepping_count;
     group->ready_rows += queue->ready_rows;
     group->ready_steps += queue->ready_steps;
     queue->group = group;
+    rt_group_bound(queue);
 }
 
 void rt_group_leave(struct rt_sched_queue *queue)
@@ -33,18 +48,25 @@ void rt_group_leave(struct rt_sched_queue *queue)
 static enum status mix(struct rt_sched_queue *queue, struct rt_sched_queue *other,
                        struct error *err)
 {
-    struct rt_sched_group *group = other->group;
-    if (queue->group == group) {
+    if (queue->group == other->group) {
         return ST_OK;
     }
-    if (group == &other->own) {
+    if (!is_alone(queue) && !is_alone(other)) {
+        return error_set(err, ST_UNSUPPORTED, "both run with others already");
+    }
+    struct rt_sched_group *group = is_alone(other) ? queue->group : other->group;
+    if (is_alone(queue) && is_alone(other)) {
         group = calloc(1, sizeof(*group));
         if (!group) {
             return error_set(err, ST_EXHAUSTED, "no memory for queues whose jobs run as one");
         }
+    }
+    if (is_alone(other)) {
         enter(other, group);
     }
-    enter(queue, group);
+    if (is_alone(queue)) {
+        enter(queue, group);
+    }
     return ST_OK;
 }
 

@@ -14,14 +14,19 @@ struct rt_sched_queue;
 
 struct rt_sched_group {
     uint32_t queue_count;
+    uint32_t steps_max;      /* of runs with steps, the least of all queues; 0: no bound */
     uint32_t stepping_count; /* runs with steps */
     int64_t ready_rows;      /* of all queues, like the next one */
     uint32_t ready_steps;    /* jobs with rows that return */
-    int64_t expected_rows;   /* of steps, once the steps of the last run have come back */
-    uint64_t held_ns; /* which is awaited until then: |hold_ns| after the last run, or after */
-    uint64_t hold_ns; /* the first of them has come back */
+    int64_t expected_rows;   /* of steps, once the steps of the last run have come back: */
+    uint64_t held_ns;        /* they are awaited until then, */
+    uint64_t hold_ns;        /* so long after the last run, or after the first has come back */
     _Atomic uint64_t due_ns; /* see rt_queue_tell_due() */
 };
+
+/* The bound of |queue| has changed. Its runs with steps obey the least bound of its group: a queue
+ * with a larger one would always run, and the others would wait for it. */
+void rt_group_bound(const struct rt_sched_queue *queue);
 
 /* |queue|, which is empty, is about to be freed. */
 void rt_group_leave(struct rt_sched_queue *queue);

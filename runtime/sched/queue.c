@@ -225,7 +225,7 @@ bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest)
         return false;
     }
     /* steps of the others come back soon, and then its own ones run with them */
-    return is_guest || !limit || group->queue_count == 1 || group->stepping_count < limit ||
+    return is_guest || !group->steps_max || group->stepping_count < group->steps_max ||
            !is_step(first_ready(queue));
 }
 
@@ -307,7 +307,7 @@ uint64_t rt_queue_tell_due(struct rt_sched_queue *queue)
     uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0, told_ns = due_ns;
     bool others_wait = group->queue_count > 1 && group->ready_steps > 0 &&
                        group->ready_rows < group->expected_rows;
-    if (due_ns == 0 && others_wait) {
+    if (others_wait && (due_ns == 0 || group->held_ns < due_ns)) {
         told_ns = group->held_ns;
     }
     atomic_store_explicit(&group->due_ns, told_ns, memory_order_relaxed);

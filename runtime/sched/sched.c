@@ -169,6 +169,7 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_joi
         rt_sizing_fix(&queue->sizing, join->rows);
     }
     queue->joined_running_max = join->running_max;
+    rt_group_bound(queue);
     queue->options.delay_ns = join->delay_ns;
     atomic_store_explicit(&queue->joins, join->rows_max > 1, memory_order_relaxed);
     pthread_mutex_unlock(&sched->lock);

@@ -187,8 +187,9 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_joi
 /*
  * From now on up to |rows| rows of jobs of |queue| run as one with jobs of |other| and of the
  * queues that run as one with that, where fits() says so. Each queue keeps its own limits, weight
- * and counts, but a step begins as if the steps of all of them were those of one queue. A queue
- * that has others already takes no further ones, but may be called again with more rows.
+ * and counts, but a step begins as if the steps of all of them were those of one queue, whose runs
+ * obey the least |running_max|. Only jobs that return run as one with those of other queues. Called
+ * again when more rows may. ST_UNSUPPORTED: each of the two runs as one with others already.
  * ST_EXHAUSTED: there is no memory. Calls rt_sched_held_ns() for the queues are on the same thread.
  */
 MUST_CHECK enum status rt_sched_queue_mix(struct rt_sched_queue *queue,

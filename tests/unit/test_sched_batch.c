@@ -2,6 +2,8 @@
 /* Jobs that run as one: batches, delays, and steps that wait for each other. */
 #include "config.h"
 
+#include <string.h>
+
 #include "runtime/sched/sched.h"
 #include "tests/unit/sched_support.h"
 #include "tests/unit/unit.h"
@@ -344,6 +346,86 @@ static void test_limits_of_two_queues(void **state)
     rt_sched_free(sched);
 }
 
+/* A queue that others have taken in takes in a further one; groups of several stay apart. */
+static void test_groups_meet(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queues[5];
+    struct error err;
+    for (unsigned i = 0; i < 5; i++) {
+        queues[i] = new_queue(sched, 10, 1, 1);
+    }
+    assert_ok(err, rt_sched_queue_mix(queues[2], queues[0], 2, &err));
+    assert_ok(err, rt_sched_queue_mix(queues[0], queues[1], 2, &err));
+    assert_ok(err, rt_sched_queue_mix(queues[1], queues[2], 3, &err));
+    assert_ok(err, rt_sched_queue_mix(queues[3], queues[4], 2, &err));
+    assert_fails(err, rt_sched_queue_mix(queues[0], queues[3], 2, &err), ST_UNSUPPORTED,
+                 "both run with others already");
+    for (unsigned i = 0; i < 5; i++) {
+        rt_sched_queue_unref(queues[i]);
+    }
+    rt_sched_free(sched);
+}
+
+/* Jobs of the own queue come before those of others, whatever their priority. A job of another
+ * queue that is no step runs with its own queue only. */
+static void test_guests_of_a_run(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1), *other = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[6];
+    struct rt_sched_ticket tickets[6];
+    struct job jobs[6];
+    struct error err;
+    make_steps(jobs, tickets, lanes, 6);
+    jobs[1].sched.priority = jobs[2].sched.priority = 1;
+    jobs[4].sched.returns = false;
+    assert_ok(err, rt_sched_queue_mix(queue, other, 2, &err));
+    submit_all(queue, jobs, 3);
+    assert_int_equal(submit(other, &jobs[3]), ST_OK);
+    finish(&jobs[0]);
+    expect_events("+a+[bc]a=0;");
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    expect_events("b=0;+dc=0;");
+    assert_int_equal(submit(other, &jobs[4]), ST_OK);
+    assert_int_equal(submit(queue, &jobs[5]), ST_OK);
+    finish(&jobs[3]);
+    expect_events("+e+fd=0;");
+    finish(&jobs[5]);
+    finish(&jobs[4]);
+    expect_events("f=0;e=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_queue_unref(other);
+    rt_sched_free(sched);
+}
+
+/* A queue with many runs does not keep those of the other one waiting: the least bound holds. */
+static void test_bounds_of_two_queues(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1), *other = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[3];
+    struct rt_sched_ticket tickets[3];
+    struct job jobs[3];
+    struct error err;
+    make_steps(jobs, tickets, lanes, 3);
+    jobs[0].sched.rows = jobs[1].sched.rows = 8;
+    assert_ok(err, rt_sched_queue_mix(queue, other, 2, &err));
+    submit_all(queue, jobs, 2);
+    assert_int_equal(submit(other, &jobs[2]), ST_OK);
+    expect_events("+a");
+    finish(&jobs[0]);
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    rt_sched_queue_unref(queue);
+    rt_sched_queue_unref(other);
+    rt_sched_free(sched);
+}
+
 /* Between two jobs that run alone, the parts of long prompts, there is a turn for steps. */
 static void test_steps_have_every_second_turn(void **state)
 {
@@ -426,6 +508,9 @@ int main(void)
         cmocka_unit_test(test_late_steps_wait_for_each_other),
         cmocka_unit_test(test_steps_of_two_queues),
         cmocka_unit_test(test_limits_of_two_queues),
+        cmocka_unit_test(test_groups_meet),
+        cmocka_unit_test(test_guests_of_a_run),
+        cmocka_unit_test(test_bounds_of_two_queues),
         cmocka_unit_test(test_steps_have_every_second_turn),
         cmocka_unit_test(test_a_prompt_keeps_its_turn),
     };
