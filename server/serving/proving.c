@@ -208,7 +208,7 @@ static struct model *find_sibling(struct repository *repository, const struct mo
     for (uint32_t i = 0; !found && i < index->count; i++) {
         struct model *other = index->models[i];
         bool may_join = other != model && model_is_ready(other) && has_steps(other) &&
-                        other->method != model->method && other->rows_max > 1;
+                        other->method != model->method && other->trial.first_rows > 1;
         if (may_join && rt_siblings_meet(model->method, other->method, &err) == ST_OK) {
             found = model_ref(other);
         }
@@ -404,7 +404,8 @@ static void publish(struct proving *proving, uint64_t now_ms)
     bool is_late = proving->why_not.code == ST_TIMEOUT || proving->why_one.code == ST_TIMEOUT ||
                    proving->measured_late || proving->mixed_late;
     bool has_rows = trial->rows > model->trial.rows;
-    bool has_proven = differ(&trial->proven, &model->trial.proven);
+    bool has_proven = differ(&trial->proven, &model->trial.proven) ||
+                      trial->mixed_rows > model->trial.mixed_rows;
     bool is_measured = trial->first_rows != model->trial.first_rows;
     model_trial_note(trial, is_late, has_proven, now_ms);
     model->trial = *trial;
