@@ -7,6 +7,7 @@ many tokens and gives the logits of the last one, `decode` takes one token. shar
 caches in one place (share_mutable_buffers), apart.pte has caches of each method. answers.json has
 what eager PyTorch answers, greedily. parts.pte has its embedding and the rest of it as methods of
 their own, token_embedding and text_decoder, as ExecuTorch's runner of multimodal models wants them.
+mixed.pte has a cache that another method has in other dims.
 
 usage: prefill.py [--out DIR]; needs requirements.txt
 """
@@ -64,14 +65,14 @@ def make_net():
     return Last(chat.Decoder().eval())
 
 
-def lower(programs, is_shared, **constants):
+def lower(programs, is_shared, has_names, **constants):
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
     constants = {"get_vocab_size": chat.VOCAB, "get_max_seq_len": chat.CONTEXT, **constants,
                  "use_kv_cache": True}
     return chat.lower(programs, constants, ExecutorchBackendConfig(
         memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=is_shared),
-        emit_mutable_buffer_names=is_shared))
+        emit_mutable_buffer_names=has_names))
 
 
 def export_steps(net, is_shared):
@@ -81,7 +82,8 @@ def export_steps(net, is_shared):
             net, (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
             dynamic_shapes={"tokens": {1: count}, "input_pos": {}}),
         "decode": torch.export.export(net, (torch.tensor([[1]]), torch.tensor([0])))}
-    return lower(programs, is_shared, get_max_prefill_chunk=PREFILL_MAX, get_min_prefill_chunk=2)
+    return lower(programs, is_shared, is_shared, get_max_prefill_chunk=PREFILL_MAX,
+                 get_min_prefill_chunk=2)
 
 
 def export_parts(net):
@@ -92,7 +94,29 @@ def export_parts(net):
             Embedding(net), (torch.tensor([[1, 2, 3]]),), dynamic_shapes={"tokens": {1: more}}),
         "text_decoder": torch.export.export(
             Text(net), (torch.zeros(1, 3, chat.DIM), torch.tensor([0])),
-            dynamic_shapes={"embeddings": {1: count}, "input_pos": {}})}, False)
+            dynamic_shapes={"embeddings": {1: count}, "input_pos": {}})}, False, False)
+
+
+class Flat(torch.nn.Module):
+    """A cache of the decoder, under its name, as one row."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = torch.nn.Module()
+        self.net.layers = torch.nn.ModuleList([torch.nn.Module()])
+        cache = net.net.layers[0].k_cache
+        self.net.layers[0].register_buffer("k_cache", cache.reshape(-1).clone())
+
+    def forward(self, x):
+        cache = self.net.layers[0].k_cache
+        cache.add_(x)
+        return cache.sum()
+
+
+def export_mixed(net):
+    return lower({
+        "decode": torch.export.export(net, (torch.tensor([[1]]), torch.tensor([0]))),
+        "flat": torch.export.export(Flat(net), (torch.tensor([1.0]),))}, False, True)
 
 
 def main():
@@ -111,6 +135,7 @@ def main():
     for name, is_shared in (("shared", True), ("apart", False)):
         (options.out / f"{name}.pte").write_bytes(export_steps(make_net(), is_shared))
     (options.out / "parts.pte").write_bytes(export_parts(make_net()))
+    (options.out / "mixed.pte").write_bytes(export_mixed(make_net()))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@
 #include "runtime/ops/cache_int8.h"
 #include "runtime/program/method.h"
 
+static const char another_shape[] = "another shape";
+
 /* ---- the buffers of a block ------------------------------------------------------------------ */
 
 /* The only block of a method has its buffers behind inputs and results. */
@@ -160,8 +162,9 @@ static void note_cell(const struct rt_method *method, uint32_t state,
         const char *why = cache->why;
         if (cache->use == RT_CACHE_ROWS) {
             *out_is_int8 = true;
-            why = is_alike(code->blocks[b], cache, &cell->tensor.shape) ? NULL : "another shape";
+            why = is_alike(code->blocks[b], cache, &cell->tensor.shape) ? NULL : another_shape;
         }
+        cell->is_other |= why || cache->use == RT_CACHE_OTHER;
         cell->not_int8 = cell->not_int8 ? cell->not_int8 : why;
     }
     cell->is_int8 |= *out_is_int8;
@@ -229,7 +232,8 @@ static enum status refuse(const struct rt_state_cells *cells, uint32_t index, st
                      "cache int8: mutable buffer %u, %.64s%s%s %s, is used by %.64s; only "
                      "writes of rows and attention may use a cache in 8 bits",
                      index, cell->tensor.name, cell->tensor.name[0] ? ", " : "",
-                     dtype_name(cell->tensor.dtype), dims, cell->not_int8);
+                     dtype_name(cell->tensor.dtype), dims,
+                     cell->not_int8 ? cell->not_int8 : another_shape);
 }
 
 /* No buffer is such a cache: why the first one that may have been meant is none. */
@@ -257,7 +261,7 @@ enum status rt_cells_int8_settle(struct rt_program *program, struct error *err)
     }
     for (uint32_t i = 0; i < cells->count; i++) {
         struct rt_state_cell *cell = &cells->items[i];
-        if (cell->is_int8 && cell->not_int8) {
+        if (cell->is_int8 && cell->is_other) {
             return refuse(cells, i, err);
         }
         TRY(cell->is_int8 ? replace(cell, program->device, err) : ST_OK);

@@ -28,7 +28,8 @@ struct rt_state_cell {
     bool is_written;             /* by some method */
     bool is_replaced;            /* some method writes more than rows of it: two generations */
     bool is_int8;                /* its rows are in 8 bits (runtime/load/cells_int8.h) */
-    const char *not_int8;        /* why a method cannot have it so; NULL: none minds; static */
+    bool is_other;               /* some method has it in another way than in such rows */
+    const char *not_int8;        /* what that method does with it, where that is known; static */
 };
 
 /* All cells of a program. */

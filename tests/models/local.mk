@@ -22,7 +22,8 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/exported/answers.json %D%/exported/growing %D%/exported/static \
 	%D%/optimum/answers.json %D%/optimum/masked %D%/optimum/picture %D%/optimum/speech \
 	%D%/optimum/text \
-	%D%/prefill/answers.json %D%/prefill/apart.pte %D%/prefill/parts.pte %D%/prefill/shared.pte \
+	%D%/prefill/answers.json %D%/prefill/apart.pte %D%/prefill/mixed.pte %D%/prefill/parts.pte \
+	%D%/prefill/shared.pte \
 	%D%/static_cache/model.pte %D%/long_cache/model.pte \
 	%D%/whisper/answers.json %D%/whisper/features.f32 %D%/whisper/generation_config.json \
 	%D%/whisper/model.pte %D%/whisper/sound.flac %D%/whisper/sound.ogg \

@@ -366,6 +366,7 @@ static void others_are_refused(void **state)
         {"edits",
          "mutable buffer 0, pages.rows, float32 [1,1024,1,32], is used by sum; only writes "
          "of rows and attention may use a cache in 8 bits"},
+        {"prefill/mixed", "is used by another shape; only writes"}, /* in one method */
         {"whisper/model", "mutable buffer 4, float32 [1,4,48,12], is used by index_put"},
     };
     struct world *w = *state;
