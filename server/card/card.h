@@ -184,10 +184,9 @@ struct card_embedding {
     struct card_place place;
 };
 
-/* Tokens that end an answer, at most, and ids and counts of tokens that a card can say. */
 /* Tokens that end an answer, at most; the greatest ids and counts of tokens. */
 #define CARD_ENDS_MAX 32
-#define CARD_IDS_MAX (1u << 24)
+#define CARD_IDS_MAX DOCUMENT_TOKEN_ID_MAX
 
 /* What requests to a language model get where they say nothing. NaN: the card says nothing. */
 struct card_generation {

@@ -157,42 +157,20 @@ static void add_number(struct printing *p, const struct row *row, const struct c
     buf_printf(&p->json, "%.10g", number);
 }
 
-static bool print_id(struct printing *p, const struct cJSON *value, const char *before,
-                     struct buf *out)
-{
-    struct error ignored;
-    uint64_t id;
-    bool is_id = document_type(value) == JSON_NUMBER &&
-                 document_u64(p->in, value, CARD_IDS_MAX, &id, &ignored) == ST_OK;
-    if (is_id) {
-        buf_printf(out, "%s%llu", before, (unsigned long long)id);
-    }
-    return is_id;
-}
-
-/* One id, or a list of them. */
 static void add_ends(struct printing *p, const struct cJSON *value)
 {
-    bool is_list = document_type(value) == JSON_ARRAY, fits = true;
-    struct buf ids;
-    uint32_t count = 0;
-    buf_init(&ids, CARD_BYTES_MAX);
-    for (const struct cJSON *at = is_list ? document_first(value) : value; at;
-         at = is_list ? document_next(at) : NULL) {
-        fits = fits && count < CARD_ENDS_MAX && print_id(p, at, count ? ", " : "", &ids);
-        count++;
-    }
-    if (fits) {
-        begin_member(p, ENDS, CONFIG_ENDS);
-        buf_add_char(&p->json, '[');
-        buf_add(&p->json, ids.ptr, ids.len);
-        buf_add_char(&p->json, ']');
-    } else {
+    uint32_t ids[CARD_ENDS_MAX], count;
+    if (!document_token_ids(p->in, value, ids, CARD_ENDS_MAX, &count)) {
         derive_note(p->derive, "%s: " CONFIG_ENDS ": expected up to %d ids of tokens",
                     beside_name(BESIDE_GENERATION), CARD_ENDS_MAX);
+        return;
     }
-    p->json.failed |= ids.failed;
-    buf_fini(&ids);
+    begin_member(p, ENDS, CONFIG_ENDS);
+    buf_add_char(&p->json, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buf_printf(&p->json, "%s%u", i ? ", " : "", ids[i]);
+    }
+    buf_add_char(&p->json, ']');
 }
 
 static void add_member(struct printing *p, const struct cJSON *member)

@@ -14,6 +14,7 @@
 #include "server/language/sidecar.h"
 #include "server/language/words.h"
 #include "server/process/document.h"
+#include "server/process/log.h"
 #include "server/text/grammar.h"
 
 /* A context longer than that is not believed; the memory of a generation grows with it. */
@@ -98,30 +99,31 @@ static void read_constants(struct generator *generator, const struct rt_program 
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Ids that end an answer, of generation_config.json: one, or several. */
-static enum status take_ends(struct generator *generator, const struct document *document,
-                             const struct cJSON *value, struct error *err)
+static void add_ends(struct generator *generator, const uint32_t *ids, uint32_t count)
 {
-    uint64_t id;
-    if (document_type(value) == JSON_ARRAY) {
-        const struct cJSON *item = document_first(value);
-        for (; item; item = document_next(item)) {
-            TRY(document_u64(document, item, UINT32_MAX, &id, err));
-            add_end(generator, (int64_t)id);
-        }
-    } else if (document_type(value) != JSON_NULL) {
-        TRY(document_u64(document, value, UINT32_MAX, &id, err));
-        add_end(generator, (int64_t)id);
+    for (uint32_t i = 0; i < count; i++) {
+        add_end(generator, ids[i]);
     }
-    return ST_OK;
 }
 
+/* Ids that end an answer, of generation_config.json. Others are left out, as `pte card` does. */
 static enum status take_member(void *user, const struct document *document,
                                const struct cJSON *member, struct error *err)
 {
-    struct generator *generator = user;
-    return document_is(member, "eos_token_id") ? take_ends(generator, document, member, err)
-                                               : ST_OK;
+    uint32_t ids[GENERATOR_ENDS_MAX], count;
+    (void)err;
+    if (!document_is(member, "eos_token_id") || document_type(member) == JSON_NULL) {
+        return ST_OK;
+    }
+    if (document_token_ids(document, member, ids, GENERATOR_ENDS_MAX, &count)) {
+        add_ends(user, ids, count);
+    } else {
+        log_line(LOG_WARNING,
+                 "generation_config.json: eos_token_id: expected up to %d ids of tokens; it is "
+                 "left out",
+                 GENERATOR_ENDS_MAX);
+    }
+    return ST_OK;
 }
 
 /* Where ids are not given, they are found by the texts of tokens. */
@@ -161,11 +163,7 @@ static enum status read_settings(struct generator *generator, const struct sidec
     if (chat_open(&generator->chat, config, jinja, err) != ST_OK) {
         return error_prefix(err, "tokenizer_config.json: ");
     }
-    if (said && said->ends) {
-        for (uint32_t i = 0; i < said->end_count; i++) {
-            add_end(generator, said->ends[i]);
-        }
-    } else {
+    if (!said || !said->ends) {
         TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
     }
     take_tokens(generator);
@@ -177,6 +175,9 @@ static enum status find_words(struct generator *generator, const char *path, con
 {
     struct sidecars sidecars;
     TRY(sidecar_init(&sidecars, path, tokenizer, err));
+    if (said && said->ends) {
+        add_ends(generator, said->ends, said->end_count);
+    }
     if (!sidecar_has_tokenizer(&sidecars)) {
         error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;

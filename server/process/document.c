@@ -426,6 +426,23 @@ enum status document_u64(const struct document *document, const struct cJSON *va
     return document_u64_from(document, value, 0, max, out, err);
 }
 
+bool document_token_ids(const struct document *document, const struct cJSON *value,
+                        uint32_t *out_ids, uint32_t max, uint32_t *out_count)
+{
+    bool is_list = document_type(value) == JSON_ARRAY;
+    const struct cJSON *at = is_list ? document_first(value) : value;
+    for (*out_count = 0; at; at = is_list ? document_next(at) : NULL) {
+        struct error ignored;
+        uint64_t id;
+        if (*out_count == max ||
+            document_u64(document, at, DOCUMENT_TOKEN_ID_MAX, &id, &ignored) != ST_OK) {
+            return false;
+        }
+        out_ids[(*out_count)++] = (uint32_t)id;
+    }
+    return true;
+}
+
 enum status document_f64(const struct document *document, const struct cJSON *value, double *out,
                          struct error *err)
 {

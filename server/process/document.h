@@ -31,6 +31,7 @@
 #include "protocol/json.h"
 
 #define DOCUMENT_DEPTH_MAX 64
+#define DOCUMENT_TOKEN_ID_MAX (1u << 24)
 #define DOCUMENT_NUMBER_MAX 63 /* cJSON 1.7.15 without later patches reads no further */
 
 struct cJSON; /* a value */
@@ -95,6 +96,10 @@ MUST_CHECK enum status document_u64(const struct document *document, const struc
 MUST_CHECK enum status document_u64_from(const struct document *document, const struct cJSON *value,
                                          uint64_t min, uint64_t max, uint64_t *out,
                                          struct error *err);
+
+/* The id of a token, or a list of up to |max| of them. False: it is something else. */
+MUST_CHECK bool document_token_ids(const struct document *document, const struct cJSON *value,
+                                   uint32_t *out_ids, uint32_t max, uint32_t *out_count);
 
 MUST_CHECK enum status document_i64(const struct document *document, const struct cJSON *value,
                                     int64_t min, int64_t max, int64_t *out, struct error *err);

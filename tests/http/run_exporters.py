@@ -244,6 +244,13 @@ def defaults():
         write_config(folder, eos_token_id=[2, end], temperature=0)
         with Daemon(["--model", f"chat={folder}"]) as daemon:
             expect("eos_token_id", answer(Client(daemon.port))["completion_tokens"], cut + 1)
+        for ends in (-1, [2, -1], "2", [2] * 33):
+            write_config(folder, eos_token_id=ends, temperature=0, max_new_tokens=6)
+            with Daemon(["--model", f"chat={folder}"]) as daemon:
+                expect(f"{ends}", ask(Client(daemon.port), "/v1/completions",
+                                      {"model": "chat", "prompt": ids, "seed": 1})
+                       ["object"], "text_completion")
+                expect(f"{ends}", "eos_token_id: expected up to 32 ids" in daemon.read_log(), True)
         (folder / "decode.card.json").write_text(
             '{"generation": {"temperature": 0, "stop_token_ids": [], "max_tokens": 12}}')
         with Daemon(["--model", f"chat={folder}"]) as daemon:
