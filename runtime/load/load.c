@@ -5,11 +5,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hal/device.h"
 #include "runtime/load/cells_int8.h"
 #include "runtime/load/compose.h"
 #include "runtime/load/method.h"
+#include "runtime/program/composition.h"
 #include "runtime/program/method.h"
 
 /* Joined from what a file has, which is bounded. */
@@ -28,6 +30,19 @@ static enum status find_more(struct rt_program *program, const struct rt_load_op
                                 : ST_OK;
 }
 
+/* A method of parts of which one cannot be used would be a default method that cannot, either. */
+static bool are_usable(const struct rt_program *program, const struct rt_composition *of)
+{
+    bool are = true;
+    for (uint32_t i = 0; i < program->method_count; i++) {
+        const struct rt_method *method = &program->methods[i];
+        bool is_part =
+            strcmp(method->name, of->first) == 0 || strcmp(method->name, of->second) == 0;
+        are = are && (!is_part || method->failure.code == ST_OK);
+    }
+    return are;
+}
+
 static enum status compile_methods(struct rt_program *program,
                                    const struct rt_load_options *options, struct error *err)
 {
@@ -39,7 +54,11 @@ static enum status compile_methods(struct rt_program *program,
     if (!program->methods) {
         return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", all);
     }
+    program->is_composed = more != NULL;
     for (size_t i = 0; i < all; i++) {
+        if (i == count && !are_usable(program, options->composition)) {
+            break;
+        }
         struct rt_method *method = &program->methods[i];
         program->method_count++;
         TRY(rt_load_method(method, program, &program->files, i < count ? &plans[i] : more, options,

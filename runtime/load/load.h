@@ -41,7 +41,8 @@ struct rt_load_options {
     void *adapt_arg;
     /* of the default method, see runtime/load/carry.h; NULL: none */
     const struct rt_carries *carries;
-    /* one method more, see runtime/load/compose.h; NULL: the file's own methods */
+    /* one method more, see runtime/load/compose.h, if both of its parts can be used; it has no
+     * carries. NULL: the file's own methods */
     const struct rt_composition *composition;
     const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
                                    none */

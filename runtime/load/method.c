@@ -284,10 +284,10 @@ static void note_replaced(const struct rt_method *method)
     }
 }
 
-/* Do other methods of the file do anything? */
+/* Do other methods of the program do anything? */
 static bool is_only_work(const struct rt_method *method)
 {
-    size_t count, working = 0;
+    size_t count, working = method->program->is_composed;
     const struct pte_plan *plans = pte_plans(method->files->pte, &count);
     for (size_t i = 0; i < count; i++) {
         working += plans[i].instr_count > 0;
@@ -447,7 +447,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .statements_max = options->statements_max ? options->statements_max : RT_STATEMENTS_MAX,
     };
     rt_method_init(method);
-    if (options->carries && is_default(files, plan)) {
+    if (options->carries && !plan->base && is_default(files, plan)) {
         TRY(rt_carry_apply(plan, options->carries, &method->code.arena, &method->plan, err));
         method->input_count = method->plan->input_count;
         method->result_count = method->plan->output_count;

@@ -80,6 +80,7 @@ struct rt_program {
     enum precision precision;  /* of the floats of its methods */
     struct rt_files files;     /* methods borrow bytes from these */
     struct arena plans;        /* of methods that the file has not */
+    bool is_composed;          /* there may be such a method; it shares buffers with the others */
     struct rt_method *methods; /* owned */
     uint32_t method_count;
     struct rt_state_cells state_cells;

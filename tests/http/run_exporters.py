@@ -89,6 +89,40 @@ def parts():
                    ["completion_tokens"], 1)
 
 
+def parts_beside():
+    """Another model's export.json, what a card and generation_config.json say about ends, and a
+    part that cannot be used: the other one stays, and there is no model of both."""
+    row = json.loads((PREFILL / "answers.json").read_text())[0]
+    prompt, ids = list(row["prompt"].encode()), list(row["answer"].encode())
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "decode.pte"
+        shutil.copy(PREFILL / "parts.pte", path)
+        shutil.copy(EXPORTED / "static" / "export.json", place)
+
+        def count(**files):
+            for name, members in files.items():
+                (Path(place) / name).write_text(json.dumps(members))
+            with Daemon(["--model", f"m={path}"]) as daemon:
+                answer = complete(Client(daemon.port), prompt, model="m", max_tokens=len(ids))
+                return answer["usage"]["completion_tokens"]
+
+        expect("export.json", count(), len(ids))
+        expect("ends of a card", count(**{
+            "decode.card.json": {"generation": {"stop_token_ids": [ids[3]]}}}),
+            ids.index(ids[3]) + 1)
+        (Path(place) / "decode.card.json").unlink()
+        program = path.read_bytes()
+        expect("the embedding", program.count(b"aten::embedding"), 1)
+        path.write_bytes(program.replace(b"aten::embedding", b"aten::embeddinq"))
+        with Daemon(["--model", f"m={path}"]) as daemon:
+            client = Client(daemon.port)
+            embedded = [[[0.5] * 16] * 3]
+            logits = ask(client, "/v2/models/m.text_decoder/call", {"args": [embedded, [0]]})
+            expect("a part", len(logits["result"][0]), 256)
+            models = [row["name"] for row in ask(client, "/v2/repository/index", {})]
+            expect("models", ("m" in models, "m.text_decoder" in models), (False, True))
+
+
 def transformers():
     """Caches that go from call to call, of a fixed size and growing: answers of generate()."""
     rows = json.loads((EXPORTED / "answers.json").read_text())
@@ -300,7 +334,7 @@ def late():
 
 def main():
     report = Report()
-    report.run_all((two_methods, parts, transformers, optimum, damaged, late,
+    report.run_all((two_methods, parts, parts_beside, transformers, optimum, damaged, late,
                     defaults, shown))
     return report.finish()
 
