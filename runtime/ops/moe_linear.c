@@ -22,6 +22,9 @@
 /* Rows that a tile multiplies at a time. */
 #define ROWS_MAX 128
 
+/* Their bytes, and those of their results: a worker has 16 MB of scratch. */
+#define PART_BYTES ((int64_t)4 << 20)
+
 /* Rough speed of one core: see runtime/kernels/qgemm.c. */
 #define MACS_PER_NS 200
 #define BYTES_PER_NS 20
@@ -51,6 +54,7 @@ struct moe_linear {
     int64_t pairs, per_row; /* pairs; those that share a row of x */
     int64_t k, n;
     int64_t panels, block; /* of an expert, of a tile */
+    int64_t rows;          /* that a tile multiplies at a time */
     int64_t panel_bytes;
     uint32_t group;
     bool is_4bit, is_gated;
@@ -80,10 +84,10 @@ static size_t part_bytes(const struct moe_linear *m, struct parts *p, uint8_t *s
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     size_t at[5] = {0};
-    at[1] = at[0] + align_up((size_t)(ROWS_MAX * m->k), 64);
+    at[1] = at[0] + align_up((size_t)(m->rows * m->k), 64);
     at[2] = at[1] + ROWS_MAX * sizeof(float);
     at[3] = at[2] + ROWS_MAX * sizeof(int32_t);
-    at[4] = at[3] + (size_t)(ROWS_MAX * m->block * uk->u8_nr) * sizeof(float);
+    at[4] = at[3] + align_up((size_t)(m->rows * m->block * uk->u8_nr) * sizeof(float), 64);
     if (p) {
         *p = (struct parts){scratch + at[0], (float *)(void *)(scratch + at[1]),
                             (int32_t *)(void *)(scratch + at[2]),
@@ -111,7 +115,7 @@ static uint32_t find_pairs(const struct moe_linear *m, const int32_t *chosen, in
                            int64_t *at, int64_t found[ROWS_MAX])
 {
     uint32_t count = 0;
-    for (; *at < m->pairs && count < ROWS_MAX; ++*at) {
+    for (; *at < m->pairs && count < m->rows; ++*at) {
         if (chosen[*at] == expert) {
             found[count++] = *at;
         }
@@ -240,7 +244,8 @@ static int64_t cut(const struct moe_linear *m, int64_t slots, const struct rt_ma
     if (!m->is_by_pair && machine->workers > 1) {
         blocks = rt_max(blocks, 2 * machine->workers);
     }
-    int64_t block = rt_max(1, m->panels / blocks);
+    int64_t row_bytes = m->rows * hal_cpu_uk()->u8_nr * (int64_t)sizeof(float);
+    int64_t block = rt_min(rt_max(1, m->panels / blocks), PART_BYTES / row_bytes);
     return m->is_gated ? (block + 1) / 2 * 2 : block;
 }
 
@@ -267,6 +272,7 @@ static enum status moe_linear_emit(struct rt_emit *emit, struct error *err)
     if (slots == 0) {
         return ST_OK;
     }
+    m.rows = rt_max(1, rt_min(rt_min(ROWS_MAX, m.pairs), PART_BYTES / m.k));
     m.block = cut(&m, slots, rt_emit_machine(emit, &moe_linear_kernel));
     const struct hal_binding none = {0};
     struct hal_binding bindings[] = {

@@ -278,6 +278,8 @@ enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *di
 
     (void)err;
     emit->dispatch_count++;
+    emit->scratch_bytes = dispatch->scratch_bytes > emit->scratch_bytes ? dispatch->scratch_bytes
+                                                                        : emit->scratch_bytes;
     emit->kernel = dispatch->kernel->name;
     must(dispatch->constants_bytes <= HAL_CONSTANTS_MAX);
     must(dispatch->binding_count <= HAL_BINDINGS_MAX);

@@ -30,9 +30,10 @@ struct rt_emit {
     int64_t words[CALL_VALUES_MAX]; /* their numbers, by argument */
     bool has_update;                /* returned by rt_emit_update(): */
     int64_t update[RT_UPDATE_WORDS];
-    struct rt_update asked; /* the last argument of rt_emit_update() */
+    struct rt_update asked;           /* the last argument of rt_emit_update() */
     const struct rt_machine *machine; /* NULL: workers */
     void *workspace;                  /* returned last by rt_emit_workspace() */
+    size_t scratch_bytes;             /* the most of its dispatches */
     uint32_t dispatch_count;
     const char *kernel; /* the last dispatch's */
     struct hal_fault_record fault;

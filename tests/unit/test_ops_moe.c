@@ -6,8 +6,11 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "hal/cpu/thread_memory.h"
+#include "hal/cpu/uk.h"
 #include "runtime/ops/moe.h"
 #include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
@@ -253,12 +256,72 @@ static void test_factors(void **state)
     }
 }
 
+/* ---- products ------------------------------------------------------------------------------ */
+
+enum { PAIRS_MAX = 200 };
+
+/* |pairs| rows with one expert of |n| outputs of |k| inputs, whose weights are zeros: the bias.
+ * Returns the scratch of a worker. */
+static size_t multiply(int64_t pairs, int64_t k, int64_t n)
+{
+    static struct rt_emit call;
+    static float scales[PAIRS_MAX];
+    static int32_t zeros[PAIRS_MAX], chosen[PAIRS_MAX];
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    const int64_t nr = uk->u8_nr, panels = (n + nr - 1) / nr;
+    const int64_t bytes = k * nr;
+    int8_t *x = calloc((size_t)(pairs * k), 1);
+    uint8_t *packed = calloc((size_t)(panels * bytes), 1);
+    float *columns = calloc((size_t)(panels * nr), UK_COLUMN_ARRAYS * sizeof(*columns));
+    float *out = calloc((size_t)(pairs * n), sizeof(*out));
+    assert_true(x && packed && columns && out);
+    for (int64_t j = 0; j < panels * nr; j++) {
+        columns[(j / nr * UK_COLUMN_ARRAYS + UK_COLUMN_BIAS) * nr + j % nr] = (float)(j + 1);
+    }
+    call_init(&call, rt_ops_moe_linear, "moe_linear");
+    call_arg(&call, call_tensor(&call, DT_I8, 2, INTS(pairs, k), x));
+    call_arg(&call, call_tensor(&call, DT_F32, 2, INTS(pairs, 1), scales));
+    call_arg(&call, call_tensor(&call, DT_I32, 2, INTS(pairs, 1), zeros));
+    call_arg(&call, call_tensor(&call, DT_I32, 2, INTS(pairs, 1), chosen));
+    call_arg_none(&call);
+    call_arg(&call, call_tensor(&call, DT_U8, 3, INTS(1, panels, bytes), packed));
+    call_arg(&call, call_tensor(&call, DT_F32, 1, INTS(panels * nr * UK_COLUMN_ARRAYS), columns));
+    call_arg_int(&call, 1);
+    call_arg_int(&call, n);
+    call_arg_bool(&call, false);
+    call_arg_int(&call, 0);
+    call_arg_bool(&call, false);
+    call_out(&call, call_tensor(&call, DT_F32, 3, INTS(pairs, 1, n), out));
+    assert_ok(err, call_run(&call, &err));
+    for (int64_t i = 0; i < pairs * n; i++) {
+        assert_true(out[i] == (float)(i % n + 1));
+    }
+    free(x);
+    free(packed);
+    free(columns);
+    free(out);
+    return call.scratch_bytes;
+}
+
+/* Long rows, and many outputs. */
+static void test_scratch_is_bounded(void **state)
+{
+    (void)state;
+    assert_true(multiply(200, 200000, 40) <= HAL_CPU_SCRATCH_BYTES);
+    assert_true(multiply(1, 4, 140001) <= HAL_CPU_SCRATCH_BYTES);
+    assert_true(multiply(130, 48, 40) <= HAL_CPU_SCRATCH_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid_files),   cmocka_unit_test(test_wrong_numbers),
-        cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_wrong_headers),
-        cmocka_unit_test(test_routes),        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_valid_files),
+        cmocka_unit_test(test_wrong_numbers),
+        cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_wrong_headers),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_scratch_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
