@@ -372,11 +372,22 @@ static bool borrow_all(struct rt_state *state, struct rt_state *from, const stru
     return has_any;
 }
 
-/* The pages of |from| that another state may have; NULL: none. The caller owns a reference. */
-static struct rt_pages *choose_pages(const struct rt_state *from)
+/* The pages of |from| that |state| may have, and as |state->paged| the rows of |from| that they
+ * have. Those of pages that are left out are none of them: what lies below at these rows is content
+ * of other states. NULL: there are no pages. The caller owns a reference. */
+static struct rt_pages *choose_pages(const struct rt_state *from, struct rt_state *state)
 {
     struct rt_pages *pages = from->pages;
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        state->paged[i] = from->paged[i];
+    }
     while (pages && from->pages->depth >= STACK_MAX && pages->under) {
+        for (uint32_t i = 0; i < state->cells->count; i++) {
+            const struct place *place = &pages->places[i];
+            if (place->first < place->end && place->first < state->paged[i].end) {
+                state->paged[i].end = place->first;
+            }
+        }
         pages = pages->under;
     }
     return pages ? take(pages) : NULL;
@@ -389,10 +400,7 @@ void rt_state_borrow(struct rt_state *state, struct rt_state *from, int64_t rows
     must(!state->pages);
     pthread_mutex_lock(&from->lending);
     lend(from, rows);
-    struct rt_pages *pages = choose_pages(from);
-    for (uint32_t i = 0; i < state->cells->count; i++) {
-        state->paged[i] = from->paged[i];
-    }
+    struct rt_pages *pages = choose_pages(from, state);
     pthread_mutex_unlock(&from->lending);
     if (borrow_all(state, from, pages)) { /* without the lock: an account has locks of its own */
         state->pages = pages;

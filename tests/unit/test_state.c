@@ -773,6 +773,37 @@ static void test_turns_have_pages_of_all_before(void **unused)
     close_world(&w);
 }
 
+/* What other chats have in the pages that a cut stack leaves is not content of the next turn: one
+ * chat and another begin with the same rows, and pages have the rows of both. */
+static void test_a_cut_stack_has_no_rows_of_others(void **unused)
+{
+    enum { TURNS = 10, STEP = 5 * ROWS_A_PAGE, FIRST = 10 * ROWS_A_PAGE, LONG = 20 * ROWS_A_PAGE };
+    static struct notes from, other, turns[TURNS];
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    open_notes(&from, &w, NULL, 0);
+    put_notes(&from, "forward", 0, FIRST, 1);
+    put_notes(&from, "forward", FIRST, LONG - FIRST, 77); /* what the other chat has said */
+    (void)rt_state_trim(from.state);
+    open_notes(&other, &w, &from, RT_STATE_ALL_ROWS); /* it goes on: all rows become pages */
+    for (int i = 0; i < TURNS; i++) {
+        int64_t at = FIRST + i * STEP;
+        open_notes(&turns[i], &w, i > 0 ? &turns[i - 1] : &from, at);
+        put_notes(&turns[i], "forward", at, STEP, (float)(i + 2));
+        (void)rt_state_trim(turns[i].state);
+        assert_notes(&turns[i], at + STEP);
+    }
+    assert_notes(&other, LONG);
+    for (int i = 0; i < TURNS; i++) {
+        assert_notes(&turns[i], FIRST + (i + 1) * STEP);
+        rt_state_unref(turns[i].state);
+    }
+    rt_state_unref(other.state);
+    rt_state_unref(from.state);
+    close_world(&w);
+}
+
 /* One block, with places that only the device knows, some of them wrong. */
 static void test_entries_survive_faults(void **unused)
 {
@@ -931,6 +962,7 @@ int main(void)
         cmocka_unit_test(test_states_have_pages_in_common),
         cmocka_unit_test(test_a_failed_call_in_common_pages),
         cmocka_unit_test(test_turns_have_pages_of_all_before),
+        cmocka_unit_test(test_a_cut_stack_has_no_rows_of_others),
         cmocka_unit_test(test_new_memory_gets_only_written_rows),
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
