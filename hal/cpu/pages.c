@@ -2,13 +2,15 @@
 /*
  * One file in memory (memfd_create(2)) has the pages of all buffers, so they need one descriptor.
  * Pages are a range of it. Its numbers are never used again: the system has 2^63 of them, and gets
- * the memory of a range back by a hole. A buffer maps its part privately, so that the system copies
- * a page which is written (MAP_PRIVATE).
+ * the memory of a range back by a hole. Where it knows no holes, there are no pages. A buffer maps
+ * its part privately, so that the system copies a page which is written (MAP_PRIVATE).
  *
  * Content is written by pwrite(), which says if there is no memory, and is never truncated: reading
- * a part raises no SIGBUS. A part that replaces a buffer's own memory is read-only: the system does
- * not count it as memory that may be needed, so all that can fail is the number of mappings, which
- * mmap() checks before it takes the old one away.
+ * a part raises no SIGBUS. A part replaces a buffer's own memory as a read-only one: the system
+ * does not count it as memory that may be needed, so all that can fail is the number of mappings,
+ * which mmap() checks before it takes the old one away. Otherwise a failure could leave a hole in
+ * the buffer, where another thread may map something. A part that may be written becomes so
+ * afterwards.
  */
 #include "config.h"
 
@@ -46,6 +48,7 @@ void hal_cpu_pages_init_file(struct hal_cpu_pages_file *file)
 {
     must(pthread_mutex_init(&file->lock, NULL) == 0);
     file->fd = -1;
+    file->is_tried = false;
     file->end = 0;
     atomic_init(&file->parts, 0);
 }
@@ -68,11 +71,30 @@ static bool may_grow(void)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
 }
 
+static bool punch(int fd, uint64_t begin, size_t size)
+{
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)size) ==
+           0;
+}
+
+/* A file that gives memory back; -1: the system has none. */
+static int open_file(void)
+{
+    const size_t size = 4096;
+    int fd = may_grow() ? memfd_create("pted pages", MFD_CLOEXEC) : -1;
+    if (fd >= 0 && (ftruncate(fd, (off_t)size) != 0 || !punch(fd, 0, size))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 /* With the lock: the file has a range of |size| more bytes. */
 static bool enlarge(struct hal_cpu_pages_file *file, size_t size)
 {
-    if (file->fd < 0) {
-        file->fd = may_grow() ? memfd_create("pted pages", MFD_CLOEXEC) : -1;
+    if (!file->is_tried) {
+        file->is_tried = true;
+        file->fd = open_file();
     }
     if (file->fd < 0 || size > (uint64_t)INT64_MAX - file->end) {
         return false;
@@ -113,8 +135,8 @@ enum status hal_cpu_pages_new(struct hal_device *device, size_t size, struct hal
 void hal_cpu_pages_free(struct hal_pages *base)
 {
     struct cpu_pages *pages = cpu_pages_of(base);
-    must(fallocate(file_of(base)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   (off_t)pages->begin, (off_t)base->size) == 0);
+    /* It could for an empty file. If it cannot now, the memory is lost, but nothing else. */
+    (void)punch(file_of(base)->fd, pages->begin, base->size);
     hal_pages_fini(base);
     free(pages);
 }
@@ -164,11 +186,11 @@ void hal_cpu_pages_end_use(struct hal_cpu_pages_file *file, struct hal_cpu_pages
 
 /* A part that was counted is kept in the count if this fails: the buffer is freed soon. */
 static enum status map(struct hal_pages *base, size_t at, struct hal_buffer *buffer, size_t offset,
-                       size_t size, int protection, struct error *err)
+                       size_t size, struct error *err)
 {
     TRY(begin_use(buffer, base, err));
     void *host = (char *)buffer->host + offset;
-    void *got = mmap(host, size, protection, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+    void *got = mmap(host, size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
                      file_of(base)->fd, (off_t)(cpu_pages_of(base)->begin + at));
     if (got != host) {
         return error_set(err, ST_EXHAUSTED, "cannot map %zu shared bytes: %s", size,
@@ -199,11 +221,16 @@ enum status hal_cpu_pages_take(struct hal_pages *base, size_t at, struct hal_buf
 {
     const char *from = (const char *)buffer->host + offset;
     TRY(write_all(file_of(base)->fd, cpu_pages_of(base)->begin + at, from, size, err));
-    return map(base, at, buffer, offset, size, PROT_READ, err);
+    return map(base, at, buffer, offset, size, err);
 }
 
 enum status hal_cpu_pages_map(struct hal_pages *base, size_t at, struct hal_buffer *buffer,
                               size_t offset, size_t size, struct error *err)
 {
-    return map(base, at, buffer, offset, size, PROT_READ | PROT_WRITE, err);
+    TRY(map(base, at, buffer, offset, size, err));
+    if (mprotect((char *)buffer->host + offset, size, PROT_READ | PROT_WRITE) != 0) {
+        return error_set(err, ST_EXHAUSTED, "no memory to write %zu shared bytes: %s", size,
+                         strerror(errno));
+    }
+    return ST_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hal/device_priv.h"
@@ -15,8 +16,9 @@
 
 /* All pages of a device. */
 struct hal_cpu_pages_file {
-    pthread_mutex_t lock; /* guards fd and end */
-    int fd;               /* -1: there is none yet */
+    pthread_mutex_t lock; /* guards the members before |parts| */
+    int fd;               /* -1: there is none */
+    bool is_tried;        /* the system was asked for it, which is done once */
     uint64_t end;         /* of the ranges that were given so far; none is given twice */
     atomic_uint parts;    /* of buffers */
 };

@@ -4,6 +4,8 @@
 
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "hal/cpu/thread_memory.h"
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
+#include "hal/pages.h"
 
 static void test_isa_names(void **state)
 {
@@ -230,6 +233,102 @@ static void test_workspace(void **state)
     hal_cpu_thread_memory_fini(&memory);
 }
 
+/* ---- shared pages ---------------------------------------------------------------------------- */
+
+/* A system that knows no holes of files, and one that has no memory for what may be written. */
+static bool has_no_holes, has_no_memory;
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __real_mprotect(void *at, size_t size, int protection);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __wrap_mprotect(void *at, size_t size, int protection);
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    if (has_no_holes) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return __real_fallocate(fd, mode, offset, size);
+}
+
+/* Linux has taken away what was there when it finds that there is no memory. */
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    if (has_no_memory && (protection & PROT_WRITE)) {
+        assert_int_equal(munmap(at, size), 0);
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(at, size, protection, flags, fd, offset);
+}
+
+int __wrap_mprotect(void *at, size_t size, int protection)
+{
+    if (has_no_memory && (protection & PROT_WRITE)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_mprotect(at, size, protection);
+}
+
+enum { SPARSE = 1 << 18 };
+
+static struct hal_device *open_device(void)
+{
+    const struct hal_device_options one = {.workers = 1};
+    struct hal_device *device;
+    struct error err;
+    assert_ok(err, hal_device_open("cpu", &one, &device, &err));
+    return device;
+}
+
+/* A system that could not give memory back has no pages; one that cannot any more loses memory. */
+static void test_pages_without_holes(void **state)
+{
+    struct hal_device *device = open_device();
+    struct hal_pages *pages;
+    struct error err;
+    (void)state;
+    has_no_holes = true;
+    assert_fails(err, hal_pages_new(device, SPARSE, &pages, &err), ST_UNSUPPORTED, "in memory");
+    has_no_holes = false;
+    assert_fails(err, hal_pages_new(device, SPARSE, &pages, &err), ST_UNSUPPORTED, "in memory");
+    hal_device_unref(device);
+    device = open_device();
+    assert_ok(err, hal_pages_new(device, SPARSE, &pages, &err));
+    has_no_holes = true;
+    hal_pages_unref(pages);
+    has_no_holes = false;
+    hal_device_unref(device);
+}
+
+/* A buffer that cannot get pages keeps its place in memory, where nothing else may be mapped. */
+static void test_pages_without_memory(void **state)
+{
+    struct hal_device *device = open_device();
+    struct hal_buffer *from, *to;
+    struct hal_pages *pages;
+    struct error err;
+    unsigned char is_resident;
+    (void)state;
+    assert_ok(err, hal_buffer_new_sparse(device, SPARSE, &from, &err));
+    assert_ok(err, hal_buffer_new_sparse(device, SPARSE, &to, &err));
+    size_t page = hal_buffer_page_bytes(from);
+    assert_ok(err, hal_pages_new(device, page, &pages, &err));
+    assert_ok(err, hal_pages_take(pages, 0, from, 0, page, &err));
+    has_no_memory = true;
+    assert_fails(err, hal_pages_map(pages, 0, to, page, page, &err), ST_EXHAUSTED, "no memory");
+    has_no_memory = false;
+    assert_int_equal(mincore((char *)hal_buffer_map(to) + page, page, &is_resident), 0);
+    hal_buffer_unref(to);
+    hal_buffer_unref(from);
+    hal_pages_unref(pages);
+    hal_device_unref(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +341,8 @@ int main(void)
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_huge_pages),
         cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_pages_without_holes),
+        cmocka_unit_test(test_pages_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
