@@ -5,7 +5,8 @@
  * Dropped states are collected, and freed without the lock.
  *
  * Of a dropped state others may have pages (rt_state_lent_bytes()). It is then in a second list,
- * and its bytes count, until nobody has them.
+ * and its bytes count, also for its client, until nobody has them. Somebody who has found a state
+ * may get all of it: until then all counts.
  */
 #include "config.h"
 
@@ -30,8 +31,9 @@ struct prefix {
     const struct rt_method *method; /* only compared */
     struct rt_state *state;         /* ref held */
     bool is_positional;
+    bool is_retired; /* the state; written by the thread that has it in a list of its own */
     size_t bytes;
-    size_t lent; /* of |bytes|, those that count though it was dropped */
+    size_t lent; /* of |bytes|, those that count though it was dropped; they only get fewer */
     uint64_t client;
     uint64_t used_ns;
     char owner[RT_PREFIX_OWNER_MAX + 1];
@@ -89,38 +91,42 @@ static void free_prefix(struct prefix *prefix)
     free(prefix);
 }
 
-/* Bytes of |prefix| that others have, too. One that is about to get the state has nothing yet. */
-static size_t lent_of(struct prefix *prefix)
+/* Bytes of |prefix| that others have, too, or may get. */
+static size_t lent_of(const struct prefix *prefix)
 {
     size_t lent = rt_state_lent_bytes(prefix->state);
-    lent = lent == SIZE_MAX ? 0 : lent;
     return lent < prefix->bytes ? lent : prefix->bytes;
 }
 
-/* With the lock: counts what others have of a dropped state. */
+/* With the lock: |lent| bytes of a dropped state are left. */
 static void count_lent(struct rt_prefixes *prefixes, struct prefix *prefix, size_t lent)
 {
-    prefixes->lent = prefixes->lent - prefix->lent + lent;
-    prefixes->bytes = prefixes->bytes - prefix->lent + lent;
+    must(lent <= prefix->lent);
+    size_t freed = prefix->lent - lent;
+    prefixes->lent -= freed;
+    prefixes->bytes -= freed;
     prefix->lent = lent;
+    share_give(&prefixes->sizes, prefix->client, freed);
 }
 
-/* Without the lock: frees a dropped state, or what nobody else has of it. */
+/* Without the lock: frees a dropped state, or what nobody else has of it. Nobody finds it any more,
+ * so what others have gets no more. */
 static void let_go(struct rt_prefixes *prefixes, struct prefix *prefix)
 {
-    bool is_wanted = rt_state_lent_bytes(prefix->state) == SIZE_MAX;
-    if (!is_wanted) {
+    if (!prefix->is_retired && rt_state_lent_bytes(prefix->state) != SIZE_MAX) {
         rt_state_retire(prefix->state);
+        prefix->is_retired = true;
     }
+    size_t lent = prefix->is_retired ? lent_of(prefix) : prefix->lent;
+    bool is_free = prefix->is_retired && lent == 0;
     pthread_mutex_lock(&prefixes->lock);
-    size_t lent = lent_of(prefix);
     count_lent(prefixes, prefix, lent);
     list_remove(&prefix->link);
-    if (is_wanted || lent > 0) {
+    if (!is_free) {
         list_push_back(&prefixes->gone, &prefix->link);
     }
     pthread_mutex_unlock(&prefixes->lock);
-    if (!is_wanted && lent == 0) {
+    if (is_free) {
         free_prefix(prefix);
     }
 }
@@ -132,23 +138,39 @@ static void let_go_all(struct rt_prefixes *prefixes, struct list *dropped)
     }
 }
 
-void rt_prefixes_sweep(struct rt_prefixes *prefixes)
+/* Has |prefix|, which was dropped, more to free than when it was looked at last? */
+static bool has_changed(const struct prefix *prefix)
 {
-    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    return rt_state_lent_bytes(prefix->state) != SIZE_MAX &&
+           (!prefix->is_retired || lent_of(prefix) < prefix->lent);
+}
+
+/* False: nothing has changed. */
+static bool sweep(struct rt_prefixes *prefixes)
+{
     struct list changed;
     list_init(&changed);
     pthread_mutex_lock(&prefixes->lock);
     for (struct list *at = prefixes->gone.next, *next; at != &prefixes->gone; at = next) {
         struct prefix *prefix = prefix_of(at);
-        size_t lent = rt_state_lent_bytes(prefix->state);
         next = at->next;
-        if (lent == 0 || (lent != SIZE_MAX && lent != prefix->lent)) {
+        if (has_changed(prefix)) {
             list_remove(&prefix->link);
             list_push_back(&changed, &prefix->link);
         }
     }
     pthread_mutex_unlock(&prefixes->lock);
+    bool has_any = !list_is_empty(&changed);
     let_go_all(prefixes, &changed);
+    return has_any;
+}
+
+/* A dropped state that goes may have been the last to have pages of another. */
+void rt_prefixes_sweep(struct rt_prefixes *prefixes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    while (sweep(prefixes)) {
+    }
 }
 
 /* ---- with the lock held ---------------------------------------------------------------------- */
@@ -157,10 +179,10 @@ static void drop(struct rt_prefixes *prefixes, struct prefix *prefix, struct lis
 {
     must(prefixes->count > 0 && prefixes->bytes >= prefix->bytes);
     prefixes->count--;
-    prefixes->bytes -= prefix->bytes;
+    prefixes->lent += prefix->bytes;
+    prefix->lent = prefix->bytes;
     count_lent(prefixes, prefix, lent_of(prefix));
     share_give(&prefixes->counts, prefix->client, 1);
-    share_give(&prefixes->sizes, prefix->client, prefix->bytes);
     list_remove(&prefix->link);
     list_push_back(dropped, &prefix->link);
 }
@@ -205,16 +227,19 @@ static bool make_room(struct rt_prefixes *prefixes, const struct prefix *fresh,
     return !is_full(prefixes, fresh->bytes);
 }
 
-/* False: there is no memory to note it. */
+/* Bytes of it that count already remain. False: there is no memory to note it. */
 static bool charge(struct rt_prefixes *prefixes, const struct prefix *fresh)
 {
     if (share_take(&prefixes->counts, fresh->client, 1) != SHARE_TAKEN) {
         return false;
     }
-    if (share_take(&prefixes->sizes, fresh->client, fresh->bytes) != SHARE_TAKEN) {
+    uint64_t bytes = fresh->bytes - fresh->lent;
+    if (share_take(&prefixes->sizes, fresh->client, bytes) != SHARE_TAKEN) {
         share_give(&prefixes->counts, fresh->client, 1);
         return false;
     }
+    prefixes->count++;
+    prefixes->bytes += bytes;
     return true;
 }
 
@@ -229,12 +254,11 @@ static void take_back(struct rt_prefixes *prefixes, struct list *dropped)
         if (!charge(prefixes, prefix)) {
             continue;
         }
-        count_lent(prefixes, prefix, 0);
+        prefixes->lent -= prefix->lent;
+        prefix->lent = 0;
         while (before != &prefixes->list && prefix_of(before)->used_ns > prefix->used_ns) {
             before = before->prev;
         }
-        prefixes->count++;
-        prefixes->bytes += prefix->bytes;
         list_remove(&prefix->link);
         list_push_front(before, &prefix->link);
     }
@@ -250,8 +274,6 @@ static bool add(struct rt_prefixes *prefixes, struct prefix *fresh, struct list 
         take_back(prefixes, dropped);
         return false;
     }
-    prefixes->count++;
-    prefixes->bytes += fresh->bytes;
     return true;
 }
 
@@ -320,6 +342,14 @@ static bool drop_contained(struct rt_prefixes *prefixes, const struct rt_prefix_
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
+
+/* Frees what nobody has any more of dropped states, those that were dropped before included: a
+ * state of which only these had pages goes, too. */
+static void free_dropped(struct rt_prefixes *prefixes, struct list *dropped)
+{
+    let_go_all(prefixes, dropped);
+    rt_prefixes_sweep(prefixes);
+}
 
 static void free_list(struct rt_prefixes *prefixes, struct list *list)
 {
@@ -397,7 +427,7 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
         touch(prefixes, prefix);
     }
     pthread_mutex_unlock(&prefixes->lock);
-    let_go_all(prefixes, &dropped);
+    free_dropped(prefixes, &dropped);
     if (unwanted) {
         free_prefix(unwanted);
     }
@@ -443,7 +473,7 @@ void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *met
         }
     }
     pthread_mutex_unlock(&prefixes->lock);
-    let_go_all(prefixes, &dropped);
+    free_dropped(prefixes, &dropped);
 }
 
 /* Drops states until they have |bytes| or less. False: none was dropped. */
@@ -462,7 +492,7 @@ static bool drop_some(struct rt_prefixes *prefixes, size_t bytes)
     }
     pthread_mutex_unlock(&prefixes->lock);
     bool has_any = !list_is_empty(&dropped);
-    let_go_all(prefixes, &dropped);
+    free_dropped(prefixes, &dropped);
     return has_any;
 }
 
@@ -470,9 +500,9 @@ static bool drop_some(struct rt_prefixes *prefixes, size_t bytes)
 size_t rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
 {
     OBJ_CHECK(prefixes, PREFIXES_MAGIC);
-    do {
-        rt_prefixes_sweep(prefixes);
-    } while (drop_some(prefixes, bytes));
+    rt_prefixes_sweep(prefixes);
+    while (drop_some(prefixes, bytes)) {
+    }
     return rt_prefixes_load(prefixes).bytes;
 }
 
@@ -481,7 +511,6 @@ uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
     OBJ_CHECK(prefixes, PREFIXES_MAGIC);
     struct list dropped;
     list_init(&dropped);
-    rt_prefixes_sweep(prefixes);
     uint64_t next = RT_SCHED_NEVER;
     pthread_mutex_lock(&prefixes->lock);
     uint64_t now = prefixes->options.clock(); /* no use is later */
@@ -494,7 +523,7 @@ uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
         }
     }
     pthread_mutex_unlock(&prefixes->lock);
-    let_go_all(prefixes, &dropped);
+    free_dropped(prefixes, &dropped);
     return next;
 }
 

@@ -13,8 +13,9 @@
  * (runtime/sched/sequence.h) take the memory that they need. A method whose model is replaced is
  * closed: its states go, and no new ones are kept.
  *
- * Pages of a kept state that others have, too, count once: here, also when it has been dropped, as
- * long as a state has them. A state of which others have most stays when memory is needed.
+ * Pages of a kept state that others have, too, count once: here and for its client, also when it
+ * has been dropped, as long as a state has them. As long as somebody who found it has a reference,
+ * all of it counts. A state of which others have most stays when memory is needed.
  *
  * Any thread. States are freed by the thread that displaces them.
  */
@@ -86,7 +87,7 @@ void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *met
  * cannot be freed because of states that are in use. */
 size_t rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes);
 
-/* Frees what nobody has any more of dropped states; other functions leave that to this one. */
+/* Frees what nobody has any more of dropped states. */
 void rt_prefixes_sweep(struct rt_prefixes *prefixes);
 
 /* Drops states that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */

@@ -10,7 +10,6 @@
 
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
-#include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
 #include "server/infer/infer_one.h"
 #include "server/infer/stats.h"
@@ -45,7 +44,6 @@ void generation_count_out(struct request *request)
 
 void generation_let_go(struct generation *generation)
 {
-    rt_state_unref(generation->kept);
     constraint_free(generation->constraint);
     sampler_fini(&generation->sampler);
     stops_fini(&generation->stops);
@@ -53,7 +51,6 @@ void generation_let_go(struct generation *generation)
     buf_fini(&generation->marks);
     free(generation->tokens);
     free(generation->row);
-    generation->kept = NULL;
     generation->constraint = NULL;
     generation->stream = NULL;
     generation->tokens = NULL;
@@ -253,11 +250,7 @@ static enum status decode(struct request *request, struct error *err)
 static enum status open_states(struct request *request, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    const bool was_open = call->sequence != NULL;
     TRY(runs_open_sequence(request, "generation", err));
-    if (call->sequence && !was_open) {
-        generation_prefix_use(generation_of(request), rt_sequence_state(call->sequence));
-    }
     runs_give_state(call);
     return ST_OK;
 }

@@ -9,6 +9,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
+#include "server/generation/runs.h"
 #include "server/http/client.h"
 #include "server/serving/serving.h"
 
@@ -32,11 +33,35 @@ static struct rt_prefix_key key_of(const struct request *request, uint32_t count
 
 void generation_prefix_begin(struct generation *generation)
 {
-    rt_state_unref(generation->kept);
-    generation->kept = NULL;
     generation->has_looked = false;
     generation->is_settled = true;
     generation->is_positional = generator_is_positional(generation->generator);
+}
+
+/* Opens a sequence with |count| tokens of |kept|, or all of them. False: there is no room for both.
+ * The generation then begins anew, and |kept| can give way when its sequence is opened. */
+static bool open_with(struct request *request, struct rt_state *kept, int64_t count)
+{
+    struct error err;
+    bool is_open = runs_open_sequence(request, "generation", &err) == ST_OK;
+    if (is_open) {
+        rt_state_share(rt_sequence_state(request->infer.call.sequence), kept, count);
+    }
+    return is_open;
+}
+
+/* The number of tokens that the new sequence of the request has from a kept state. */
+static uint32_t use_kept(struct request *request)
+{
+    const struct rt_prefix_key key = key_of(request, generation_of(request)->token_count);
+    struct rt_state *kept = NULL;
+    bool has_more = false;
+    uint32_t count = rt_prefixes_find(prefixes_of(request), &key, &kept, &has_more);
+    if (count > 0 && !open_with(request, kept, has_more ? count : RT_STATE_ALL_ROWS)) {
+        count = 0;
+    }
+    rt_state_unref(kept);
+    return count;
 }
 
 void generation_prefix_find(struct request *request)
@@ -48,22 +73,10 @@ void generation_prefix_find(struct request *request)
     }
     generation->has_looked = true;
     must(generation->fed_count == 0 && !request->infer.call.sequence);
-    const struct rt_prefix_key key = key_of(request, generation->token_count);
-    generation->fed_count = rt_prefixes_find(prefixes_of(request), &key, &generation->kept,
-                                             &generation->is_kept_longer);
+    generation->fed_count = use_kept(request);
     generation->cached_count = generation->fed_count;
     if (generation->choice % generation->ask.n == 0) { /* prompts are counted once, too */
         generation->reply.cached_tokens += generation->cached_count;
-    }
-}
-
-void generation_prefix_use(struct generation *generation, struct rt_state *state)
-{
-    if (generation->kept) {
-        rt_state_share(state, generation->kept,
-                       generation->is_kept_longer ? generation->fed_count : RT_STATE_ALL_ROWS);
-        rt_state_unref(generation->kept);
-        generation->kept = NULL;
     }
 }
 

@@ -15,7 +15,6 @@
 #include "server/request/request.h"
 
 struct rt_result;
-struct rt_state;
 
 /* Text of one answer. */
 #define GENERATION_TEXT_BYTES_MAX (64 << 20)
@@ -58,12 +57,10 @@ struct generation {
     const uint32_t *said;    /* in the request's arena: tokens that the answer may be like */
     uint32_t said_count;
     struct generation_drafts drafted; /* of all choices */
-    struct rt_state *kept; /* ref held: of an earlier generation, until the sequence is open */
-    bool is_kept_longer;   /* it has had other tokens behind those that it is kept for */
-    uint32_t cached_count; /* tokens that it has had */
-    bool has_looked;       /* for such a state */
-    bool is_settled;       /* the sequence has had exactly |fed_count| tokens */
-    bool is_positional;    /* as far as has been seen; see rt_method_is_positional() */
+    uint32_t cached_count;            /* tokens that the sequence has from a kept state */
+    bool has_looked;                  /* for such a state */
+    bool is_settled;                  /* the sequence has had exactly |fed_count| tokens */
+    bool is_positional;               /* as far as has been seen; see rt_method_is_positional() */
     enum reply_reason reason;
     bool has_begun; /* an event of the choice is out */
     struct sampler sampler;
@@ -157,11 +154,9 @@ void generation_drafts_count(const struct request *request);
 /* A choice begins: it may look for a state that has had some of its tokens. */
 void generation_prefix_begin(struct generation *generation);
 
-/* Before the first step of a choice: sets |fed_count|. */
+/* Before the first step of a choice: sets |fed_count|. If a state was found and there is room, the
+ * sequence is open, with its content. */
 void generation_prefix_find(struct request *request);
-
-/* The sequence is open, with the new state |state|: that gets the content which was found. */
-void generation_prefix_use(struct generation *generation, struct rt_state *state);
 
 /* A step has run, and |fed_count| does not count it yet. */
 void generation_prefix_note(struct request *request);

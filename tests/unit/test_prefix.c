@@ -15,6 +15,7 @@
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
@@ -413,6 +414,84 @@ static void test_chains_give_way(void **state)
     rt_program_unref(notebook);
 }
 
+/* Keeps two states of "notebook". The second one has pages of the first, and tokens that begin with
+ * its, so only the second one is found. The caller has a reference to its state. */
+static struct rt_state *keep_two_turns(struct world *w, struct rt_program *notebook)
+{
+    struct rt_state *first = write_notes(w, notebook, NULL), *second;
+    struct rt_prefix_key key = key_of(w, "", 20);
+    rt_prefixes_keep(w->prefixes, &key, first, true, &w->is_closed);
+    second = write_notes(w, notebook, first);
+    rt_state_unref(first);
+    key.count = 30;
+    rt_prefixes_keep(w->prefixes, &key, second, true, &w->is_closed);
+    assert_int_equal(kept(w), 1);
+    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * 4096);
+    return second;
+}
+
+/* A dropped state goes with the last kept one that has pages of it, whyever that one goes. */
+static void test_chains_go_at_once(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device};
+    for (int is_closing = 0; is_closing <= 1; is_closing++) {
+        struct rt_program *notebook = load_model("notebook", &options);
+        rt_state_unref(keep_two_turns(w, notebook));
+        if (is_closing) {
+            rt_prefixes_close(w->prefixes, rt_program_method(w->program, 0), &w->is_closed);
+        } else {
+            now_ns += 100;
+            assert_true(rt_prefixes_expire(w->prefixes) == RT_SCHED_NEVER);
+        }
+        assert_int_equal(kept(w), 0);
+        assert_int_equal(kept_bytes(w), 0);
+        rt_program_unref(notebook);
+    }
+}
+
+static size_t bytes_of_client(const struct world *w)
+{
+    struct share_stats stats;
+    rt_prefixes_stats(w->prefixes, &stats);
+    return stats.most_held;
+}
+
+/* All of a state counts that somebody has found, for he may get it when it has been dropped. Then
+ * what he has got counts, for the client that the state was kept for, until he has gone, too. */
+static void test_found_states_count(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device};
+    struct rt_program *notebook = load_model("notebook", &options);
+    struct rt_state *kept_state = write_notes(w, notebook, NULL), *found, *user;
+    w->client = 7;
+    const struct rt_prefix_key key = key_of(w, "", 20), longer = key_of(w, "", 30);
+    rt_prefixes_keep(w->prefixes, &key, kept_state, true, &w->is_closed);
+    rt_state_unref(kept_state);
+    size_t all = kept_bytes(w);
+    assert_int_equal(rt_prefixes_find(w->prefixes, &longer, &found, &w->has_more), 20);
+    assert_int_equal(rt_prefixes_shrink(w->prefixes, 0), all);
+    assert_int_equal(kept(w), 1);
+    now_ns += 100;
+    assert_true(rt_prefixes_expire(w->prefixes) == RT_SCHED_NEVER);
+    assert_int_equal(kept(w), 0);
+    assert_int_equal(kept_bytes(w), all);
+    assert_int_equal(bytes_of_client(w), all);
+    user = write_notes(w, notebook, found);
+    rt_prefixes_sweep(w->prefixes);
+    assert_int_equal(kept_bytes(w), all);
+    rt_state_unref(found);
+    rt_prefixes_sweep(w->prefixes);
+    assert_int_equal(kept_bytes(w), NOTE_BYTES);
+    assert_int_equal(bytes_of_client(w), NOTE_BYTES);
+    rt_state_unref(user);
+    rt_prefixes_sweep(w->prefixes);
+    assert_int_equal(kept_bytes(w), 0);
+    assert_int_equal(bytes_of_client(w), 0);
+    rt_program_unref(notebook);
+}
+
 /* A sequence does not get memory that others have in common with a kept state. */
 static void test_lent_pages_bound_sequences(void **state)
 {
@@ -455,6 +534,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_lent_pages_count),
         TEST(test_chains_give_way),
+        TEST(test_chains_go_at_once),
+        TEST(test_found_states_count),
         TEST(test_lent_pages_bound_sequences),
         TEST(test_longest),
         TEST(test_contained),
