@@ -31,7 +31,7 @@ void hal_pages_unref(struct hal_pages *pages); /* NULL is fine */
 /*
  * Moves |size| bytes from |offset| of |buffer| to |at| of |pages|, once for each |at|. The buffer
  * has the same bytes as before, at any time. Nobody writes these bytes of it any more: the host
- * would get a signal. If it fails, the buffer is as before.
+ * would get a signal. If it fails, buffer and pages are as before.
  */
 MUST_CHECK enum status hal_pages_take(struct hal_pages *pages, size_t at, struct hal_buffer *buffer,
                                       size_t offset, size_t size, struct error *err);

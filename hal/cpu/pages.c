@@ -173,6 +173,18 @@ static enum status begin_use(struct hal_buffer *buffer, struct hal_pages *pages,
     return ST_OK;
 }
 
+/* The part that was counted last is none. */
+static void drop_part(struct hal_buffer *buffer, struct hal_cpu_pages_file *file)
+{
+    struct hal_cpu_pages_use **uses = hal_cpu_buffer_pages(buffer), *last = *uses;
+    atomic_fetch_sub(&file->parts, 1);
+    if (--last->parts == 0) {
+        *uses = last->next;
+        hal_pages_unref(last->pages);
+        free(last);
+    }
+}
+
 void hal_cpu_pages_end_use(struct hal_cpu_pages_file *file, struct hal_cpu_pages_use *uses)
 {
     while (uses) {
@@ -184,7 +196,6 @@ void hal_cpu_pages_end_use(struct hal_cpu_pages_file *file, struct hal_cpu_pages
     }
 }
 
-/* A part that was counted is kept in the count if this fails: the buffer is freed soon. */
 static enum status map(struct hal_pages *base, size_t at, struct hal_buffer *buffer, size_t offset,
                        size_t size, struct error *err)
 {
@@ -193,6 +204,7 @@ static enum status map(struct hal_pages *base, size_t at, struct hal_buffer *buf
     void *got = mmap(host, size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
                      file_of(base)->fd, (off_t)(cpu_pages_of(base)->begin + at));
     if (got != host) {
+        drop_part(buffer, file_of(base));
         return error_set(err, ST_EXHAUSTED, "cannot map %zu shared bytes: %s", size,
                          strerror(errno));
     }
@@ -220,8 +232,15 @@ enum status hal_cpu_pages_take(struct hal_pages *base, size_t at, struct hal_buf
                                size_t offset, size_t size, struct error *err)
 {
     const char *from = (const char *)buffer->host + offset;
-    TRY(write_all(file_of(base)->fd, cpu_pages_of(base)->begin + at, from, size, err));
-    return map(base, at, buffer, offset, size, err);
+    uint64_t begin = cpu_pages_of(base)->begin + at;
+    enum status status = write_all(file_of(base)->fd, begin, from, size, err);
+    if (status == ST_OK) {
+        status = map(base, at, buffer, offset, size, err);
+    }
+    if (status != ST_OK) {
+        (void)punch(file_of(base)->fd, begin, size);
+    }
+    return status;
 }
 
 enum status hal_cpu_pages_map(struct hal_pages *base, size_t at, struct hal_buffer *buffer,

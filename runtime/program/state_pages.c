@@ -153,23 +153,27 @@ static bool has_rows(const struct rt_state *from, uint32_t i)
            current != from->shared[i] && from->touched[i].rows > 0 && from->touched[i].first == 0;
 }
 
-/* Moves the pages of |place| of cell |i| from |from| to |pages|. */
+/* Moves the pages of |place| of cell |i| from |from| to |pages|. If that fails, some blocks may
+ * have moved: |from| holds them, and they count with all others, but nobody else gets them. */
 static enum status move_rows(struct rt_state *from, uint32_t i, struct rt_pages *pages,
                              struct error *err)
 {
     const struct place *place = &pages->places[i];
     const struct blocks blocks = blocks_of(&from->cells->items[i], &from->touched[i]);
+    enum status status = ST_OK;
     size_t at = place->at;
-    for (size_t base = 0; base < blocks.size; base += blocks.block) {
+    for (size_t base = 0; status == ST_OK && base < blocks.size; base += blocks.block) {
         size_t begin = edge(&blocks, base, place->first);
         size_t size = edge(&blocks, base, place->end) - begin;
         if (size > 0) {
-            TRY(hal_pages_take(pages->memory, at, from->current[i], begin, size, err));
+            status = hal_pages_take(pages->memory, at, from->current[i], begin, size, err);
         }
-        at += size;
+        at += status == ST_OK ? size : 0;
     }
-    pages->bytes += at - place->at;
-    return ST_OK;
+    if (at > place->at) {
+        pages->bytes += whole_bytes(&blocks, place->first, place->end);
+    }
+    return status;
 }
 
 /* The places of rows before |rows| that are no pages yet. Returns their bytes. */
@@ -228,7 +232,9 @@ static void lend(struct rt_state *from, int64_t rows)
             place->end = place->first;
         }
     }
-    if (pages) {
+    if (pages && pages->bytes == 0) {
+        rt_pages_unref(pages);
+    } else if (pages) {
         pages->under = from->pages; /* with its reference */
         pages->depth = pages->under ? pages->under->depth + 1 : 1;
         from->pages = pages;

@@ -15,6 +15,7 @@
 #include "hal/buffer.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/pages.h"
 #include "hal/cpu/thread_memory.h"
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
@@ -235,8 +236,9 @@ static void test_workspace(void **state)
 
 /* ---- shared pages ---------------------------------------------------------------------------- */
 
-/* A system that knows no holes of files, and one that has no memory for what may be written. */
-static bool has_no_holes, has_no_memory;
+/* A system that knows no holes of files, one that has no memory for what may be written, and one
+ * that has too many mappings. */
+static bool has_no_holes, has_no_memory, has_no_mappings;
 
 int __real_fallocate(int fd, int mode, off_t offset, off_t size);
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
@@ -259,6 +261,10 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_
 {
     if (has_no_memory && (protection & PROT_WRITE)) {
         assert_int_equal(munmap(at, size), 0);
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    if (has_no_mappings) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -329,6 +335,31 @@ static void test_pages_without_memory(void **state)
     hal_device_unref(device);
 }
 
+/* Parts that could not be mapped do not count. */
+static void test_pages_without_mappings(void **state)
+{
+    struct hal_device *device = open_device();
+    struct hal_buffer *from;
+    struct hal_pages *pages;
+    struct error err;
+    (void)state;
+    assert_ok(err, hal_buffer_new_sparse(device, SPARSE, &from, &err));
+    size_t page = hal_buffer_page_bytes(from);
+    memset(hal_buffer_map(from), 1, page);
+    assert_ok(err, hal_pages_new(device, page, &pages, &err));
+    has_no_mappings = true;
+    for (int i = 0; i < HAL_CPU_PAGES_PARTS_MAX; i++) {
+        assert_fails(err, hal_pages_take(pages, 0, from, 0, page, &err), ST_EXHAUSTED, "map");
+    }
+    has_no_mappings = false;
+    memset(hal_buffer_map(from), 2, page);
+    assert_ok(err, hal_pages_take(pages, 0, from, 0, page, &err));
+    assert_int_equal(*(const char *)hal_buffer_map(from), 2);
+    hal_buffer_unref(from);
+    hal_pages_unref(pages);
+    hal_device_unref(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_pages_without_holes),
         cmocka_unit_test(test_pages_without_memory),
+        cmocka_unit_test(test_pages_without_mappings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

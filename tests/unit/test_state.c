@@ -10,7 +10,9 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "hal/buffer.h"
+#include "hal/cpu/pages.h"
 #include "hal/device.h"
+#include "hal/pages.h"
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/emit/log.h"
@@ -804,6 +806,51 @@ static void test_a_cut_stack_has_no_rows_of_others(void **unused)
     close_world(&w);
 }
 
+/* A buffer that has all parts of pages that there may be, but |left|. */
+static struct hal_buffer *use_parts(struct world *w, size_t left)
+{
+    struct hal_buffer *from, *many;
+    struct hal_pages *pages;
+    assert_ok(w->err, hal_buffer_new_sparse(w->device, 1 << 20, &from, &w->err));
+    assert_ok(w->err, hal_buffer_new_sparse(w->device, (size_t)1 << 28, &many, &w->err));
+    size_t page = hal_buffer_page_bytes(from);
+    assert_ok(w->err, hal_pages_new(w->device, page, &pages, &w->err));
+    assert_ok(w->err, hal_pages_take(pages, 0, from, 0, page, &w->err));
+    hal_buffer_unref(from);
+    for (size_t i = 0; i < HAL_CPU_PAGES_PARTS_MAX - left; i++) {
+        assert_ok(w->err, hal_pages_map(pages, 0, many, 2 * page * i, page, &w->err));
+    }
+    hal_pages_unref(pages);
+    return many;
+}
+
+/* Rows that could not move are shared as a whole. Blocks that did move before count, for they take
+ * memory; where nothing has moved there are no pages. */
+static void test_rows_that_cannot_become_pages(void **unused)
+{
+    static struct notes from, other;
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    for (size_t left = 0; left < NOTE_OUTER; left++) {
+        open_notes(&from, &w, NULL, 0);
+        put_notes(&from, "forward", 0, 20 * ROWS_A_PAGE / 2, 1);
+        size_t bytes = rt_state_trim(from.state);
+        struct hal_buffer *many = use_parts(&w, left);
+        open_notes(&other, &w, &from, RT_STATE_ALL_ROWS);
+        memcpy(other.want, from.want, sizeof(other.want));
+        assert_int_equal(from.state->made_bytes, left > 0 ? bytes : 0);
+        assert_int_equal(from.state->pages != NULL, left > 0);
+        put_notes(&other, "forward", 10, 20, 2);
+        assert_notes(&other, NOTE_ROWS);
+        assert_notes(&from, NOTE_ROWS);
+        hal_buffer_unref(many);
+        rt_state_unref(from.state);
+        rt_state_unref(other.state);
+    }
+    close_world(&w);
+}
+
 /* One block, with places that only the device knows, some of them wrong. */
 static void test_entries_survive_faults(void **unused)
 {
@@ -963,6 +1010,7 @@ int main(void)
         cmocka_unit_test(test_a_failed_call_in_common_pages),
         cmocka_unit_test(test_turns_have_pages_of_all_before),
         cmocka_unit_test(test_a_cut_stack_has_no_rows_of_others),
+        cmocka_unit_test(test_rows_that_cannot_become_pages),
         cmocka_unit_test(test_new_memory_gets_only_written_rows),
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
