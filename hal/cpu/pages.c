@@ -48,7 +48,7 @@ void hal_cpu_pages_init_file(struct hal_cpu_pages_file *file)
 {
     must(pthread_mutex_init(&file->lock, NULL) == 0);
     file->fd = -1;
-    file->is_tried = false;
+    file->has_no_holes = false;
     file->end = 0;
     atomic_init(&file->parts, 0);
 }
@@ -77,24 +77,27 @@ static bool punch(int fd, uint64_t begin, size_t size)
            0;
 }
 
-/* A file that gives memory back; -1: the system has none. */
-static int open_file(void)
+/* With the lock: makes the file, if the system knows holes of files. */
+static void open_file(struct hal_cpu_pages_file *file)
 {
     const size_t size = 4096;
     int fd = may_grow() ? memfd_create("pted pages", MFD_CLOEXEC) : -1;
-    if (fd >= 0 && (ftruncate(fd, (off_t)size) != 0 || !punch(fd, 0, size))) {
-        close(fd);
-        fd = -1;
+    if (fd < 0) {
+        return;
     }
-    return fd;
+    file->has_no_holes = ftruncate(fd, (off_t)size) != 0 || !punch(fd, 0, size);
+    if (file->has_no_holes) {
+        close(fd);
+    } else {
+        file->fd = fd;
+    }
 }
 
 /* With the lock: the file has a range of |size| more bytes. */
 static bool enlarge(struct hal_cpu_pages_file *file, size_t size)
 {
-    if (!file->is_tried) {
-        file->is_tried = true;
-        file->fd = open_file();
+    if (file->fd < 0 && !file->has_no_holes) {
+        open_file(file);
     }
     if (file->fd < 0 || size > (uint64_t)INT64_MAX - file->end) {
         return false;
@@ -196,15 +199,14 @@ void hal_cpu_pages_end_use(struct hal_cpu_pages_file *file, struct hal_cpu_pages
     }
 }
 
+/* A part that was counted becomes one of |base|. */
 static enum status map(struct hal_pages *base, size_t at, struct hal_buffer *buffer, size_t offset,
                        size_t size, struct error *err)
 {
-    TRY(begin_use(buffer, base, err));
     void *host = (char *)buffer->host + offset;
     void *got = mmap(host, size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
                      file_of(base)->fd, (off_t)(cpu_pages_of(base)->begin + at));
     if (got != host) {
-        drop_part(buffer, file_of(base));
         return error_set(err, ST_EXHAUSTED, "cannot map %zu shared bytes: %s", size,
                          strerror(errno));
     }
@@ -231,14 +233,17 @@ static enum status write_all(int fd, uint64_t at, const char *from, size_t size,
 enum status hal_cpu_pages_take(struct hal_pages *base, size_t at, struct hal_buffer *buffer,
                                size_t offset, size_t size, struct error *err)
 {
+    struct hal_cpu_pages_file *file = file_of(base);
     const char *from = (const char *)buffer->host + offset;
     uint64_t begin = cpu_pages_of(base)->begin + at;
-    enum status status = write_all(file_of(base)->fd, begin, from, size, err);
+    TRY(begin_use(buffer, base, err));
+    enum status status = write_all(file->fd, begin, from, size, err);
     if (status == ST_OK) {
         status = map(base, at, buffer, offset, size, err);
     }
     if (status != ST_OK) {
-        (void)punch(file_of(base)->fd, begin, size);
+        drop_part(buffer, file);
+        (void)punch(file->fd, begin, size);
     }
     return status;
 }
@@ -246,10 +251,13 @@ enum status hal_cpu_pages_take(struct hal_pages *base, size_t at, struct hal_buf
 enum status hal_cpu_pages_map(struct hal_pages *base, size_t at, struct hal_buffer *buffer,
                               size_t offset, size_t size, struct error *err)
 {
-    TRY(map(base, at, buffer, offset, size, err));
-    if (mprotect((char *)buffer->host + offset, size, PROT_READ | PROT_WRITE) != 0) {
-        return error_set(err, ST_EXHAUSTED, "no memory to write %zu shared bytes: %s", size,
-                         strerror(errno));
+    TRY(begin_use(buffer, base, err));
+    enum status status = map(base, at, buffer, offset, size, err);
+    if (status != ST_OK) {
+        drop_part(buffer, file_of(base));
+    } else if (mprotect((char *)buffer->host + offset, size, PROT_READ | PROT_WRITE) != 0) {
+        status = error_set(err, ST_EXHAUSTED, "no memory to write %zu shared bytes: %s", size,
+                           strerror(errno));
     }
-    return ST_OK;
+    return status;
 }

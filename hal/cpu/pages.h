@@ -17,8 +17,8 @@
 /* All pages of a device. */
 struct hal_cpu_pages_file {
     pthread_mutex_t lock; /* guards the members before |parts| */
-    int fd;               /* -1: there is none */
-    bool is_tried;        /* the system was asked for it, which is done once */
+    int fd;               /* -1: there is none yet */
+    bool has_no_holes;    /* the system makes none in files, so there will be none */
     uint64_t end;         /* of the ranges that were given so far; none is given twice */
     atomic_uint parts;    /* of buffers */
 };
