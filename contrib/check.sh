@@ -27,7 +27,7 @@ cd "$(dirname "$0")/.." || exit 1
 TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometheus-client
     shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers
     haproxy bash-completion ccache chromium chromium-driver debhelper debootstrap dpkg-dev fish
-    lintian mold openssl zsh'
+    lintian openssl zsh'
 STEPS='gcc clang memory threads dist package quickstart'
 TOTAL_SECONDS=5100
 PYPI_SECONDS=300
@@ -47,9 +47,6 @@ under=
 compile() {
     ../../configure --quiet "$@" && make -s -j"$(nproc)" all
 }
-
-# Trees that no user builds are linked by mold, in a third of the time.
-MOLD=LDFLAGS=-fuse-ld=mold
 
 check() {
     # shellcheck disable=SC2086 # a command or nothing
@@ -112,7 +109,7 @@ step() {
             mkdir -p build/gcc && cd build/gcc && compile CC=gcc --enable-werror && check_twice
         ;;
     clang)
-        compile CC=clang CFLAGS=-O2 $MOLD --enable-werror --without-vulkan &&
+        compile CC=clang CFLAGS=-O2 --enable-werror --without-vulkan &&
             check_twice TESTS="$(server_free_tests)"
         ;;
     memory)
@@ -125,15 +122,15 @@ step() {
         export PTED_TEST_MODELS='branches digits loops mlp mobile tally unet vk_images xnn_int8'
         # With -O2 the compiler takes twice as long, which is more than the tests save. The part of
         # it that is named here joins products and sums, as the bounds of tests of kernels want.
-        compile CC=gcc CFLAGS='-O1 -g1 -fexpensive-optimizations' $MOLD \
-            --enable-asan --enable-ubsan && check_twice
+        compile CC=gcc CFLAGS='-O1 -g1 -fexpensive-optimizations' --enable-asan --enable-ubsan &&
+            check_twice
         ;;
     threads)
         # The sanitizer's shadow memory does not fit every random layout of the address space.
         setarch "$(uname -m)" -R true 2>/dev/null && under="setarch $(uname -m) -R"
         jobs=$(nproc)
         export TSAN_OPTIONS=halt_on_error=1
-        compile CC=gcc CFLAGS='-O2 -g1' $MOLD --enable-tsan &&
+        compile CC=gcc CFLAGS='-O2 -g1' --enable-tsan &&
             check_twice check_PROGRAMS="$(thread_tests check_PROGRAMS)" \
                 TESTS="$(thread_tests TESTS)"
         ;;
