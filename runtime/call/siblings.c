@@ -7,22 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hal/buffer.h"
 #include "runtime/call/steps.h"
-#include "runtime/pte/files.h"
-
-struct hal_binding rt_siblings_locate(const struct rt_graph *graph, uint32_t value)
-{
-    const struct rt_value *v = &graph->values[value];
-    struct hal_binding binding = {.length = v->bytes.len};
-    if (v->buffer) {
-        return hal_binding_whole(v->buffer);
-    }
-    if (v->bytes.len > 0) {
-        rt_files_locate(graph->files, v->bytes.ptr, &binding);
-    }
-    return binding;
-}
 
 /* ---- what is the same ------------------------------------------------------------------------ */
 

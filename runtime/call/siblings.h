@@ -16,11 +16,9 @@
 
 #include "base/refs.h"
 #include "base/status.h"
-#include "hal/command.h"
 #include "runtime/call/pace.h"
 
 struct hal_pool;
-struct rt_graph;
 struct rt_method;
 
 struct rt_siblings {
@@ -54,8 +52,5 @@ bool rt_siblings_are(const struct rt_method *a, const struct rt_method *b);
 
 /* NULL is fine. */
 void rt_siblings_unref(struct rt_siblings *siblings);
-
-/* Where constant |value| lies; the buffer is borrowed. */
-struct hal_binding rt_siblings_locate(const struct rt_graph *graph, uint32_t value);
 
 #endif

@@ -328,7 +328,7 @@ static void bind_constants(const struct rt_steps_run *run, struct rt_invocation 
     uint32_t input = run->count * graph->input_count + row * siblings->varying_count;
     for (uint32_t i = 0; i < siblings->value_count; i++) {
         if (siblings->varies[i]) {
-            bind_input(joined, input++, rt_siblings_locate(graph, i));
+            bind_input(joined, input++, rt_plan_locate(graph, &graph->values[i]));
         }
     }
 }

@@ -29,6 +29,18 @@ struct exec {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
+struct hal_binding rt_plan_locate(const struct rt_graph *graph, const struct rt_value *v)
+{
+    struct hal_binding binding = {.length = v->bytes.len};
+    if (v->buffer) {
+        return hal_binding_whole(v->buffer);
+    }
+    if (v->bytes.len > 0) {
+        rt_files_locate(graph->files, v->bytes.ptr, &binding);
+    }
+    return binding;
+}
+
 static struct hal_binding bind(const struct exec *e, uint32_t value, size_t bytes)
 {
     const struct rt_storage *class = rt_flow_class(e->flow, value);
@@ -37,11 +49,8 @@ static struct hal_binding bind(const struct exec *e, uint32_t value, size_t byte
     struct hal_binding binding = {.length = bytes};
     switch (class->home) {
     case RT_HOME_CONSTANT:
-        if (v->buffer) {
-            binding.buffer = v->buffer;
-        } else if (bytes > 0) {
-            rt_files_locate(e->emit.graph->files, v->bytes.ptr, &binding);
-        }
+        binding = rt_plan_locate(e->emit.graph, v);
+        binding.length = bytes;
         break;
     case RT_HOME_INPUT:
         binding.slot = (uint16_t)(RT_SLOT_INPUT + class->index);

@@ -82,6 +82,9 @@ static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
 MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
                                    const int64_t *values, struct rt_plan **out_plan,
                                    struct error *err);
+/* Where constant |v| of |graph| lies; the buffer is borrowed. */
+struct hal_binding rt_plan_locate(const struct rt_graph *graph, const struct rt_value *v);
+
 struct rt_plan *rt_plan_ref(struct rt_plan *plan);
 void rt_plan_unref(struct rt_plan *plan); /* NULL is fine */
 
