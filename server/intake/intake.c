@@ -81,6 +81,8 @@ void intake_free_exported(struct exported *exported)
     free(exported);
 }
 
+_Static_assert(CARD_ENDS_MAX <= GENERATOR_ENDS_MAX, "a generator has room for a card's ends");
+
 static uint32_t count_of(double number)
 {
     return isnan(number) ? UINT32_MAX : (uint32_t)number;
