@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "server/process/card_schema.h"
+#include "server/daemon/conf/conf_print.h"
+#include "server/model/card/card_schema.h"
 #include "server/process/options.h"
 
 #define TEXT_BYTES_MAX (1 << 20)
@@ -15,10 +16,10 @@ static const struct {
     const char *name;
     void (*print)(struct buf *out);
 } texts[] = {
-    {"manual", options_print_manual},
-    {"schema", options_print_schema},
+    {"manual", conf_print_manual},
+    {"schema", conf_print_schema},
     {"card-schema", card_schema_print},
-    {"document", options_print_document},
+    {"document", conf_print_document},
 };
 
 int main(int argc, char *argv[])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Writes what server/process/params.def says into the files that people and programs read: the
-# document with all defaults, its schema, the schema of cards (server/process/card.def), and the
+# document with all defaults, its schema, the schema of cards (server/model/card/card.def), and the
 # list of limits in pted(8). With --check it writes nothing and fails if a file is not what it would
 # write.
 #

@@ -60,7 +60,7 @@ enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 /* A tensor may also be made from a file or from texts. */
 enum call_medium { CALL_NO_MEDIUM, CALL_FILE, CALL_WORDS };
 
-/* Answers for people in place of a result's numbers, see server/answer/answer.h. */
+/* Answers for people in place of a result's numbers, see server/model/answer/answer.h. */
 enum call_answer { CALL_NUMBERS, CALL_CLASSES, CALL_BOXES, CALL_MAP, CALL_SAYING };
 
 /* The input or result at a leaf. */
@@ -207,7 +207,8 @@ void call_print_example(const struct call_method *method, const struct shape *sh
                         struct buf *out);
 
 /* A JSON Schema of the member "result" of an answer without binary data; titles are names of
- * results. |base|: the URL of server/console/openapi.json as seen from the schema, or "" in it. */
+ * results. |base|: the URL of server/daemon/console/openapi.json as seen from the schema, or "" in
+ * it. */
 void call_print_result_schema(const struct call_method *method, const char *base, struct buf *out);
 
 /* "float32[?,128]", "int64", "string". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Describes the result of a method as a JSON Schema (draft 2020-12) along its structure. Answers
- * for people, in place of numbers, have schemas of their own in server/console/openapi.json.
+ * for people, in place of numbers, have schemas of their own in server/daemon/console/openapi.json.
  */
 #include "config.h"
 

@@ -2,48 +2,27 @@
 # The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
-SERVER_LIBS = %D%/libserver.a %D%/cli/libcli.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/intake/libintake.a %D%/language/liblanguage.a \
-	%D%/card/libcard.a %D%/answer/libanswer.a \
-	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
-	%D%/process/libprocess.a \
+SERVER_LIBS = %D%/daemon/libdaemon.a %D%/cli/libcli.a %D%/profile/libprofile.a \
+	%D%/model/libmodel.a %D%/model/intake/libintake.a %D%/language/liblanguage.a \
+	%D%/model/card/libcard.a %D%/model/answer/libanswer.a %D%/daemon/console/libconsole.a \
+	$(TEXT_LIBS) %D%/media/libmedia.a %D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
+include server/daemon/local.mk
 include server/cli/local.mk
 include server/profile/local.mk
 include server/model/local.mk
-include server/intake/local.mk
+include server/model/intake/local.mk
+include server/model/card/local.mk
+include server/model/answer/local.mk
 include server/language/local.mk
-include server/card/local.mk
-include server/answer/local.mk
-include server/console/local.mk
 include server/text/local.mk
 include server/media/local.mk
 include server/http/local.mk
 include server/process/local.mk
 
-noinst_LIBRARIES += %D%/libserver.a
-%C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
-%C%_libserver_a_SOURCES = \
-	%D%/drain.c %D%/drain.h \
-	%D%/routes.c \
-	%D%/server.c %D%/server.h \
-	%D%/watchdog.c %D%/watchdog.h
-
-include server/api/local.mk
-include server/connection/local.mk
-include server/observe/local.mk
-include server/generation/local.mk
-include server/request/local.mk
-include server/infer/local.mk
-include server/serving/local.mk
-include server/conf/local.mk
-
-bin_PROGRAMS += pted pte
-pted_SOURCES = %D%/main.c
-pted_CFLAGS = $(SERVER_CFLAGS)
-pted_LDADD = $(SERVER_LIBS)
+bin_PROGRAMS += pte
 pte_SOURCES = %D%/cli/main.c
 pte_CFLAGS = $(SERVER_CFLAGS)
 pte_LDADD = $(SERVER_LIBS)

@@ -58,6 +58,7 @@ expect() {
         expect struct '^ *struct @ [{]'
     # shellcheck disable=SC2016
     mentioned '`[a-zA-Z0-9_./-]+`' | tr -d '`' |
+        sed 's|:daemon/|:server/daemon/|' |
         grep -E ':(base|protocol|hal|runtime|server|tests|contrib|conf)/' |
         while IFS=: read -r file line path; do
             [ -e "$path" ] || [ -e "$path.c" ] ||
@@ -69,6 +70,7 @@ expect() {
         grep -vE 'NAME|:(.*/)?(_priv|uv|llhttp|zlib|cJSON|vulkan)\.h$' |
         while IFS=: read -r file line path; do
             path=${path#../}
+            path=$(echo "$path" | sed 's|^daemon/|server/daemon/|')
             # shellcheck disable=SC2086 # a list of words
             if [ -e "$path" ]; then
                 continue
@@ -91,7 +93,8 @@ expect() {
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
         grep -qwF "$page" Makefile.am || echo "Makefile.am:1: the archive leaves out $page"
     done
-    sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/request/route.def |
+    routes=server/daemon/request/route.def
+    sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' $routes |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done
@@ -104,7 +107,7 @@ expect() {
         }
         labels = labels == "" ? "" : "; " labels
         printf "* `%s` (%s%s):\n  %s\n", $2, tolower(part[2]), labels, $8
-    }' server/observe/metrics.def |
+    }' server/daemon/observe/metrics.def |
         while read -r row; do
             sed 's/^  //' docs/metrics.md | grep -qxF -- "$row" ||
                 echo "docs/metrics.md:1: no line $row"
@@ -124,7 +127,7 @@ expect() {
         for part in 'Kept: ' 'Taken +back: '; do
             echo "$item" | grep -qE "$part" || echo "docs/limits.md:1: no line $row with $part"
         done
-        grep -q "\"$metric\"" server/observe/metrics.def ||
+        grep -q "\"$metric\"" server/daemon/observe/metrics.def ||
             echo "base/resource.def:1: no metric $metric"
         grep -q "^def $test()" "tests/http/$file" ||
             echo "base/resource.def:1: no test $test in $file"

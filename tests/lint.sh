@@ -75,51 +75,80 @@ include_rules() {
             if (own == "load") return seen "runtime/vm/)"
             return "^$"
         }
-        # The doors of the runtime for the server, and the end of the expression.
+        # The doors of the runtime for the server.
         function runtime_doors() {
             return "runtime/(load/load|" \
                 "call/(speculation|gains|invocation|batch|profile|siblings)|" \
                 "pipeline/(pipeline|cascade)|" \
                 "program/(adapt|carries|composition|example|held|names|oracle|outline|program|" \
                 "proven|resident|results|signature|state|summary)|" \
-                "sched/(job|prefix|sched|sequence)|import/operators|pte/files)\\.h$)"
+                "sched/(job|prefix|sched|sequence)|import/operators|pte/files)\\.h$"
         }
-        # The same for a folder of the server: itself and the folders below it.
-        function server_folders(file, part, seen) {
-            split(file, part, "/")
-            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
-                "server/(process|" part[2] (part[2] == "cli" ? "|profile|text|intake|media" : "") \
-                (part[2] == "model" ? "|language|text|intake" : "") \
-                (part[2] == "intake" ? "|card|language|media" : "") \
-                (part[2] == "card" ? "|answer|media" : "") (part[2] == "answer" ? "|media" : "") \
-                (part[2] == "language" ? "|text|media" : "") ")/|"
-            if (part[2] ~ /^(model|cli)$/) return seen "server/card/|" runtime_doors()
-            if (part[2] ~ /^(card|profile|language|intake)$/) return seen runtime_doors()
+        # A row of the table of server/: a folder and what it may include of the folders beside it.
+        # "runtime" are the doors of the runtime.
+        function row(folder, others) {
+            may["server/" folder] = others
+        }
+        function server_table() {
+            row("process", "")
+            row("http", "process")
+            row("media", "process")
+            row("text/value", "")
+            row("text/template", "text/value")
+            row("text/grammar", "text/value")
+            row("text/tokenizer", "process")
+            row("language", "text/tokenizer text/template text/grammar media process runtime")
+            row("model/answer", "media")
+            row("model/card", "model/answer media process runtime")
+            row("model/intake", "model/card language media runtime")
+            row("model", "model/card model/intake language process runtime")
+            row("profile", "runtime")
+            row("cli", "profile model/card model/intake text/tokenizer process runtime")
+            row("daemon/console", "")
+            row("daemon/conf", "http model model/card process")
+            row("daemon/serving", "daemon/conf model language process runtime")
+            row("daemon/infer", "daemon/serving http media model model/card model/answer " \
+                "model/intake process profile runtime")
+            row("daemon/request", "daemon/serving daemon/infer http model process runtime")
+            row("daemon/generation", "daemon/serving daemon/infer daemon/request http language " \
+                "media runtime")
+            row("daemon/observe", "daemon/serving daemon/infer daemon/request daemon/generation " \
+                "http model process")
+            row("daemon/connection", "daemon/request http process")
+            row("daemon/api", "daemon/serving daemon/infer daemon/request daemon/observe " \
+                "daemon/generation daemon/console language model/intake process runtime")
+            row("daemon", "daemon/conf daemon/serving daemon/infer daemon/request " \
+                "daemon/generation daemon/observe daemon/connection daemon/api http language " \
+                "process runtime")
+        }
+        # A source of the daemon may also see the daemon as a whole, and the request that it is for.
+        function daemon_doors(file, own) {
+            if (own !~ /^server\/daemon\// || file !~ /(\.c|_priv\.h)$/ ||
+                own ~ /\/(conf|console)$/)
+                return ""
+            if (file ~ /\.c$/ && own ~ /\/(serving|infer)$/)
+                return "server/daemon/(server|request/request(_log)?)\\.h$|"
+            return "server/daemon/server\\.h$|"
+        }
+        # Each library of text/ has one door, the header with its name.
+        function folder_door(folder, part) {
+            if (folder ~ /^text\//) {
+                split(folder, part, "/")
+                return folder "/" part[2] "\\.h$"
+            }
+            return folder "/[^/]*$"
+        }
+        function server_folders(file, own, part, count, i, seen) {
+            own = file
+            sub(/\/[^\/]*$/, "", own)
+            if (!(own in may)) return "^$"
+            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" own "/[^/]*$|" \
+                daemon_doors(file, own)
+            count = split(may[own], part, " ")
+            for (i = 1; i <= count; i++)
+                seen = seen (part[i] == "runtime" ? runtime_doors() \
+                    : "server/" folder_door(part[i])) "|"
             return seen "^$)"
-        }
-        # The same for a part of the daemon: itself and the parts below it. Headers follow the order
-        # of the parts. A source may also see the daemon as a whole, and the request that it is for.
-        function daemon_parts(file, part, own, below, doors) {
-            split(file, part, "/")
-            own = part[2]
-            below = "process"
-            doors = ""
-            if (own == "conf") below = below "|http|model|card"
-            if (own == "serving") below = below "|model|language|conf"
-            if (own == "infer") below = below "|http|model|card|answer|intake|media|profile|serving"
-            if (own == "request") below = below "|http|model|serving|infer"
-            if (own == "generation") below = below "|http|language|media|serving|infer|request"
-            if (own == "observe") below = below "|http|model|serving|infer|generation|request"
-            if (own == "connection") below = below "|http|request"
-            if (own == "api")
-                below = below "|console|language|intake|serving|infer|generation|request|observe"
-            if (file ~ /(\.c|_priv\.h)$/ && own != "conf") doors = "server/server\\.h$|"
-            if (file ~ /\.c$/ && own == "serving") doors = doors "server/request/request\\.h$|"
-            if (file ~ /\.c$/ && own == "infer")
-                doors = doors "server/request/request(_log)?\\.h$|"
-            if (own !~ /^(conf|connection|serving)$/) doors = doors "protocol/|"
-            return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|server/(" own "|" below ")/|" doors \
-                (own ~ /^(conf|connection|observe)$/ ? "^$)" : runtime_doors())
         }
         # The folders and files that a folder may include, as one expression.
         function allowed(file) {
@@ -132,14 +161,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return layers(file)
-            if (file ~ /^server\/(process|profile|cli|http|model|intake|language|card)\// ||
-                file ~ /^server\/(answer|text|media)\//)
-                return server_folders(file)
-            if (file ~ /^server\/(api|conf|connection|generation|infer|observe|request)\// ||
-                file ~ /^server\/serving\//)
-                return daemon_parts(file)
-            if (file ~ /^server\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
+            if (file ~ /^server\//) return server_folders(file)
             return "."
         }
         # Libraries that one folder hides from the others.
@@ -151,6 +173,7 @@ include_rules() {
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."
         }
+        BEGIN { server_table() }
         {
             file = $0; sub(/:.*/, "", file)
             line = $0; sub(/^[^:]*:/, "", line); sub(/:.*/, "", line)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Patterns that PCRE2 and Oniguruma read differently, and what tokenizers finds with them.
 
-    text_patterns.py folds                print server/text/pattern_fold.def
+    text_patterns.py folds                print server/text/tokenizer/pattern_fold.def
     text_patterns.py store FOLDER         write patterns.jsonl of tests/text/
     text_patterns.py fuzz BUILD [COUNT]   compare COUNT patterns made at random
 
@@ -217,7 +217,7 @@ def line(about, pattern, texts):
 
 
 def print_folds():
-    """server/text/pattern_fold.def"""
+    """server/text/tokenizer/pattern_fold.def"""
     print("/* SPDX-License-Identifier: MIT */")
     print("/* Made by contrib/export/text_patterns.py: characters that are several letters if\n"
           " * case is ignored. FOLD(code, letters). */")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints server/text/pytext.def: what Python's str says of code points, as ranges.
+"""Prints server/text/template/pytext.def: what Python's str says of code points, as ranges.
 
-    python3 contrib/export/unicode_text.py >server/text/pytext.def
+    python3 contrib/export/unicode_text.py >server/text/template/pytext.def
 """
 
 import sys

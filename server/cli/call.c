@@ -16,7 +16,7 @@
 #include "runtime/call/profile.h"
 #include "runtime/program/example.h"
 #include "runtime/program/names.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 #include "server/process/options.h"
 #include "server/cli/input.h"
 #include "server/cli/cli.h"

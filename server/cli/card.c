@@ -2,7 +2,7 @@
 /* The command `pte card`, and the card that other commands find beside a program. */
 #include "config.h"
 
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
 #include "runtime/program/carries.h"
-#include "server/card/beside.h"
-#include "server/card/derive.h"
-#include "server/card/warm_up.h"
-#include "server/intake/intake.h"
+#include "server/model/card/beside.h"
+#include "server/model/card/derive.h"
+#include "server/model/card/warm_up.h"
+#include "server/model/intake/intake.h"
 #include "server/process/args.h"
 #include "server/cli/cli.h"
 #include "server/cli/target.h"

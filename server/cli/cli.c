@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/program/program.h"
-#include "server/card/beside.h"
+#include "server/model/card/beside.h"
 #include "server/process/args.h"
 #include "server/process/exit_status.h"
 #include "server/process/nearest.h"

@@ -11,8 +11,8 @@
 
 #include "base/shape.h"
 #include "base/status.h"
-#include "server/card/card.h"
 #include "server/cli/input.h"
+#include "server/model/card/card.h"
 
 #define CLI_INPUTS_MAX 256 /* options of each kind */
 

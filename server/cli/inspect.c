@@ -19,7 +19,7 @@
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 #include "server/process/args.h"
 #include "server/cli/inspect.h"
 #include "server/cli/cli.h"

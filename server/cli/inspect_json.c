@@ -12,7 +12,7 @@
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "runtime/program/state.h"
-#include "server/intake/intake.h"
+#include "server/model/intake/intake.h"
 #include "server/cli/inspect.h"
 
 #define INSPECT_FORMAT 1

@@ -13,7 +13,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/state.h"
-#include "server/intake/intake.h"
+#include "server/model/intake/intake.h"
 #include "server/process/amount.h"
 #include "server/cli/inspect.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files and texts as inputs of a method of a file, and its results as its card has them for people:
- * the same steps as in the daemon (server/intake/medium.h, server/answer/answer.h). One thread.
+ * the same steps as in the daemon (server/model/intake/medium.h, server/model/answer/answer.h). One
+ * thread.
  */
 #ifndef PTED_SERVER_CLI_MEDIA_H
 #define PTED_SERVER_CLI_MEDIA_H
@@ -10,8 +11,8 @@
 #include "base/buf.h"
 #include "base/shape.h"
 #include "base/status.h"
-#include "server/card/card.h"
-#include "server/intake/medium.h"
+#include "server/model/card/card.h"
+#include "server/model/intake/medium.h"
 
 struct cli_call;
 

@@ -17,10 +17,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "runtime/program/results.h"
-#include "server/card/card.h"
 #include "server/cli/inputs.h"
 #include "server/cli/result.h"
 #include "server/cli/transfer.h"
+#include "server/model/card/card.h"
 
 #define CLI_REMOTE_TENSORS_MAX 1024 /* inputs of a model, and likewise results */
 #define CLI_REMOTE_ANSWER_BYTES ((uint64_t)1 << 30)

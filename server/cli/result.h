@@ -8,8 +8,8 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
-#include "server/card/card.h"
 #include "server/cli/print.h"
+#include "server/model/card/card.h"
 
 /* Borrows everything. */
 struct cli_result {

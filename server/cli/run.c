@@ -11,7 +11,7 @@
 
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 #include "server/process/options.h"
 #include "server/cli/call.h"
 #include "server/cli/print.h"

@@ -9,7 +9,7 @@
 #include "protocol/json.h"
 #include "server/process/args.h"
 #include "server/cli/cli.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 30)
 #define READ_BYTES 65536

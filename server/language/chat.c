@@ -11,7 +11,7 @@
 #include "server/language/ask.h"
 #include "server/process/document.h"
 #include "server/process/file.h"
-#include "server/text/template.h"
+#include "server/text/template/template.h"
 
 /* tokenizer_config.json lists thousands of added tokens. */
 #define CONFIG_BYTES_MAX (16 << 20)

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "server/language/words.h"
-#include "server/text/grammar.h"
+#include "server/text/grammar/grammar.h"
 
 #define CONSTRAINT_MAGIC 0x636f6e73u
 

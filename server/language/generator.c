@@ -15,7 +15,7 @@
 #include "server/language/words.h"
 #include "server/process/document.h"
 #include "server/process/log.h"
-#include "server/text/grammar.h"
+#include "server/text/grammar/grammar.h"
 
 /* A context longer than that is not believed; the memory of a generation grows with it. */
 #define CONTEXT_MAX (1 << 20)

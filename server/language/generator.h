@@ -70,7 +70,7 @@ struct generator {
     struct ask_defaults defaults; /* of requests */
     struct words *words;          /* owned */
     struct chat chat;
-    struct share seats;         /* of generations that are under way, see server/infer/seats.h */
+    struct share seats; /* of generations that are under way, see server/daemon/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,
      * or not possible. Set once, after |speculation_ns|: the times of such calls, by tokens. */

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "server/language/words.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 enum status texts_refuse_length(size_t count, uint32_t max, struct error *err)
 {

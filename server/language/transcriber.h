@@ -66,7 +66,7 @@ struct transcriber {
     struct transcriber_language languages[TRANSCRIBER_LANGUAGES_MAX];
     uint32_t language_count; /* 0: it knows one language, and is not told which */
     struct transcriber_ids suppressed, suppressed_first;
-    struct share seats; /* of requests that are under way, see server/infer/seats.h */
+    struct share seats; /* of requests that are under way, see server/daemon/infer/seats.h */
 };
 
 /*

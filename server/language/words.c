@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 #define WORDS_MAGIC 0x776f7264u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The words of a language model: text to the ids of its tokens, and back. Either a tokenizer says
- * what they are (server/text/tokenizer.h), or they are the 256 bytes.
+ * what they are (server/text/tokenizer/tokenizer.h), or they are the 256 bytes.
  *
  * Words are immutable and may be used by any thread; a stream belongs to one thread at a time.
  */

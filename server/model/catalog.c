@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "base/folder.h"
-#include "server/card/beside.h"
-#include "server/card/card.h"
+#include "server/model/card/beside.h"
+#include "server/model/card/card.h"
 #include "server/model/model_name.h"
 #include "server/process/fetch.h"
 #include "server/process/log.h"

@@ -13,8 +13,8 @@
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/transcriber.h"
-#include "server/intake/intake.h"
-#include "server/intake/medium.h"
+#include "server/model/intake/intake.h"
+#include "server/model/intake/medium.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
 

@@ -104,7 +104,7 @@ struct model {
     struct rt_sched_queue *queue; /* ref held; NULL if the model cannot be called */
     struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
     struct hal_pool *run_pool;    /* owned: holds what calls need to run */
-    int64_t rows_form;            /* rows that may be tried as one, see server/serving/proving.h */
+    int64_t rows_form; /* rows that may be tried as one, see server/daemon/serving/proving.h */
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */
     struct error why_alone;    /* the loop's: the reason why that is 1 */

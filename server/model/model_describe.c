@@ -11,9 +11,9 @@
 #include "protocol/oip_classes.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
-#include "server/card/call_method.h"
-#include "server/card/card.h"
-#include "server/intake/medium.h"
+#include "server/model/card/call_method.h"
+#include "server/model/card/card.h"
+#include "server/model/intake/medium.h"
 #include "server/model/model.h"
 #include "server/model/placement.h"
 

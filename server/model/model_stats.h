@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cost of a model's requests since the start, by phase: counts and times that only grow, so
- * that a client subtracts two looks. server/infer/stats.c counts and prints.
+ * that a client subtracts two looks. server/daemon/infer/stats.c counts and prints.
  */
 #ifndef PTED_SERVER_MODEL_MODEL_STATS_H
 #define PTED_SERVER_MODEL_MODEL_STATS_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far the trial of a model's batches has come (server/serving/proving.h), and when it goes on.
- * A trial consists of tries. The first one runs as soon as the model has been loaded. If it has not
- * had the time to prove everything, later tries go on while the device is idle, at first soon and
- * then more and more rarely as long as they prove nothing. If many in a row have proven nothing,
- * the device may never be idle; then a try insists: it proves one number of rows beside the calls.
+ * How far the trial of a model's batches has come (server/daemon/serving/proving.h), and when it
+ * goes on. A trial consists of tries. The first one runs as soon as the model has been loaded. If
+ * it has not had the time to prove everything, later tries go on while the device is idle, at first
+ * soon and then more and more rarely as long as they prove nothing. If many in a row have proven
+ * nothing, the device may never be idle; then a try insists: it proves one number of rows beside
+ * the calls.
  */
 #ifndef PTED_SERVER_MODEL_MODEL_TRIAL_H
 #define PTED_SERVER_MODEL_MODEL_TRIAL_H

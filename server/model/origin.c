@@ -14,10 +14,10 @@
 #include "base/check.h"
 #include "base/folder.h"
 #include "base/hash.h"
-#include "server/card/beside.h"
-#include "server/card/card.h"
 #include "server/language/exported.h"
 #include "server/language/sidecar.h"
+#include "server/model/card/beside.h"
+#include "server/model/card/card.h"
 
 #define ARENA_BYTES_MAX (32 << 20)
 #define NS_PER_S 1000000000u

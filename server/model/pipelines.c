@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "runtime/program/names.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 #include "server/model/pipelines_priv.h"
 #include "server/model/repository_priv.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "runtime/program/program.h"
-#include "server/intake/medium.h"
+#include "server/model/intake/medium.h"
 #include "server/model/model.h"
 #include "server/model/pipelines_priv.h"
 

@@ -14,10 +14,10 @@
 #include "runtime/program/held.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
-#include "server/card/card.h"
-#include "server/intake/intake.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
+#include "server/model/card/card.h"
+#include "server/model/intake/intake.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where the lines of a line writer go: a file or a pipe, the journal with fields, or a place that
- * another file offers (server/observe/otlp.h). A sink may be slow.
+ * another file offers (server/daemon/observe/otlp.h). A sink may be slow.
  */
 #ifndef PTED_SERVER_PROCESS_LINE_SINK_H
 #define PTED_SERVER_PROCESS_LINE_SINK_H

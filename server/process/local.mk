@@ -5,8 +5,6 @@ noinst_LIBRARIES += %D%/libprocess.a
 %C%_libprocess_a_SOURCES = \
 	%D%/amount.c %D%/amount.h \
 	%D%/args.c %D%/args.h \
-	%D%/card.def \
-	%D%/card_schema.c %D%/card_schema.h \
 	%D%/curl.c %D%/curl.h \
 	%D%/document.c %D%/document.h \
 	%D%/document_priv.h \
@@ -27,9 +25,9 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/openssl.c %D%/openssl.def %D%/openssl.h \
 	%D%/options.c %D%/options.h \
 	%D%/options_model.c %D%/options_priv.h \
-	%D%/options_print.c \
 	%D%/params.def \
 	%D%/setting.c %D%/setting.h \
+	%D%/setting_schema.c \
 	%D%/setting_value.c \
 	%D%/sha256.c %D%/sha256.h \
 	%D%/standard.c %D%/standard.h \

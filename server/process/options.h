@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The settings of pted: from its command line here, from a document and from the environment in
- * server/conf/conf.h. params.def has all settings. Strings are borrowed from their source, which
- * lives longer than their use.
+ * server/daemon/conf/conf.h. params.def has all settings. Strings are borrowed from their source,
+ * which lives longer than their use.
  *
  * Sources come one after the other, the weakest first. A value of a later source takes the place of
  * an earlier one; so do its addresses, and its models and data files by the model's name. Folders,
@@ -63,7 +63,7 @@ struct option_texts {
     enum options_source source; /* of all of them */
 };
 
-/* Members of a model in a document that a card can have, too (server/card/card.h). */
+/* Members of a model in a document that a card can have, too (server/model/card/card.h). */
 struct option_members {
     const char *name; /* borrowed; |name_len| bytes, not terminated */
     uint32_t name_len;
@@ -209,13 +209,6 @@ bool options_next_version(const char **list, uint32_t *out_version);
 
 /* Changes |params| according to |setting|. */
 void options_apply(const struct option_setting *setting, struct params *params);
-
-/* The text of --help, the items of pted(8), the schema of documents, and a document with all
- * defaults. */
-void options_print_help(struct buf *out);
-void options_print_manual(struct buf *out);
-void options_print_schema(struct buf *out);
-void options_print_document(struct buf *out);
 
 /* The kind of a value. The last three may be given several times. */
 enum option_type {

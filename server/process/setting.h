@@ -86,6 +86,14 @@ void setting_print_preset(const struct setting *setting, struct buf *out);
 /* A number as a person writes it, in the largest unit that it is a multiple of. */
 void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out);
 
+/* The default as JSON. false: the setting has none. */
+bool setting_print_json_preset(const struct setting *setting, struct buf *out);
+
+/* What a JSON Schema says of values of |type|. |words|: of OPTION_WORD, with blanks between them.
+ */
+void setting_print_type(enum option_type type, const char *words, uint64_t min, uint64_t max,
+                        struct buf *out);
+
 /* The setting as a member of a JSON Schema. */
 void setting_print_schema(const char *indent, const struct setting *setting, struct buf *out);
 

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "server/text/grammar.h"
+#include "server/text/grammar/grammar.h"
 
 #define TOKENS 128256
 #define WORDS ((TOKENS + 63) / 64)

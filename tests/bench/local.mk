@@ -12,7 +12,7 @@ BENCHES += %D%/bench_json
 # The tokens that a grammar allows.
 BENCHES += %D%/bench_masks
 %C%_bench_masks_CFLAGS = $(SERVER_CFLAGS)
-%C%_bench_masks_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_bench_masks_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 
 # The speed of the micro-kernels beside the peak of the machine.
 BENCHES += %D%/bench_kernels

@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "server/connection/conn.h"
-#include "server/connection/listener.h"
+#include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/listener.h"
+#include "server/daemon/request/request.h"
 #include "server/http/transport_socket.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
-#include "server/request/request.h"
 
 #define RECEIVED_BYTES_MAX (8 << 20)
 /* More turns than any input needs: beyond them the server waits for something that never comes. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "server/server.h"
+#include "server/daemon/server.h"
 
 #define WORLD_CLIENTS_MAX 5
 

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 
 #define PATH_BYTES 4096
 #define MODEL "keywords"

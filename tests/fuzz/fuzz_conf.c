@@ -9,7 +9,7 @@
 #include <sysexits.h>
 
 #include "base/check.h"
-#include "server/conf/conf.h"
+#include "server/daemon/conf/conf.h"
 #include "server/model/model_name.h"
 #include "server/process/setting.h"
 

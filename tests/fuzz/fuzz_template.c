@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "protocol/json.h"
-#include "server/text/template.h"
+#include "server/text/template/template.h"
 
 #define OUTPUT_MAX 65536
 

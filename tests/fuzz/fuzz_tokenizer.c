@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -79,7 +79,7 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_template_SOURCES = %D%/fuzz_template.c %D%/mutate.c
 %C%_mutate_template_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=20000 \
 	-DMUTATE_WORDS='"tests/fuzz/words_template.def"'
-%C%_mutate_template_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_mutate_template_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 
 # Connections of a server: %D%/conn_world.c is the server and its clients.
 %C%_mutate_conn_SOURCES = %D%/fuzz_conn.c %D%/conn_world.c %D%/conn_world.h %D%/mutate.c

@@ -27,7 +27,7 @@ from run_media import CARD as MEDIA
 from run_media import TEXT, missing_library, png
 from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
-FILES = os.path.join(os.environ["top_srcdir"], "server", "console")
+FILES = os.path.join(os.environ["top_srcdir"], "server", "daemon", "console")
 GZIP_MAX = 60000
 TAB, ENTER, RIGHT, HOME = "\ue004", "\ue007", "\ue014", "\ue011"
 TABS_MAX = 300
@@ -179,7 +179,7 @@ def description():
         client = Client(daemon.port)
         expect("document", get(client, "/openapi.json"), 200)
         document = json.loads(client.body)
-    with open(os.path.join(os.environ["top_srcdir"], "server", "request", "route.def"),
+    with open(os.path.join(os.environ["top_srcdir"], "server", "daemon", "request", "route.def"),
               encoding="utf-8") as file:
         rows = re.findall(r'^ROUTE\(\w+, (GET|POST), "([^"]+)"', file.read(), re.M)
     wanted = {(path, method.lower()) for method, pattern in rows for path in paths_of(pattern)}

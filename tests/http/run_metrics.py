@@ -29,7 +29,7 @@ except ImportError:
 OPEN = "Accept: application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3"
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
 ROWS = re.findall(r'^(?:SERVER|MODEL)_METRIC\(\w+, (\w+), "(\w+)"',
-                  (SOURCE / "server" / "observe" / "metrics.def").read_text(), re.MULTILINE)
+                  (SOURCE / "server/daemon/observe/metrics.def").read_text(), re.MULTILINE)
 SHARES = re.findall(r'^RESOURCE\(\w+, (\w+), (\w+), \d+, "[^"]*", "(\w+)"',
                     (SOURCE / "base" / "resource.def").read_text(), re.MULTILINE)
 LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\d+(?:\.\d+)?)')

@@ -38,5 +38,5 @@ TESTS += $(OOM_TESTS)
 %C%_test_start_LDADD = $(SERVER_LIBS)
 %C%_test_start_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create
 %C%_test_template_oom_SOURCES = %D%/test_template_oom.c %D%/failing.c %D%/failing.h
-%C%_test_template_oom_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_test_template_oom_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 %C%_test_template_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/daemon/server.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
-#include "server/server.h"
 
 #define ALLOCATIONS_MAX 200
 #define TIMEOUT_S 60

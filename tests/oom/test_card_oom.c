@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 #include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000

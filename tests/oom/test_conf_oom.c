@@ -16,7 +16,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/check.h"
-#include "server/conf/conf.h"
+#include "server/daemon/conf/conf.h"
 #include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000

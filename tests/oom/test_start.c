@@ -14,9 +14,9 @@
 #include <sysexits.h>
 
 #include "base/check.h"
+#include "server/daemon/server.h"
 #include "server/process/exit_status.h"
 #include "server/process/options.h"
-#include "server/server.h"
 
 #define THREADS_MAX 100
 

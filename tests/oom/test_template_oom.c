@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/grammar.h"
-#include "server/text/template.h"
+#include "server/text/grammar/grammar.h"
+#include "server/text/template/template.h"
 #include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000

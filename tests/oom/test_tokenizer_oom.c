@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "server/process/file.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 #include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 20000

@@ -20,9 +20,9 @@ EXTRA_DIST += $(TOKENIZERS:%=%D%/%)
 check_PROGRAMS += %D%/test_grammar %D%/test_templates
 TESTS += %D%/test_grammar %D%/test_templates
 %C%_test_templates_CFLAGS = $(SERVER_CFLAGS)
-%C%_test_templates_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_test_templates_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 %C%_test_grammar_CFLAGS = $(SERVER_CFLAGS)
-%C%_test_grammar_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_test_grammar_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 EXTRA_DIST += %D%/grammars.jsonl %D%/templates %D%/cases.jsonl %D%/constructs.json %D%/constructs.txt
 
 # Rules of tokenizer.json and of its regular expressions: contrib/export/text_rules.py and

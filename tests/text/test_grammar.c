@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/grammar.h"
+#include "server/text/grammar/grammar.h"
 
 #define PATH_BYTES 4096
 #define SAMPLE_BYTES_MAX 4000

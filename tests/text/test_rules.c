@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/pattern.h"
-#include "server/text/tokenizer.h"
-#include "server/text/unicode.h"
-#include "server/text/value.h"
+#include "server/text/tokenizer/pattern.h"
+#include "server/text/tokenizer/tokenizer.h"
+#include "server/text/tokenizer/unicode.h"
+#include "server/text/value/value.h"
 
 #define PATH_BYTES 4096
 #define TEXT_BYTES_MAX ((size_t)1 << 20)

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/template.h"
+#include "server/text/template/template.h"
 
 #define PATH_BYTES 4096
 #define FAILURES_SHOWN 20

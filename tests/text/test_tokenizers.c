@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "server/process/file.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 #define CASES_BYTES_MAX ((size_t)1 << 20)
 #define FAILURES_SHOWN 5

@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 
 #define FLAG_TIME 256u
 #define ROUNDS 3

@@ -2,7 +2,7 @@
 /* Cards: which texts are accepted, what they do to a program, and where an error is said to be. */
 #include "config.h"
 
-#include "server/card/card.h"
+#include "server/model/card/card.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "hal/device.h"
 #include "protocol/call.h"
 #include "runtime/load/load.h"
-#include "server/card/call_method.h"
-#include "server/card/warm_up.h"
-#include "server/process/card_schema.h"
+#include "server/model/card/call_method.h"
+#include "server/model/card/card_schema.h"
+#include "server/model/card/warm_up.h"
 #include "tests/unit/unit.h"
 
 #define PATH_BYTES 4096

@@ -3,7 +3,7 @@
  * counts, and the problems that are reported. */
 #include "config.h"
 
-#include "server/conf/conf.h"
+#include "server/daemon/conf/conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "server/daemon/conf/conf_print.h"
 #include "server/process/setting.h"
 #include "tests/unit/unit.h"
 
@@ -497,7 +498,7 @@ static void printed_document_has_the_defaults(void **state)
     (void)state;
     options_init(&presets);
     buf_init(&text, 1 << 20);
-    options_print_document(&text);
+    conf_print_document(&text);
     buf_add_char(&text, '\0');
     struct conf *conf = parse((char *)text.ptr);
     if (!conf) {
@@ -551,8 +552,8 @@ static void bounds(void **state)
 
 static void texts_are_whole(void **state)
 {
-    static void (*const print[])(struct buf *) = {options_print_help, options_print_manual,
-                                                  options_print_schema, options_print_document};
+    static void (*const print[])(struct buf *) = {conf_print_help, conf_print_manual,
+                                                  conf_print_schema, conf_print_document};
     (void)state;
     for (size_t i = 0; i < sizeof(print) / sizeof(print[0]); i++) {
         struct buf text;

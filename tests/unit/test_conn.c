@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "server/connection/conn.h"
+#include "server/daemon/connection/conn.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
 #include "server/http/head.h"
-#include "server/request/request.h"
-#include "server/server.h"
 
 #define SENT_BYTES_MAX 65536
 #define HELD_BYTES 100000 /* more than a connection copies */

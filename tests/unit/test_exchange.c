@@ -15,12 +15,12 @@
 #include "base/buf.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
 #include "server/http/head.h"
 #include "server/process/log.h"
-#include "server/request/exchange.h"
-#include "server/request/request.h"
-#include "server/server.h"
-#include "server/serving/serving.h"
 
 #define PEERS 2
 #define MORE_MODELS 40 /* enough models for several pieces of statistics */

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
+#include "server/daemon/request/request.h"
 #include "server/http/head.h"
 #include "server/http/http1.h"
-#include "server/request/request.h"
 
 static void fields_are_found_in_any_case(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "server/daemon/conf/conf_print.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -200,7 +201,7 @@ static void help_names_every_option(void **state)
     (void)state;
     struct buf out;
     buf_init(&out, 65536);
-    options_print_help(&out);
+    conf_print_help(&out);
     buf_add_char(&out, '\0');
     assert_false(buf_failed(&out));
     assert_non_null(strstr((char *)out.ptr, "--body-bytes-max "));

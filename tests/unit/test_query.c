@@ -4,8 +4,8 @@
 
 #include "tests/unit/unit.h"
 
-#include "server/request/query.h"
-#include "server/request/routes.h"
+#include "server/daemon/request/query.h"
+#include "server/daemon/request/routes.h"
 
 #define ALL (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
 

@@ -18,7 +18,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
-#include "server/infer/stats.h"
+#include "server/daemon/infer/stats.h"
 #include "server/model/repository_priv.h"
 #include "server/model/update.h"
 #include "server/process/options.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/request/route.h"
+#include "server/daemon/request/route.h"
 
 static int find(const char *target, enum route_method method, struct route_match *match)
 {

@@ -19,7 +19,7 @@
 #include "server/language/stops.h"
 #include "server/language/tools.h"
 #include "server/language/words.h"
-#include "server/text/grammar.h"
+#include "server/text/grammar/grammar.h"
 
 #define VOCAB 12
 #define DRAWS 200000

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/text/tokenizer.h"
+#include "server/text/tokenizer/tokenizer.h"
 #include "tests/unit/unit.h"
 
 #define FILE_MAX 4096

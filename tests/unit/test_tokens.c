@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/request/tokens.h"
+#include "server/daemon/request/tokens.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* SHA-256 of "abc" (FIPS 180-4, example), and of "". */

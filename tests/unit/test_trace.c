@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/request/trace.h"
+#include "server/daemon/request/trace.h"
 
 #define ID "0af7651916cd43dd8448eb211c80319c"
 #define PARENT "b7ad6b7169203331"

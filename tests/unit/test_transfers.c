@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-#include "server/request/transfers.h"
+#include "server/daemon/request/transfers.h"
 
 #define BURST ((size_t)1 << 20)
 

@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#include "server/connection/conn.h"
-#include "server/connection/turns.h"
-#include "server/request/request.h"
-#include "server/server.h"
+#include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/turns.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
 
 #define CONNS 3
 #define REQUESTS 4

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/watchdog.h"
+#include "server/daemon/watchdog.h"
 
 #define IDLE(mark) ((struct watched){false, mark})
 #define BUSY(mark) ((struct watched){true, mark})

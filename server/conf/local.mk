@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-# The settings of pted from all sources.
-server_libserver_a_SOURCES += \
-	%D%/conf.c %D%/conf.h \
-	%D%/conf_priv.h \
-	%D%/conf_read.c

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers of the routes that run no model. Each handler prints its JSON to request->out and
+ * returns ST_OK, or sets the reason why it cannot. Handlers do not block. A handler on the loop
+ * whose work has no bound prints a piece, sets request->is_unfinished and is called again; one that
+ * calls work_leave_loop() is called again on a thread. */
+#ifndef PTED_SERVER_DAEMON_API_API_H
+#define PTED_SERVER_DAEMON_API_API_H
+
+#include "base/status.h"
+#include "server/daemon/request/routes.h"
+
+struct model;
+struct request;
+
+api_handler_f api_server, api_live, api_ready, api_preflight;    /* api_health.c */
+api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
+api_handler_f api_v1_models, api_v1_model;                       /* api_model.c */
+api_handler_f api_signature, api_shape;                          /* api_signature.c */
+api_handler_f api_results;                                       /* api_results.c */
+api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
+api_handler_f api_graph;                                         /* api_graph.c */
+api_handler_f api_openapi;                                       /* api_openapi.c */
+api_handler_f api_console;                                       /* api_console.c */
+api_handler_f api_load, api_unload;                              /* api_change.c */
+api_handler_f api_log_settings, api_set_log;                     /* api_settings.c */
+api_handler_f api_trace_settings, api_set_trace;
+api_handler_f api_model_trace_settings, api_set_model_trace;
+api_handler_f api_region_status, api_register, api_unregister; /* api_region.c */
+api_handler_f api_cuda_status, api_cuda_register, api_cuda_unregister;
+api_handler_f api_config, api_stats, api_model_stats; /* api_model.c */
+
+api_handler_f api_metrics; /* api_metrics.c */
+
+/*
+ * Shared by the handlers. api_find_ready(): the model that the target names, which the request
+ * holds from now on; NULL with |err| set if it is unknown or cannot be called. api_no_memory():
+ * ST_EXHAUSTED. api_check_printed(): has request->out taken everything?
+ */
+const struct model *api_find_ready(struct request *request, struct error *err);
+enum status api_no_memory(struct error *err);
+MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
+
+#endif

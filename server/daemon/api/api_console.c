@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* GET / and /console/FILE: the page for people. */
+#include "config.h"
+
+#include "base/check.h"
+#include "server/daemon/api/api.h"
+#include "server/daemon/console/console.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+
+enum status api_console(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct console_file file;
+    if (request->server->options->has_no_console) {
+        return error_set(err, ST_NOT_FOUND, "there is no page here: --console is off");
+    }
+    if (!console_find(request->match.region, &file)) {
+        return error_set(err, ST_NOT_FOUND, "the console has no file of this name");
+    }
+    buf_add(&request->out, file.bytes.ptr, file.bytes.len);
+    request->content_type = file.type;
+    request->is_page = true;
+    TRY(api_check_printed(request, err));
+    return infer_compress_text(request, err);
+}

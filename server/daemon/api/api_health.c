@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Is the process alive, does it take requests, and which protocol does it speak? */
+#include "config.h"
+
+#include "base/check.h"
+#include "protocol/oip_reply.h"
+#include "server/daemon/api/api.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+
+enum status api_server(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)err;
+    static const char *const extensions[] = {
+        "binary_tensor_data",
+        "classification",
+        "logging",
+        "model_configuration",
+        "model_repository",
+        "model_repository(unload_dependents)",
+        "schedule_policy",
+        "sequence",
+        "sequence(string_id)",
+        "statistics",
+        "trace",
+        "system_shared_memory",
+    };
+    bool is_shared = request->server->options->shared_memory != OPTIONS_SHARED_OFF;
+    struct oip_server_meta meta = {
+        .name = PACKAGE_NAME,
+        .version = PACKAGE_VERSION,
+        .extensions = extensions,
+        /* the last one is there only if it is in use */
+        .extension_count = sizeof(extensions) / sizeof(extensions[0]) - !is_shared,
+    };
+    oip_print_server(&request->out, &meta);
+    return ST_OK;
+}
+
+enum status api_live(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)err;
+    buf_add_str(&request->out, "{\"live\":true}");
+    return ST_OK;
+}
+
+enum status api_ready(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->server->drain.is_active) {
+        return error_set(err, ST_UNAVAILABLE, "stopping");
+    }
+    if (request->server->is_starting) {
+        return error_set(err, ST_UNAVAILABLE, "models are loading");
+    }
+    if (request->server->recovery.is_active) {
+        return error_set(err, ST_UNAVAILABLE, "the device was lost");
+    }
+    buf_add_str(&request->out, "{\"ready\":true}");
+    return ST_OK;
+}
+
+/* OPTIONS of any path: the fields of the answer say it all. */
+enum status api_preflight(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)err;
+    buf_add_str(&request->out, "{}");
+    return ST_OK;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* The models that are served, and their metadata. All of it is known since the start; arrays for
+ * the printers are allocated in the request's arena. */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "protocol/json.h"
+#include "protocol/oip_config.h"
+#include "protocol/oip_reply.h"
+#include "runtime/program/held.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/sched.h"
+#include "server/daemon/api/api.h"
+#include "server/daemon/infer/stats.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+
+#define US_PER_MS 1000u
+#define NS_PER_S 1000000000u
+
+enum status api_no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+}
+
+enum status api_check_printed(const struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return buf_failed(&request->out) ? api_no_memory(err) : ST_OK;
+}
+
+const struct model *api_find_ready(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_call *call = &request->infer.call;
+    return infer_find_model(request, call, request->match.model, request->match.version, err) ==
+                   ST_OK
+               ? call->model
+               : NULL;
+}
+
+/* GET /v2/models: the names that can be called. */
+enum status api_models(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    const char *last = "";
+    buf_add_str(&request->out, "{\"models\":[");
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (model_can_serve(model) && strcmp(model->name, last) != 0) {
+            buf_add_str(&request->out, *last ? "," : "");
+            json_print_string(&request->out, span_str(model->name));
+            last = model->name;
+        }
+    }
+    repository_unref_index(index);
+    buf_add_str(&request->out, "]}");
+    return api_check_printed(request, err);
+}
+
+static struct oip_tensor_meta *copy_metas(struct arena *arena, const struct model_io *ios,
+                                          uint32_t count)
+{
+    struct oip_tensor_meta *metas = arena_array(arena, count, sizeof(*metas));
+    for (uint32_t i = 0; metas && i < count; i++) {
+        metas[i] = ios[i].meta;
+    }
+    return metas;
+}
+
+static const struct shape **copy_examples(struct arena *arena, const struct model *model)
+{
+    const struct shape **examples = arena_array(arena, model->input_count, sizeof(*examples));
+    for (uint32_t i = 0; examples && i < model->input_count; i++) {
+        examples[i] = model->inputs[i].example;
+    }
+    return examples;
+}
+
+/* The largest shapes of inputs whose sizes vary: exactly the inputs with an example. */
+static const struct shape **list_maxima(struct arena *arena, const struct model *model)
+{
+    const struct shape **maxima = arena_array(arena, model->input_count, sizeof(*maxima));
+    for (uint32_t i = 0; maxima && i < model->input_count; i++) {
+        maxima[i] = model->inputs[i].example ? &model->inputs[i].io->shape : NULL;
+    }
+    return maxima;
+}
+
+/* All callable versions of the model, or only the version that the request names. */
+static const char **list_versions(struct request *request, const struct repository_index *index,
+                                  const struct model *model, size_t *out_count)
+{
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
+    const char **versions = arena_array(&request->infer.arena, index->count, sizeof(*versions));
+    size_t count = 0;
+    for (uint32_t i = 0; versions && i < index->count; i++) {
+        const struct model *item = index->models[i];
+        if (strcmp(item->name, model->name) == 0 && model_is_ready(item) &&
+            (request->match.version == 0 || item == model)) {
+            versions[count++] = item->version_text;
+        }
+    }
+    *out_count = count;
+    return versions;
+}
+
+/* The versions' texts belong to models of the index. */
+static enum status print_model(struct request *request, const struct model *model,
+                               struct oip_model_meta *meta, struct error *err)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    meta->versions = list_versions(request, index, model, &meta->version_count);
+    if (meta->versions) {
+        oip_print_model(&request->out, meta);
+    }
+    repository_unref_index(index);
+    return meta->versions ? api_check_printed(request, err) : api_no_memory(err);
+}
+
+enum status api_model(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    if (!model) {
+        return err->code;
+    }
+    struct arena *arena = &request->infer.arena;
+    struct oip_model_meta meta = {
+        .name = model->name,
+        .platform = rt_method_platform(model->method),
+        .inputs = copy_metas(arena, model->inputs, model->input_count),
+        .outputs = copy_metas(arena, model->outputs, model->output_count),
+        .examples = copy_examples(arena, model),
+        .maxima = list_maxima(arena, model),
+        .input_count = model->input_count,
+        .output_count = model->output_count,
+    };
+    if (!meta.inputs || !meta.outputs || !meta.examples || !meta.maxima) {
+        return api_no_memory(err);
+    }
+    if (rt_method_has_own_work(model->method)) {
+        meta.precision = precision_word(rt_program_precision(model->program));
+    }
+    meta.cache = rt_program_has_int8_caches(model->program) ? "int8" : NULL;
+    meta.description = model->description;
+    meta.constants = model->origin->constants;
+    meta.placement = model->placement;
+    meta.lacks = model_print_lacks(model, arena);
+    return print_model(request, model, &meta, err);
+}
+
+enum status api_config(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    if (!model) {
+        return err->code;
+    }
+    struct arena *arena = &request->infer.arena;
+    const struct params *params = &model->params;
+    const struct hal_device_props *device = hal_device_props(request->serving->device);
+    bool has_state = rt_program_state_bytes(model->program) > 0;
+    const struct oip_model_config config = {
+        .name = model->name,
+        .platform = rt_method_platform(model->method),
+        .backend = PACKAGE_NAME,
+        .instance_name = device->name,
+        .inputs = copy_metas(arena, model->inputs, model->input_count),
+        .outputs = copy_metas(arena, model->outputs, model->output_count),
+        .input_count = model->input_count,
+        .output_count = model->output_count,
+        .batch_size_max = model->batch_size_max,
+        .is_batched = model->rows_max > 1 && !has_state, /* steps are joined otherwise */
+        .is_on_gpu = device->is_gpu,
+        .running_max =
+            params->running_count_max ? (uint32_t)params->running_count_max : device->workers,
+        .waiting_max = params->queue_count_max,
+        .delay_us = params->max_delay_us,
+        .timeout_us = params->request_timeout * US_PER_MS,
+        .priorities = RT_SCHED_PRIORITIES,
+        .priority_default = RT_SCHED_PRIORITY_DEFAULT,
+        .sequence_count_max = has_state ? params->sequence_count_max : 0,
+        .sequence_timeout_us = params->sequence_timeout * US_PER_MS,
+    };
+    if (!config.inputs || !config.outputs) {
+        return api_no_memory(err);
+    }
+    oip_print_config(&request->out, &config);
+    return api_check_printed(request, err);
+}
+
+enum status api_model_ready(struct request *request, struct error *err)
+{
+    repository_verify_files(&request->serving->repository);
+    const struct model *model = api_find_ready(request, err);
+    if (!model && err->code != ST_WOULD_LOAD) {
+        return err->code;
+    }
+    err->code = ST_OK; /* a call would load the model */
+    oip_print_model_ready(&request->out, model ? model->name : request->match.model, true);
+    return api_check_printed(request, err);
+}
+
+#define STATS_HEAD "{\"model_stats\":["
+/* Rows between two looks at the clock. */
+#define STATS_ROWS 16
+
+static void print_row(struct buf *out, const struct model *model)
+{
+    buf_add_str(out, out->len > sizeof(STATS_HEAD) - 1 ? "," : "");
+    stats_print(out, model);
+}
+
+/* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ------------------
+ */
+
+/* The name by which requests of OpenAI's API call it: a speech model has the name of its file. */
+static const char *v1_id(const struct model *model)
+{
+    return model->transcriber && model->alias ? model->alias : model->name;
+}
+
+/* Has OpenAI's API a use for it? A file that is not loaded may have what it takes. */
+static bool is_for_openai(const struct model *model)
+{
+    const struct model_uses *uses = &model->uses;
+    bool was_loaded = model_state(model) != MODEL_UNKNOWN || model->origin->why_listed;
+    return !was_loaded || uses->generates || uses->transcribes || uses->embeds || uses->ranks;
+}
+
+/* The model that |model| is an adapter of: the least one, should there be several; or itself. */
+static const struct model *find_root(const struct repository_index *index,
+                                     const struct model *model)
+{
+    const struct model *root = model;
+    uint64_t least = UINT64_MAX;
+    if (!model_is_ready(model) || rt_program_held(model->program).shared == 0) {
+        return root; /* it reads nothing that others read */
+    }
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *other = index->models[i];
+        uint64_t bytes = model_is_ready(other) && other->program != model->program &&
+                                 other->origin->path && model->origin->path &&
+                                 strcmp(other->method_name, model->method_name) == 0
+                             ? rt_program_extends(model->program, other->program)
+                             : 0;
+        if (bytes > 0 && bytes < least) {
+            root = other;
+            least = bytes;
+        }
+    }
+    return root;
+}
+
+static void print_v1_members(struct buf *out, const struct repository_index *index,
+                             const struct model *model)
+{
+    buf_add_str(out, "\"id\":");
+    json_print_string(out, span_str(v1_id(model)));
+    buf_add_str(out, ",\"root\":");
+    json_print_string(out, span_str(v1_id(find_root(index, model))));
+    buf_printf(out, ",\"object\":\"model\",\"created\":%" PRIu64 ",\"owned_by\":\"pted\"",
+               model->origin->id.program.modified_ns / NS_PER_S);
+}
+
+/* All names for KServe, or the models that OpenAI's clients can use. */
+static void print_v1_models(struct buf *out, const struct repository_index *index, bool are_names)
+{
+    const char *last = "";
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (!model_can_serve(model) || strcmp(model->name, last) == 0 ||
+            (!are_names && !is_for_openai(model))) {
+            continue;
+        }
+        buf_add_str(out, *last ? "," : "");
+        last = model->name;
+        if (are_names) {
+            json_print_string(out, span_str(model->name));
+        } else {
+            buf_add_char(out, '{');
+            print_v1_members(out, index, model);
+            buf_add_char(out, '}');
+        }
+    }
+}
+
+enum status api_v1_models(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    buf_add_str(&request->out, "{\"object\":\"list\",\"data\":[");
+    print_v1_models(&request->out, index, false);
+    buf_add_str(&request->out, "],\"models\":[");
+    print_v1_models(&request->out, index, true);
+    buf_add_str(&request->out, "]}");
+    repository_unref_index(index);
+    return api_check_printed(request, err);
+}
+
+enum status api_v1_model(struct request *request, struct error *err)
+{
+    TRY(api_model_ready(request, err));
+    const struct model *model = request->infer.call.model;
+    struct buf *out = &request->out;
+    if (model && !buf_failed(out)) {
+        must(out->len > 0 && out->ptr[out->len - 1] == '}');
+        out->ptr[out->len - 1] = ',';
+        struct repository_index *index = repository_ref_index(&request->serving->repository);
+        print_v1_members(out, index, model);
+        repository_unref_index(index);
+        buf_add_char(out, '}');
+    }
+    return api_check_printed(request, err);
+}
+
+/* Every model, in as many turns as it takes: a row costs 3 us. */
+enum status api_stats(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct buf *out = &request->out;
+    if (!request->listing) {
+        request->listing = repository_ref_index(&request->serving->repository);
+        buf_add_str(out, STATS_HEAD);
+    }
+    const struct repository_index *index = request->listing;
+    while (request->listed < index->count) {
+        const struct model *model = index->models[request->listed++];
+        if (model_is_ready(model)) {
+            print_row(out, model);
+        }
+        if (request->listed % STATS_ROWS == 0 && !turns_has_time(request->server)) {
+            request->is_unfinished = !buf_failed(out);
+            return api_check_printed(request, err);
+        }
+    }
+    buf_add_str(out, "],\"memory\":");
+    stats_print_memory(out, request->server);
+    buf_add_char(out, '}');
+    return api_check_printed(request, err);
+}
+
+/* All versions of the model, or the one that the target names. */
+enum status api_model_stats(struct request *request, struct error *err)
+{
+    const struct model *found = api_find_ready(request, err);
+    uint32_t version = request->match.version;
+    if (!found) {
+        return err->code;
+    }
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    buf_add_str(&request->out, STATS_HEAD);
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (model_is_ready(model) && strcmp(model->name, found->name) == 0 &&
+            (version == 0 || model->version == version)) {
+            print_row(&request->out, model);
+        }
+    }
+    repository_unref_index(index);
+    buf_add_str(&request->out, "]}");
+    return api_check_printed(request, err);
+}
+
+/* Why the model cannot be called, or why a newer file has not taken its place. */
+static const char *reason_of(const struct model *model)
+{
+    const struct origin *origin = model->origin;
+    return model_is_ready(model) && origin->refusal.code != ST_OK ? origin->refusal.text
+                                                                  : model_refusal(model);
+}
+
+static enum status print_index(struct request *request, const struct repository_index *index,
+                               bool is_ready_only, struct error *err)
+{
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
+    struct oip_index_row *rows = arena_array(&request->infer.arena, index->count, sizeof(*rows));
+    size_t count = 0;
+    if (!rows) {
+        return api_no_memory(err);
+    }
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (!is_ready_only || model_is_ready(model)) {
+            rows[count++] = (struct oip_index_row){
+                .name = model->name,
+                .version = model->version_text,
+                .state = model_state_word(model_state(model)),
+                .reason = reason_of(model),
+                .lacks =
+                    model_is_ready(model) ? model_print_lacks(model, &request->infer.arena) : NULL,
+                .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
+            };
+        }
+    }
+    oip_print_index(&request->out, rows, count);
+    return api_check_printed(request, err);
+}
+
+/* POST /v2/repository/index: every model found, with the reason if it cannot be called. */
+enum status api_index(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_ready_only;
+    TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
+    repository_verify_files(&request->serving->repository);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    enum status status = print_index(request, index, is_ready_only, err);
+    repository_unref_index(index);
+    return status;
+}

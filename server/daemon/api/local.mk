@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# Handlers of the routes that call no model.
+server_daemon_libdaemon_a_SOURCES += \
+	%D%/api.h \
+	%D%/api_change.c \
+	%D%/api_console.c \
+	%D%/api_graph.c \
+	%D%/api_health.c \
+	%D%/api_metrics.c \
+	%D%/api_metrics_daemon.c \
+	%D%/api_metrics_model.c \
+	%D%/api_metrics_priv.h \
+	%D%/api_metrics_process.c \
+	%D%/api_metrics_shares.c \
+	%D%/api_model.c \
+	%D%/api_openapi.c \
+	%D%/api_region.c \
+	%D%/api_results.c \
+	%D%/api_settings.c \
+	%D%/api_signature.c \
+	%D%/api_tokenize.c

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# The settings of pted from all sources.
+server_daemon_libdaemon_a_SOURCES += \
+	%D%/conf.c %D%/conf.h \
+	%D%/conf_print.c %D%/conf_print.h \
+	%D%/conf_priv.h \
+	%D%/conf_read.c

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes reach the parser (conn_message.c) from on_received() or, if they were read ahead, from
+ * conn_go_on(); both call parse().
+ *
+ * A request usually ends within the call that completed it. conn_next() then only changes the
+ * state, and parse() goes on with the next message in a loop, without recursion.
+ */
+#include "config.h"
+
+#include "server/daemon/connection/conn.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "server/daemon/connection/conn_priv.h"
+#include "server/daemon/server.h"
+#include "server/process/log.h"
+
+/* A body is read in place while at least this many bytes are missing. */
+#define DIRECT_BYTES_MIN 4096
+#define DIRECT_BYTES_MAX (1 << 20)
+
+static struct conn *conn_of(void *user)
+{
+    struct conn *conn;
+    OBJ_CAST(conn, user, CONN_MAGIC);
+    return conn;
+}
+
+static void on_closed(void *user)
+{
+    struct conn *conn = conn_of(user);
+    struct server *server = conn->server;
+    list_remove(&conn->link);
+    server->conn_count--;
+    buf_fini(&conn->ahead);
+    must(!conn->unsent);
+    exchange_fini(&conn->exchange);
+    conn->magic = 0;
+    free(conn);
+    server_check_drained(server);
+}
+
+void conn_set_state(struct conn *conn, enum conn_state state)
+{
+    static const enum exchange_phase phases[] = {
+        [CONN_IDLE] = EXCHANGE_IDLE,    [CONN_HEAD] = EXCHANGE_HEAD,
+        [CONN_BODY] = EXCHANGE_BODY,    [CONN_BUSY] = EXCHANGE_CALL,
+        [CONN_FLUSH] = EXCHANGE_FLUSH,  [CONN_LINGER] = EXCHANGE_IDLE,
+        [CONN_CLOSING] = EXCHANGE_IDLE,
+    };
+    must(conn->state != CONN_CLOSING);
+    conn->state = state;
+    conn->exchange.phase = phases[state];
+    places_note_state(&conn->server->places, conn);
+}
+
+static void close_now(struct conn *conn)
+{
+    if (conn->state != CONN_CLOSING) {
+        conn_set_state(conn, CONN_CLOSING);
+        list_remove(&conn->exchange.wait_link);
+        list_remove(&conn->turn_link);
+        transport_close(conn->transport);
+    }
+}
+
+void conn_abort(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    close_now(conn);
+    exchange_cancel(&conn->exchange);
+}
+
+void conn_set_deadline(struct conn *conn, uint64_t ms)
+{
+    conn->deadline_ms = uv_now(&conn->server->loop) + ms;
+}
+
+void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    conn_set_state(conn, state);
+    conn_set_deadline(conn, ms);
+}
+
+void conn_count_bytes(struct conn *conn)
+{
+    exchange_keep(&conn->exchange, conn->ahead.capacity + conn->unsent_bytes);
+}
+
+static void start_reading(struct conn *conn);
+
+/* ---- closing after the last answer ----------------------------------------------------------- */
+
+static void on_shut(void *user, bool is_ok)
+{
+    struct conn *conn = conn_of(user);
+    if (!is_ok || conn->is_eof) {
+        close_now(conn);
+    }
+}
+
+/* Closing a socket with unread bytes resets it, and the reset may overtake the answer. So only our
+ * side is closed, and further bytes are discarded for a while. */
+void conn_linger(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    conn_enter(conn, CONN_LINGER, conn_params(conn)->linger_timeout);
+    conn->discarded_bytes = 0;
+    if (conn->is_stopped && !conn->is_eof) {
+        start_reading(conn);
+    }
+    buf_fini(&conn->ahead);
+    if (conn->is_broken || !transport_shutdown(conn->transport)) {
+        close_now(conn);
+    }
+}
+
+/* ---- parsing --------------------------------------------------------------------------------- */
+
+static bool is_reading_message(const struct conn *conn)
+{
+    return conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY;
+}
+
+/*
+ * Reads as many messages as |bytes| holds, until one has to be waited for; returns the bytes used.
+ */
+static size_t parse(struct conn *conn, struct span bytes)
+{
+    must(!conn->is_parsing);
+    conn->is_parsing = true;
+    size_t used = 0;
+    while (used < bytes.len && is_reading_message(conn)) {
+        if (conn->state == CONN_IDLE && !turns_may_begin(conn)) {
+            break;
+        }
+        used += conn_message_feed(conn, span_of(bytes.ptr + used, bytes.len - used));
+    }
+    conn->is_parsing = false;
+    if (conn->state == CONN_BODY && conn->wants_continue && exchange_is_bodyless(&conn->exchange)) {
+        conn_answer_continue(conn);
+    }
+    return used;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool is_reading_body(const struct conn *conn)
+{
+    return conn->state == CONN_BODY && !exchange_is_refused(&conn->exchange);
+}
+
+/* The transport asks once in a turn, and again while the turn has time: it goes on as long as all
+ * room is filled. */
+static bool has_read_enough(struct conn *conn)
+{
+    struct server *server = conn->server;
+    return conn->read_turn == server->turns.number && !turns_has_time(server);
+}
+
+/* Bytes have come. While there is no memory for them none are read. */
+static struct transport_room on_room(void *user)
+{
+    struct conn *conn = conn_of(user);
+    struct transport_room room = {0};
+    if (has_read_enough(conn)) {
+        return room;
+    }
+    conn->read_turn = conn->server->turns.number;
+    if (is_reading_body(conn)) {
+        size_t missing = conn_message_missing(conn);
+        bool is_direct = missing >= DIRECT_BYTES_MIN;
+        if (!exchange_room(&conn->exchange, is_direct ? missing : 0, &room.ptr, &room.len)) {
+            return room;
+        }
+        room.len = room.len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : room.len;
+    }
+    if (room.len == 0) {
+        room = (struct transport_room){conn->server->read_buffer, SERVER_READ_BYTES};
+    }
+    return room;
+}
+
+static void start_reading(struct conn *conn)
+{
+    transport_read(conn->transport, true);
+    conn->is_stopped = false;
+}
+
+static void stop_reading(struct conn *conn)
+{
+    transport_read(conn->transport, false);
+    conn->is_stopped = true;
+}
+
+/* The client has a complete request here, or the answer to one. */
+static bool is_busy(const struct conn *conn)
+{
+    return conn->state == CONN_BUSY || conn->state == CONN_FLUSH;
+}
+
+/* Does not look at received bytes before others have had their turn. */
+static bool is_waiting(const struct conn *conn)
+{
+    return !list_is_empty(&conn->turn_link);
+}
+
+/* Keeps bytes that follow an unanswered request or come before their turn; if there are too many,
+ * reading stops. */
+static void keep_ahead(struct conn *conn, struct span bytes)
+{
+    buf_add(&conn->ahead, bytes.ptr, bytes.len);
+    if (buf_failed(&conn->ahead)) {
+        conn_abort(conn);
+    } else if (conn->ahead.len >= conn_params(conn)->pipeline_bytes_max) {
+        stop_reading(conn);
+    }
+}
+
+static void on_bytes(struct conn *conn, struct span bytes)
+{
+    counter_add(&conn->server->metrics.received_bytes, bytes.len);
+    if (conn->state == CONN_LINGER) {
+        conn->discarded_bytes += bytes.len;
+        if (conn->discarded_bytes > CONN_DISCARD_BYTES_MAX) {
+            close_now(conn);
+        }
+        return;
+    }
+    size_t used = parse(conn, bytes);
+    if (used < bytes.len && (is_busy(conn) || is_waiting(conn))) {
+        keep_ahead(conn, span_of(bytes.ptr + used, bytes.len - used));
+    }
+    conn_count_bytes(conn);
+}
+
+/* Before an end that is no cut: a transport that can tell the two apart says so, if it still can.
+ */
+static void end_side(struct conn *conn)
+{
+    bool is_open = conn->state != CONN_LINGER && conn->state != CONN_CLOSING && !conn->is_broken &&
+                   !conn->transport->is_opening;
+    if (is_open && !transport_shutdown(conn->transport)) {
+        conn->is_broken = true;
+    }
+}
+
+/* The client sends nothing more; whether it still reads cannot be seen. An answer under way goes
+ * out, but no work is begun for a client that has probably gone. */
+static void on_eof(struct conn *conn)
+{
+    conn->is_eof = true;
+    if (!exchange_is_answering(&conn->exchange) && !is_waiting(conn)) {
+        end_side(conn);
+        conn_abort(conn);
+    }
+}
+
+/* on_room() had none. */
+static void on_no_room(struct conn *conn)
+{
+    if (!has_read_enough(conn)) {
+        stop_reading(conn);
+        transfers_wait_for_memory(&conn->exchange);
+    }
+}
+
+/* Who is at the other end: the listener knows it, or a proxy has said it. */
+static void note_peer(struct conn *conn)
+{
+    const struct transport_peer *peer = &conn->transport->peer;
+    conn->place_client = peer->place_client;
+    conn->exchange.client = peer->client;
+    conn->exchange.via = peer->via[0] ? peer->via : NULL;
+    conn->exchange.is_local = peer->is_local;
+    conn->exchange.is_proxy = peer->is_proxy;
+}
+
+/* The header of a proxy has come: now the connection needs a place. */
+static void on_named(struct conn *conn)
+{
+    if (!conn->is_unnamed) {
+        return; /* the daemon is ending it */
+    }
+    note_peer(conn);
+    enum share_taken place = places_take(&conn->server->places, conn);
+    conn_set_state(conn, CONN_IDLE);
+    if (place != SHARE_TAKEN) {
+        conn_answer_turn_away(conn, place);
+    }
+}
+
+/* The first request may come. In a drain it is probably on its way. */
+static void on_opened(struct conn *conn)
+{
+    const struct params *params = conn_params(conn);
+    if (conn->state != CONN_IDLE) {
+        return; /* it was turned away */
+    }
+    conn->exchange.tls_version = conn->transport->version;
+    conn->exchange.tls_subject = conn->transport->subject;
+    conn_set_deadline(conn, conn->server->drain.is_active ? params->drain_incomplete_timeout
+                                                          : params->idle_timeout);
+}
+
+static void on_received(void *user, enum transport_event event, struct span bytes)
+{
+    struct conn *conn = conn_of(user);
+    turn_watch_enter(conn->server, TURN_RECEIVE);
+    switch (event) {
+    case TRANSPORT_BYTES:
+        on_bytes(conn, bytes);
+        break;
+    case TRANSPORT_NO_ROOM:
+        on_no_room(conn);
+        break;
+    case TRANSPORT_END:
+        on_eof(conn);
+        break;
+    case TRANSPORT_BROKEN:
+        conn_abort(conn);
+        break;
+    case TRANSPORT_NAMED:
+        on_named(conn);
+        break;
+    case TRANSPORT_OPENED:
+        on_opened(conn);
+        break;
+    case TRANSPORT_REFUSED:
+        conn_linger(conn);
+        break;
+    }
+}
+
+static const struct transport_user transport_user = {
+    .room = on_room,
+    .received = on_received,
+    .shut = on_shut,
+    .closed = on_closed,
+};
+
+/* Goes on with the bytes that were read ahead, then with the socket. */
+void conn_go_on(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    size_t used = parse(conn, buf_span(&conn->ahead));
+    if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
+        return;
+    }
+    conn->ahead.len -= used;
+    if (conn->ahead.len) {
+        memmove(conn->ahead.ptr, conn->ahead.ptr + used, conn->ahead.len);
+    } else {
+        buf_fini(&conn->ahead); /* an idle connection is small */
+    }
+    conn_count_bytes(conn);
+    if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
+        end_side(conn);
+        conn_abort(conn);
+    } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
+        start_reading(conn);
+    }
+}
+
+void conn_next(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (!conn->is_keep_alive || conn->is_broken) {
+        conn_linger(conn);
+        return;
+    }
+    conn_enter(conn, CONN_IDLE, conn_params(conn)->idle_timeout);
+    if (conn->is_parsing) {
+        return;
+    }
+    if (conn->ahead.len || conn->is_eof) {
+        conn_go_on(conn);
+    } else if (conn->server->drain.is_grace_over) {
+        conn_drain(conn);
+    }
+}
+
+/* ---- the exchange ---------------------------------------------------------------------------- */
+
+static struct conn *conn_of_exchange(struct exchange *exchange)
+{
+    return conn_of(LIST_ENTRY(exchange, struct conn, exchange));
+}
+
+static void resume(struct exchange *exchange)
+{
+    start_reading(conn_of_exchange(exchange));
+}
+
+static void refuse(struct exchange *exchange)
+{
+    conn_message_refuse(conn_of_exchange(exchange));
+}
+
+static void break_off(struct exchange *exchange)
+{
+    conn_abort(conn_of_exchange(exchange));
+}
+
+static const struct exchange_ops exchange_ops = {
+    .write = conn_answer_write,
+    .end = conn_answer_end,
+    .resume = resume,
+    .refuse = refuse,
+    .abort = break_off,
+};
+
+/* ---- opening, time, draining ----------------------------------------------------------------- */
+
+bool conn_accept(struct server *server, struct transport *transport, enum listener_role role)
+{
+    struct conn *conn = calloc(1, sizeof(*conn));
+    if (!conn) {
+        return false;
+    }
+    conn->magic = CONN_MAGIC;
+    conn->server = server;
+    conn->transport = transport;
+    transport_set_user(transport, &transport_user, conn);
+    list_init(&conn->turn_link);
+    list_init(&conn->quiet_link);
+    exchange_init(&conn->exchange, server, &exchange_ops, transport->peer.remote);
+    note_peer(conn);
+    conn->exchange.role = role;
+    buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
+    list_push_back(&server->conns, &conn->link);
+    server->conn_count++;
+    enum share_taken place = SHARE_TAKEN;
+    if (transport->peer.is_unnamed) {
+        places_await_name(&server->places, conn);
+    } else {
+        place = places_take(&server->places, conn);
+    }
+    conn_enter(conn, CONN_IDLE,
+               transport->is_opening ? server->params->header_timeout
+                                     : server->params->idle_timeout);
+    conn_message_init(conn);
+    server_start_sweep(server);
+    start_reading(conn);
+    if (place != SHARE_TAKEN) {
+        conn_answer_turn_away(conn, place);
+    }
+    return true;
+}
+
+/* The time of an incomplete request is over, or the client sends too little. */
+static void check_reading(struct conn *conn, uint64_t now_ms)
+{
+    struct exchange *exchange = &conn->exchange;
+    bool may_send = list_is_empty(&exchange->wait_link);
+    if (now_ms >= conn->deadline_ms || now_ms >= conn->server->drain.refuses_at_ms) {
+        exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
+    } else if (conn->state == CONN_BODY && may_send &&
+               pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {
+        exchange_give_up(exchange, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
+    }
+}
+
+static void check_busy(struct conn *conn, uint64_t now_ms)
+{
+    if (exchange_is_answering(&conn->exchange)) {
+        conn_answer_look(conn);
+        if (now_ms >= conn->deadline_ms ||
+            pace_is_too_slow(&conn->exchange.pace, conn_params(conn), now_ms)) {
+            conn_abort(conn);
+        }
+    } else if (now_ms >= conn->deadline_ms) { /* the scheduler watches it */
+        conn_set_deadline(conn, conn_params(conn)->request_timeout);
+    }
+}
+
+void conn_check_deadline(struct conn *conn, uint64_t now_ms)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    switch (conn->state) {
+    case CONN_HEAD:
+    case CONN_BODY:
+        check_reading(conn, now_ms);
+        break;
+    case CONN_BUSY:
+    case CONN_FLUSH:
+        check_busy(conn, now_ms);
+        break;
+    case CONN_IDLE:
+        if (now_ms >= conn->deadline_ms) {
+            end_side(conn);
+            close_now(conn);
+        }
+        break;
+    case CONN_LINGER:
+        if (now_ms >= conn->deadline_ms) {
+            close_now(conn);
+        }
+        break;
+    case CONN_CLOSING:
+        break;
+    }
+}
+
+void conn_postpone(struct conn *conn, uint64_t pause_ms, uint64_t now_ms)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    conn->deadline_ms += pause_ms;
+    pace_begin(&conn->exchange.pace, now_ms);
+}
+
+/* Bytes have come that the loop has not seen yet. */
+static bool has_unread(const struct conn *conn)
+{
+    return transport_pending(conn->transport, TRANSPORT_IN) > 0;
+}
+
+bool conn_is_quiet(const struct conn *conn)
+{
+    bool has_time = conn->state == CONN_IDLE && !conn->transport->is_opening;
+    return !is_waiting(conn) && !(has_time && has_unread(conn));
+}
+
+void conn_displace(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (server_may_log(conn->server, LOG_KIND_REFUSED, conn->exchange.client)) {
+        log_line(LOG_INFO, "connection: closed while idle, others need its place");
+    }
+    end_side(conn);
+    conn_abort(conn);
+}
+
+void conn_drain(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
+        conn_linger(conn);
+    }
+}

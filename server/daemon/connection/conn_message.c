@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One message of a connection, from its bytes to its request. framing_next() cuts the bytes into
+ * parts, and it alone decides where anything ends. llhttp only reads the fields of heads: it stops
+ * at the end of a head and starts anew with the next one. takers[] holds the function for each kind
+ * of part.
+ *
+ * Nothing after a message is looked at before its answer is out, so an error there cannot overtake
+ * the answer.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "server/daemon/connection/conn_priv.h"
+#include "server/daemon/server.h"
+#include "server/http/head.h"
+#include "server/http/http.h"
+
+/* ---- llhttp: fields of a head -------------------------------------------------------------------
+ */
+
+/* The parser passes the connection to each callback; a non-zero result stops the parser. Callbacks
+ * run inside read_head() only. */
+static struct conn *conn_of(llhttp_t *parser)
+{
+    struct conn *conn;
+    OBJ_CAST(conn, parser->data, CONN_MAGIC);
+    must(conn->state == CONN_HEAD);
+    return conn;
+}
+
+/* |http_status| is 0, or the status of the answer; exchange_error() has its text. */
+static bool settle(struct conn *conn, int http_status)
+{
+    if (http_status) {
+        exchange_refuse(&conn->exchange, http_status);
+    }
+    return !http_status;
+}
+
+static struct head *fields_of(struct conn *conn)
+{
+    return exchange_fields(&conn->exchange);
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t len)
+{
+    struct conn *conn = conn_of(parser);
+    int status = head_add_target(fields_of(conn), conn_params(conn), span_of(at, len),
+                                 exchange_error(&conn->exchange));
+    return settle(conn, status) ? 0 : -1;
+}
+
+static int on_header_field(llhttp_t *parser, const char *at, size_t len)
+{
+    head_add_name(fields_of(conn_of(parser)), span_of(at, len));
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *at, size_t len)
+{
+    struct conn *conn = conn_of(parser);
+    int status = head_add_value(fields_of(conn), span_of(at, len), exchange_error(&conn->exchange));
+    return settle(conn, status) ? 0 : -1;
+}
+
+static int on_header_value_complete(llhttp_t *parser)
+{
+    head_end_field(fields_of(conn_of(parser)));
+    return 0;
+}
+
+/* llhttp sees nothing of a body: it stays paused until the next head. */
+static int on_headers_complete(llhttp_t *parser)
+{
+    (void)parser;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_url = on_url,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_header_value_complete = on_header_value_complete,
+    .on_headers_complete = on_headers_complete,
+};
+
+/* llhttp's own messages say less. */
+static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
+{
+    switch (error) {
+    case HPE_OK:
+    case HPE_PAUSED:
+        return "the end of the head is ambiguous";
+    case HPE_INVALID_METHOD:
+        return "expected a method such as GET or POST, got an unknown one";
+    case HPE_INVALID_URL:
+        return "expected a target such as /v2, got one that is no URL";
+    case HPE_INVALID_CONTENT_LENGTH:
+        return "Content-Length: expected digits, a number of at most 64 bits, got something else";
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+        return "expected one Content-Length and no Transfer-Encoding beside it";
+    case HPE_INVALID_TRANSFER_ENCODING:
+        return "Transfer-Encoding: expected chunked, once";
+    default:
+        return parser->reason ? parser->reason : llhttp_errno_name(error);
+    }
+}
+
+static bool refuse_head(struct conn *conn, enum llhttp_errno error)
+{
+    struct error *err = exchange_error(&conn->exchange);
+    uint32_t number = fields_of(conn)->field_count;
+    const char *why = explain(&conn->parser, error);
+    if (number) {
+        error_set(err, ST_INVALID, "field line %u: %s", number, why);
+    } else {
+        error_set(err, ST_INVALID, "request line: %s", why);
+    }
+    return settle(conn, 400);
+}
+
+/* Both readers must find the end of the head at the same byte; otherwise the meaning of the next
+ * byte is unknown. */
+static bool read_head(struct conn *conn, struct span bytes, bool is_end)
+{
+    llhttp_t *parser = &conn->parser;
+    fields_of(conn)->bytes += (uint32_t)bytes.len;
+    enum llhttp_errno error = llhttp_execute(parser, (const char *)bytes.ptr, bytes.len);
+    const uint8_t *end = error == HPE_OK ? NULL : (const uint8_t *)llhttp_get_error_pos(parser);
+    if (is_end ? error == HPE_PAUSED && end == bytes.ptr + bytes.len : error == HPE_OK) {
+        return true;
+    }
+    bool is_refused = exchange_is_refused(&conn->exchange); /* by a callback */
+    return is_refused ? false : refuse_head(conn, error);
+}
+
+/* ---- parts of a message -------------------------------------------------------------------------
+ */
+
+/* Takes a part. False: the message is refused; its request, if there is one, has the status and the
+ * text. */
+typedef bool take_f(struct conn *conn, struct span bytes);
+
+/* The first part of a message begins it. */
+static bool ensure_request(struct conn *conn)
+{
+    if (conn->exchange.request) {
+        return true;
+    }
+    must(conn->state == CONN_IDLE);
+    if (!exchange_begin(&conn->exchange)) {
+        return false;
+    }
+    llhttp_reset(&conn->parser);
+    conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
+    conn->discarded_bytes = 0;
+    conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
+    return true;
+}
+
+static bool take_head(struct conn *conn, struct span bytes)
+{
+    return ensure_request(conn) && read_head(conn, bytes, false);
+}
+
+static enum route_method method_of(const llhttp_t *parser)
+{
+    switch (parser->method) {
+    case HTTP_GET:
+        return ROUTE_GET_ONLY;
+    case HTTP_HEAD:
+        return ROUTE_HEAD_ONLY;
+    case HTTP_POST:
+        return ROUTE_POST_ONLY;
+    default:
+        return ROUTE_OTHER;
+    }
+}
+
+/* A refused request keeps its connection if its body is short enough to be skipped. */
+static bool can_discard(struct conn *conn, bool is_chunked, uint64_t length)
+{
+    bool is_short = is_chunked || length <= CONN_DISCARD_BYTES_MAX;
+    return is_short && !head_has(fields_of(conn), HTTP_EXPECT);
+}
+
+/* The head is in order. Takes its fields about the connection, then about the request. */
+static bool begin_body(struct conn *conn, const struct head *fields)
+{
+    const llhttp_t *parser = &conn->parser;
+    bool is_chunked = head_has(fields, HTTP_TRANSFER_ENCODING);
+    uint64_t length = head_has(fields, HTTP_CONTENT_LENGTH) ? parser->content_length : 0;
+    const struct exchange_head head = {
+        .method = method_of(parser),
+        .method_name = llhttp_method_name((llhttp_method_t)parser->method),
+        .has_body = is_chunked || length > 0,
+        .content_length = length,
+    };
+    conn->is_keep_alive = llhttp_should_keep_alive(parser);
+    framing_begin_body(&conn->framing, is_chunked, length);
+    conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
+    if (!exchange_end_head(&conn->exchange, &head)) {
+        return can_discard(conn, is_chunked, length);
+    }
+    conn->wants_continue = head_has(fields, HTTP_EXPECT) && !conn->is_http_1_0;
+    return true;
+}
+
+static bool take_head_end(struct conn *conn, struct span bytes)
+{
+    if (!ensure_request(conn) || !read_head(conn, bytes, true)) {
+        return false;
+    }
+    const struct head *fields = fields_of(conn);
+    conn->is_http_1_0 = conn->parser.http_minor == 0;
+    return settle(conn, head_verify(fields, conn->is_http_1_0, exchange_error(&conn->exchange))) &&
+           begin_body(conn, fields);
+}
+
+/* The expected bytes of a chunk: no more are waited for than may come. */
+static bool take_chunk(struct conn *conn, struct span bytes)
+{
+    (void)bytes;
+    if (exchange_is_refused(&conn->exchange)) {
+        return true; /* discarded later */
+    }
+    return settle(conn, exchange_expect_body(&conn->exchange, conn->framing.left));
+}
+
+static bool take_data(struct conn *conn, struct span bytes)
+{
+    must(conn->state == CONN_BODY);
+    if (exchange_is_refused(&conn->exchange)) {
+        conn->discarded_bytes += bytes.len;
+        return conn->discarded_bytes <= CONN_DISCARD_BYTES_MAX;
+    }
+    return settle(conn, exchange_add_body(&conn->exchange, bytes));
+}
+
+static bool take_refusal(struct conn *conn, struct span bytes)
+{
+    (void)bytes;
+    if (ensure_request(conn) && !exchange_is_refused(&conn->exchange)) {
+        settle(conn, framing_explain(&conn->framing, exchange_error(&conn->exchange)));
+    }
+    return false;
+}
+
+static take_f *const takers[FRAMING_PART_COUNT] = {
+    [FRAMING_PART_HEAD] = take_head,       [FRAMING_PART_HEAD_END] = take_head_end,
+    [FRAMING_PART_CHUNK] = take_chunk,     [FRAMING_PART_DATA] = take_data,
+    [FRAMING_PART_REFUSED] = take_refusal,
+};
+
+/* ---- what conn.c sees ---------------------------------------------------------------------------
+ */
+
+void conn_message_init(struct conn *conn)
+{
+    llhttp_init(&conn->parser, HTTP_REQUEST, &settings);
+    conn->parser.data = conn;
+    framing_begin(&conn->framing, conn_params(conn));
+}
+
+void conn_message_refuse(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (!conn->exchange.request) {
+        conn_abort(conn); /* no memory for a request */
+        return;
+    }
+    must(exchange_is_refused(&conn->exchange));
+    conn->is_keep_alive = false;
+    conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
+    exchange_run(&conn->exchange);
+}
+
+size_t conn_message_missing(const struct conn *conn)
+{
+    bool is_wanted = conn->state == CONN_BODY && !exchange_is_refused(&conn->exchange);
+    return is_wanted ? (size_t)framing_missing(&conn->framing) : 0;
+}
+
+static void run_message(struct conn *conn)
+{
+    framing_begin(&conn->framing, conn_params(conn));
+    conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
+    exchange_run(&conn->exchange);
+}
+
+size_t conn_message_feed(struct conn *conn, struct span bytes)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    struct span rest = bytes;
+    for (;;) {
+        struct framing_part part = framing_next(&conn->framing, &rest);
+        if (part.kind == FRAMING_PART_NONE) {
+            if (conn->state == CONN_BODY) {
+                conn_set_deadline(conn, conn_params(conn)->body_timeout);
+            }
+            return bytes.len;
+        }
+        if (part.kind == FRAMING_PART_END) {
+            run_message(conn);
+            return bytes.len - rest.len;
+        }
+        if (!takers[part.kind](conn, part.bytes)) {
+            conn_message_refuse(conn);
+            return bytes.len; /* after an error nothing has a meaning */
+        }
+    }
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/connection/places.h"
+
+#include "base/check.h"
+#include "base/resource.h"
+#include "server/daemon/connection/conn.h"
+
+/* Clients that are turned away and may read why; the descriptors are those that are reserved. */
+#define AWAY_MAX 16
+/* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
+#define SEARCH_MAX 1024
+#define UNNAMED_MIN 64
+#define KEPT_MIN 4
+
+static const enum resource resources[LISTENER_ROLE_COUNT] = {
+    [LISTENER_PUBLIC] = RESOURCE_CONNECTIONS,
+    [LISTENER_ADMIN] = RESOURCE_CONNECTIONS_ADMIN,
+    [LISTENER_HEALTH] = RESOURCE_CONNECTIONS_HEALTH,
+};
+
+/* ---- how many -------------------------------------------------------------------------------- */
+
+/* Of a few places most are for everybody. */
+static uint32_t kept_for(const struct places *places, enum listener_role role)
+{
+    uint32_t size = places->size, least = size / 4 < KEPT_MIN ? size / 4 : KEPT_MIN;
+    uint32_t part = role == LISTENER_PUBLIC ? size / 2 : size / 16;
+    return !places->has_role[role] ? 0 : part > least ? part : least;
+}
+
+void places_resize(struct places *places, uint32_t size)
+{
+    uint32_t sum = 0;
+    places->size = size;
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        places->kept[role] = kept_for(places, (enum listener_role)role);
+        sum += places->kept[role];
+    }
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        uint64_t most = size - (sum - places->kept[role]);
+        share_resize(&places->shares[role], most, resource_kept(resources[role], most));
+    }
+}
+
+void places_init(struct places *places, uint32_t size)
+{
+    *places = (struct places){.has_role[LISTENER_PUBLIC] = true};
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        share_init(&places->shares[role], 0, 0);
+        list_init(&places->quiet[role]);
+    }
+    list_init(&places->away);
+    list_init(&places->unnamed);
+    places_resize(places, size);
+}
+
+void places_fini(struct places *places)
+{
+    must(places->used == 0);
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        share_fini(&places->shares[role]);
+    }
+}
+
+void places_add_role(struct places *places, enum listener_role role)
+{
+    places->has_role[role] = true;
+    places_resize(places, places->size);
+}
+
+/* Is a place free that no other role keeps for its clients? */
+static bool has_room(struct places *places, enum listener_role role)
+{
+    uint64_t taken = places->used;
+    for (int other = 0; other < LISTENER_ROLE_COUNT; other++) {
+        uint64_t used = share_used(&places->shares[other]);
+        bool keeps = other != (int)role && used < places->kept[other];
+        taken += keeps ? places->kept[other] - used : 0;
+    }
+    return taken < places->size;
+}
+
+/* ---- who gives a place up -------------------------------------------------------------------- */
+
+/* May |client|, which has |held| places, have the place of |conn|? Only a client that has more
+ * loses one to another client. */
+static bool may_displace(struct places *places, const struct conn *conn, uint64_t client,
+                         uint64_t held)
+{
+    return conn->place_client == client ||
+           share_held(&places->shares[conn->exchange.role], conn->place_client) > held;
+}
+
+/* The connection that has been quiet for the longest time, of those whose place |client| may have;
+ * NULL: there is none. */
+static struct conn *find_quiet(struct places *places, enum listener_role role, uint64_t client)
+{
+    const struct list *quiet = &places->quiet[role];
+    uint64_t held = share_held(&places->shares[role], client);
+    uint32_t seen = 0;
+    for (struct list *node = quiet->next; node != quiet && seen < SEARCH_MAX; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, quiet_link);
+        if (may_displace(places, conn, client, held) && conn_is_quiet(conn)) {
+            return conn;
+        }
+        seen++;
+    }
+    return NULL;
+}
+
+static bool displace(struct places *places, struct conn *conn)
+{
+    enum listener_role role = conn->exchange.role;
+    uint64_t client = conn->place_client;
+    struct conn *quiet = find_quiet(places, role, client);
+    if (!quiet || !share_move(&places->shares[role], quiet->place_client, client, 1)) {
+        return false;
+    }
+    conn->has_place = true;
+    list_remove(&quiet->quiet_link);
+    quiet->has_place = false;
+    counter_add(&places->displaced, 1);
+    conn_displace(quiet);
+    return true;
+}
+
+static void forget_unnamed(struct places *places, struct conn *conn)
+{
+    list_remove(&conn->quiet_link);
+    places->unnamed_count -= conn->is_unnamed;
+    conn->is_unnamed = false;
+}
+
+uint32_t places_unnamed_max(uint32_t size)
+{
+    return size / 4 > UNNAMED_MIN ? size / 4 : UNNAMED_MIN;
+}
+
+void places_await_name(struct places *places, struct conn *conn)
+{
+    uint32_t max = places_unnamed_max(places->size);
+    conn->is_unnamed = true;
+    list_push_back(&places->unnamed, &conn->quiet_link);
+    if (++places->unnamed_count > max) {
+        counter_add(&places->displaced, 1);
+        conn_abort(LIST_ENTRY(places->unnamed.next, struct conn, quiet_link));
+    }
+}
+
+enum share_taken places_take(struct places *places, struct conn *conn)
+{
+    forget_unnamed(places, conn);
+    enum listener_role role = conn->exchange.role;
+    uint64_t client = conn->place_client;
+    enum share_taken taken =
+        has_room(places, role) ? share_take(&places->shares[role], client, 1) : SHARE_ALL_IN_USE;
+    if (taken == SHARE_TAKEN) {
+        places->used++;
+        conn->has_place = true;
+    } else if (displace(places, conn)) {
+        taken = SHARE_TAKEN;
+    }
+    return taken;
+}
+
+static void give_back(struct places *places, struct conn *conn)
+{
+    if (conn->has_place) {
+        share_give(&places->shares[conn->exchange.role], conn->place_client, 1);
+        places->used--;
+        conn->has_place = false;
+    }
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void linger_without_place(struct places *places, struct conn *conn)
+{
+    list_push_back(&places->away, &conn->quiet_link);
+    if (++places->away_count > AWAY_MAX) {
+        conn_abort(LIST_ENTRY(places->away.next, struct conn, quiet_link));
+    }
+}
+
+void places_note_state(struct places *places, struct conn *conn)
+{
+    if (conn->is_unnamed && conn->state == CONN_IDLE) {
+        return;
+    }
+    if (conn->is_unnamed) {
+        forget_unnamed(places, conn);
+    }
+    bool is_quiet =
+             conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_LINGER,
+         was_away = !conn->has_place && !list_is_empty(&conn->quiet_link);
+    list_remove(&conn->quiet_link);
+    places->away_count -= was_away;
+    if (conn->state == CONN_CLOSING) {
+        give_back(places, conn);
+    } else if (conn->has_place && is_quiet) {
+        list_push_back(&places->quiet[conn->exchange.role], &conn->quiet_link);
+    } else if (conn->state == CONN_LINGER) {
+        linger_without_place(places, conn);
+    }
+}
+
+enum status places_refuse(const struct places *places, const struct conn *conn,
+                          enum share_taken why, struct error *err)
+{
+    enum listener_role role = conn->exchange.role;
+    return resource_refuse(resources[role], &places->shares[role], why, conn->place_client, err);
+}

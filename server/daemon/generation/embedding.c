@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/generation/embedding.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
+#include "runtime/call/invocation.h"
+#include "runtime/program/program.h"
+#include "server/daemon/generation/runs.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer_one.h"
+#include "server/language/embed_ask.h"
+#include "server/language/embed_reply.h"
+#include "server/language/embedder.h"
+#include "server/language/texts.h"
+#include "server/language/words.h"
+#include "server/daemon/infer/stats.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+
+#define EMBEDDING_MAGIC 0x656d6264u
+
+struct embedding {
+    uint32_t magic;
+    struct embed_ask ask;
+    const struct embedder *embedder; /* of the request's model, which the request holds */
+    struct texts_ids *items;         /* texts, the query before them, or pairs; in the arena */
+    uint32_t item_count, done_count;
+    uint32_t rows, length;     /* of the present run */
+    bool is_query_first;       /* the first vector belongs to the query */
+    struct hal_buffer *memory; /* ref held; of the memory for requests */
+    float *vectors; /* in |memory|: of each item, as the model gives it; then room for scores */
+    const float *answer; /* within |vectors|: |width| floats for each text */
+    uint32_t width;
+    uint64_t token_count;
+    struct runs_times times; /* the loop's */
+};
+
+static struct embedding *embedding_of(const struct request *request)
+{
+    struct embedding *embedding = request->infer.embedding;
+    OBJ_CHECK(embedding, EMBEDDING_MAGIC);
+    return embedding;
+}
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "embedding: out of memory");
+}
+
+/* The request may have no embedding. */
+static void free_embedding(struct request *request)
+{
+    struct embedding *embedding = request->infer.embedding;
+    if (embedding) {
+        OBJ_CHECK(embedding, EMBEDDING_MAGIC);
+        hal_buffer_unref(embedding->memory);
+        embedding->magic = 0;
+        free(embedding);
+        request->infer.embedding = NULL;
+    }
+}
+
+static enum status embedding_new(struct request *request, struct error *err)
+{
+    struct embedding *embedding = calloc(1, sizeof(*embedding));
+    if (!embedding) {
+        return no_memory(err);
+    }
+    embedding->magic = EMBEDDING_MAGIC;
+    request->infer.embedding = embedding;
+    return ST_OK;
+}
+
+/* ---- PARSE: the model ------------------------------------------------------------------------ */
+
+static int find(struct request *request)
+{
+    if (!request->match.model[0]) {
+        return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
+    }
+    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
+                                          request->match.version, &request->err);
+    if (status == ST_WOULD_LOAD) {
+        request->err.code = ST_OK;
+        return 200;
+    }
+    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
+}
+
+/* Models that could answer, by how well: for a ranking those that read pairs come first. */
+struct answerers {
+    uint32_t counts[2 * EMBEDDER_CLAIMS];
+    char names[2 * EMBEDDER_CLAIMS][MODEL_NAME_MAX + 1]; /* of the last one */
+};
+
+static void note_answerer(struct answerers *all, const struct model *model, bool is_ranking)
+{
+    const struct model_uses *uses = &model->uses;
+    bool ranks = uses->ranks && is_ranking;
+    if (!model_can_serve(model) || (!uses->embeds && !ranks)) {
+        return;
+    }
+    unsigned place = uses->embeds_claim + (ranks ? 0 : EMBEDDER_CLAIMS);
+    all->counts[place] += strcmp(all->names[place], model->name) != 0; /* versions are neighbours */
+    snprintf(all->names[place], sizeof(all->names[place]), "%s", model->name);
+}
+
+/* Routes of other servers, which have one model each, name none. Then the model is meant that has
+ * what the route needs: a card's word counts first, then names and shapes of results. */
+static enum status find_only(struct request *request, bool is_ranking, bool takes_name,
+                             char out_name[MODEL_NAME_MAX + 1], struct error *err)
+{
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    struct answerers all = {.counts = {0}};
+    unsigned best = 0;
+    for (uint32_t i = 0; i < index->count; i++) {
+        note_answerer(&all, index->models[i], is_ranking);
+    }
+    repository_unref_index(index);
+    while (best < 2 * EMBEDDER_CLAIMS && all.counts[best] == 0) {
+        best++;
+    }
+    if (best == 2 * EMBEDDER_CLAIMS) {
+        return error_set(err, ST_NOT_FOUND,
+                         "no model here is an encoder of texts, see docs/embeddings.md");
+    }
+    snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
+    return all.counts[best] == 1 ? ST_OK
+           : takes_name ? error_set(err, ST_INVALID, "model is missing: several could answer")
+                        : error_set(err, ST_INVALID,
+                                    "several models could answer: use POST /v2/models/{m}/%s",
+                                    is_ranking ? "rerank" : "embed");
+}
+
+static bool is_ranking(const struct embedding *embedding)
+{
+    return embedding->ask.form & (RANK_TEI | RANK_JINA);
+}
+
+static enum status find_model(struct request *request, struct embedding *embedding,
+                              struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    char only[MODEL_NAME_MAX + 1];
+    const char *name = embedding->ask.model ? embedding->ask.model : request->match.model;
+    if (!call->model && !*name) {
+        bool takes_name = embedding->ask.form & (EMBED_OPENAI | RANK_JINA);
+        TRY(find_only(request, is_ranking(embedding), takes_name, only, err));
+        name = only;
+    }
+    if (!call->model) {
+        TRY(infer_find_model(request, call, name, request->match.version, err));
+    }
+    embedding->embedder = call->model->embedder;
+    if (!embedding->embedder) {
+        return model_refuse_texts(call->model, "encoder of texts", "embeddings.md", err);
+    }
+    if (embedding->embedder->is_ranker && !is_ranking(embedding)) {
+        return error_set(err, ST_INVALID,
+                         "model '%s' gives scores of pairs, not vectors of texts: use /rerank",
+                         call->model->name);
+    }
+    /* For logs: the target may have no name. */
+    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
+    return ST_OK;
+}
+
+/* ---- PARSE: the texts ------------------------------------------------------------------------ */
+
+static enum status check_ids(const struct embedding *embedding, const struct embed_text *text,
+                             struct error *err)
+{
+    uint32_t size = words_count(embedding->embedder->words);
+    for (uint32_t i = 0; i < text->id_count; i++) {
+        if (text->ids[i] >= size) {
+            return error_set(err, ST_INVALID, "expected ids below %u, got %u", size, text->ids[i]);
+        }
+    }
+    return ST_OK;
+}
+
+/* Ids of the client are taken as they are: nothing is put around them. */
+static enum status take_ids(const struct embedding *embedding, const struct embed_text *text,
+                            struct texts_ids *out, struct error *err)
+{
+    uint32_t max = embedding->embedder->tokens_max;
+    TRY(check_ids(embedding, text, err));
+    if (text->id_count > max && !embedding->ask.cuts) {
+        return texts_refuse_length(text->id_count, max, err);
+    }
+    uint32_t count = text->id_count < max ? text->id_count : max;
+    *out = (struct texts_ids){text->ids, count, count};
+    return ST_OK;
+}
+
+static enum status put_prefix(struct arena *arena, const char *prefix, struct span *text,
+                              struct error *err)
+{
+    size_t len = prefix ? strlen(prefix) : 0;
+    if (len == 0) {
+        return ST_OK;
+    }
+    char *both = arena_alloc(arena, len + text->len);
+    if (!both) {
+        return arena_fail(arena, "the texts", err);
+    }
+    memcpy(both, prefix, len);
+    if (text->len > 0) {
+        memcpy(both + len, text->ptr, text->len);
+    }
+    *text = span_of(both, len + text->len);
+    return ST_OK;
+}
+
+static enum status encode(struct request *request, const struct span *texts, uint32_t count,
+                          struct texts_ids *out, struct error *err)
+{
+    const struct embedding *embedding = embedding_of(request);
+    const struct embedder *embedder = embedding->embedder;
+    struct texts pair = {.items = {texts[0], count == 2 ? texts[1] : span_str("")},
+                         .count = count,
+                         .max = embedder->tokens_max,
+                         .cuts = embedding->ask.cuts};
+    if (!embedder->is_ranker) {
+        TRY(put_prefix(&request->infer.arena, embedder->prefix, &pair.items[0], err));
+    }
+    return texts_encode(embedder->words, &pair, &request->infer.arena, out, err);
+}
+
+static enum status take_text(struct request *request, uint32_t index, struct texts_ids *out,
+                             struct error *err)
+{
+    const struct embedding *embedding = embedding_of(request);
+    const struct embed_text *text = &embedding->ask.texts[index];
+    struct span texts[2] = {text->text, {0}};
+    if (text->ids) {
+        return take_ids(embedding, text, out, err);
+    }
+    if (embedding->embedder->is_ranker) {
+        texts[0] = embedding->ask.query;
+        texts[1] = text->text;
+    }
+    return encode(request, texts, embedding->embedder->is_ranker ? 2 : 1, out, err);
+}
+
+static enum status take_texts(struct request *request, struct error *err)
+{
+    struct embedding *embedding = embedding_of(request);
+    const struct embed_ask *ask = &embedding->ask;
+    struct texts_ids *items =
+        arena_array(&request->infer.arena, (size_t)ask->text_count + 1, sizeof(*items));
+    if (!items) {
+        return arena_fail(&request->infer.arena, "the texts", err);
+    }
+    embedding->items = items;
+    embedding->is_query_first = is_ranking(embedding) && !embedding->embedder->is_ranker;
+    if (embedding->is_query_first &&
+        encode(request, &ask->query, 1, &items[embedding->item_count++], err) != ST_OK) {
+        return error_prefix(err, "query: ");
+    }
+    for (uint32_t i = 0; i < ask->text_count; i++) {
+        if (take_text(request, i, &items[embedding->item_count++], err) != ST_OK) {
+            return error_prefix(err, "%s[%u]: ", embed_ask_member(ask), i);
+        }
+    }
+    for (uint32_t i = 0; i < embedding->item_count; i++) {
+        embedding->token_count += items[i].count;
+    }
+    return ST_OK;
+}
+
+/* Where memory for requests is short for now, the request waits, and is parsed again. */
+static enum status make_room(struct request *request, struct error *err)
+{
+    struct embedding *embedding = embedding_of(request);
+    size_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
+    size_t items = (size_t)embedding->ask.text_count + 1; /* there may be a query */
+    size_t bytes = items * (width + 1) * sizeof(float);   /* 2^11, 2^20 and 2^2 at most */
+    if (wanted > width) {
+        return error_set(err, ST_INVALID, "dimensions: the model has %zu, got %zu", width, wanted);
+    }
+    enum status status = hal_pool_reserve(request->infer.pool, bytes, &embedding->memory, err);
+    if (status != ST_OK) {
+        return status == ST_EXHAUSTED ? infer_refuse_memory(request, bytes, err) : status;
+    }
+    embedding->width = (uint32_t)(is_ranking(embedding) ? 1 : wanted ? wanted : width);
+    embedding->vectors = hal_buffer_map(embedding->memory);
+    embedding->answer = embedding->vectors;
+    return ST_OK;
+}
+
+static enum status parse_form(struct request *request, enum embed_form form,
+                              const struct oip_body *parts, struct error *err)
+{
+    if (request->infer.embedding) { /* an earlier attempt has found no file or no memory */
+        free_embedding(request);
+        arena_reset(&request->infer.arena);
+    }
+    TRY(embedding_new(request, err));
+    struct embedding *embedding = embedding_of(request);
+    TRY(embed_ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
+                        &request->infer.arena, &embedding->ask, err));
+    request->infer.has_keep = embedding->ask.has_keep;
+    request->infer.keep_ns = embedding->ask.keep_ns;
+    TRY(find_model(request, embedding, err));
+    TRY(make_room(request, err));
+    request->infer.call.sample_count = embedding->ask.text_count;
+    return take_texts(request, err);
+}
+
+#define PARSE(name, form)                                                                          \
+    static enum status name(struct request *request, struct infer_call *call,                      \
+                            const struct oip_body *parts, struct span *out_rest,                   \
+                            struct error *err)                                                     \
+    {                                                                                              \
+        (void)call;                                                                                \
+        (void)out_rest;                                                                            \
+        return parse_form(request, (form), parts, err);                                            \
+    }
+PARSE(parse_openai, EMBED_OPENAI)
+PARSE(parse_tei, EMBED_TEI)
+PARSE(parse_rank_tei, RANK_TEI)
+PARSE(parse_rank_jina, RANK_JINA)
+
+static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    return call->codec->parse(request, call, parts, NULL, err);
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+static void choose_run(struct embedding *embedding, const struct model *model)
+{
+    const struct embedder *embedder = embedding->embedder;
+    uint32_t left = embedding->item_count - embedding->done_count;
+    int64_t proven = embedder->length && embedder->rows_max > 1 ? model->rows_max : 1;
+    proven = proven < embedder->rows_max ? proven : embedder->rows_max;
+    embedding->rows = proven < left ? (uint32_t)proven : left;
+    embedding->length =
+        embedder->length ? embedder->length : embedding->items[embedding->done_count].count;
+    must(embedding->rows > 0 && embedding->length > 0);
+}
+
+static int64_t value_at(const struct embedder *embedder, enum embedder_input kind,
+                        const struct texts_ids *item, uint32_t at)
+{
+    bool is_text = at < item->count;
+    switch (kind) {
+    case EMBEDDER_IDS:
+        return is_text ? item->ids[at] : embedder->pad;
+    case EMBEDDER_MASK:
+        return is_text;
+    case EMBEDDER_TYPES:
+        return is_text && at >= item->second;
+    case EMBEDDER_POSITIONS:
+        return at;
+    case EMBEDDER_INPUTS:
+        break;
+    }
+    unreachable();
+}
+
+static void store(void *memory, enum dtype dtype, size_t index, int64_t value)
+{
+    if (dtype == DT_I64) {
+        ((int64_t *)memory)[index] = value;
+    } else if (dtype == DT_I32) {
+        ((int32_t *)memory)[index] = (int32_t)value;
+    } else if (dtype == DT_F32) {
+        ((float *)memory)[index] = (float)value;
+    } else {
+        must(dtype == DT_BOOL);
+        ((uint8_t *)memory)[index] = (uint8_t)value;
+    }
+}
+
+static enum status put_input(struct request *request, enum embedder_input kind, struct error *err)
+{
+    const struct embedding *embedding = embedding_of(request);
+    const struct embedder *embedder = embedding->embedder;
+    enum dtype dtype = embedder->dtypes[kind];
+    const struct shape shape = {.rank = 2, .dims = {embedding->rows, embedding->length}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, embedder->inputs[kind], dtype, &shape, &memory,
+                    err));
+    size_t index = 0;
+    for (uint32_t row = 0; row < embedding->rows; row++) {
+        const struct texts_ids *item = &embedding->items[embedding->done_count + row];
+        for (uint32_t at = 0; at < embedding->length; at++) {
+            store(memory, dtype, index++, value_at(embedder, kind, item, at));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status decode(struct request *request, struct error *err)
+{
+    struct embedding *embedding = embedding_of(request);
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
+    must(call->invocation == NULL && embedding->done_count < embedding->item_count);
+    choose_run(embedding, call->model);
+    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
+    infer_run_in(request, call->invocation);
+    for (unsigned kind = 0; kind < EMBEDDER_INPUTS; kind++) {
+        if (embedding->embedder->inputs[kind] != EMBEDDER_ABSENT) {
+            TRY(put_input(request, (enum embedder_input)kind, err));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status open_states(struct request *request, struct error *err)
+{
+    (void)request;
+    (void)err;
+    return ST_OK; /* an encoder remembers nothing */
+}
+
+/* ---- the end of RUN -------------------------------------------------------------------------- */
+
+static void count_run(struct embedding *embedding, struct rt_sched_job *job)
+{
+    runs_add_times(&embedding->times, job);
+    if (embedding->done_count + embedding->rows == embedding->item_count) {
+        runs_join_times(&embedding->times, job);
+    }
+}
+
+static struct embed_reply reply_of(const struct request *request)
+{
+    const struct embedding *embedding = embedding_of(request);
+    return (struct embed_reply){
+        .ask = &embedding->ask,
+        .model = request->infer.call.model->name,
+        .vectors = embedding->answer,
+        .width = embedding->width,
+        .token_count = embedding->token_count,
+    };
+}
+
+/* Bytes of the run's result and, after the last run, of the answer. */
+static size_t sampled_bytes(const struct request *request)
+{
+    const struct embedding *embedding = embedding_of(request);
+    const struct embedder *embedder = embedding->embedder;
+    const struct embed_reply reply = reply_of(request);
+    size_t states = (size_t)embedding->rows * embedding->length * embedder->width;
+    bool is_last = embedding->done_count + embedding->rows == embedding->item_count;
+    return states * dtype_bytes(embedder->floats) + (is_last ? embed_reply_bytes(&reply) : 0);
+}
+
+static bool is_long(const struct request *request)
+{
+    return request->step == STEP_PARSE ||
+           (request->step == STEP_SAMPLE &&
+            sampled_bytes(request) > request->server->params->inline_bytes_max);
+}
+
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    struct embedding *embedding = embedding_of(request);
+    if (status == ST_OK) {
+        count_run(embedding, &request->job);
+    }
+    return infer_one_finish(request, status, err);
+}
+
+/* ---- SAMPLE ---------------------------------------------------------------------------------- */
+
+/* Bytes of a text's part of the result; false: it has not the size that its file declares. */
+static bool find_row_bytes(const struct embedding *embedding, const struct rt_result *result,
+                           size_t *out)
+{
+    const struct embedder *embedder = embedding->embedder;
+    size_t states = embedder->has_states ? embedding->length : 1;
+    *out = states * embedder->width * dtype_bytes(embedder->floats);
+    return result->bytes.len == *out * embedding->rows;
+}
+
+static enum status take_vectors(struct embedding *embedding, const struct rt_result *result,
+                                struct error *err)
+{
+    const struct embedder *embedder = embedding->embedder;
+    size_t bytes;
+    if (!find_row_bytes(embedding, result, &bytes)) {
+        return error_set(
+            err, ST_UNSUPPORTED, "the model gave %zu bytes for %u texts of %u tokens, expected %zu",
+            result->bytes.len, embedding->rows, embedding->length, bytes * embedding->rows);
+    }
+    for (uint32_t row = 0; row < embedding->rows; row++) {
+        uint32_t index = embedding->done_count + row;
+        embedder_pool(embedder, result->bytes.ptr + row * bytes, embedding->items[index].count,
+                      embedding->vectors + (size_t)index * embedder->width);
+    }
+    embedding->done_count += embedding->rows;
+    return ST_OK;
+}
+
+/* Vectors as the client wants them, one behind the other. */
+static void shape_vectors(struct embedding *embedding)
+{
+    const struct embed_ask *ask = &embedding->ask;
+    uint32_t width = embedding->embedder->width;
+    bool normalizes = ask->says_normalize      ? ask->normalizes
+                      : ask->form == EMBED_TEI ? true
+                                               : embedding->embedder->normalizes;
+    for (uint32_t i = 0; i < embedding->item_count; i++) {
+        float *to = embedding->vectors + (size_t)i * embedding->width;
+        memmove(to, embedding->vectors + (size_t)i * width, embedding->width * sizeof(float));
+        if (normalizes || ask->dimensions) {
+            embedder_normalize(to, embedding->width);
+        }
+    }
+}
+
+/* The cosine of the vector of each text with the query's vector. */
+static void compare_vectors(struct embedding *embedding)
+{
+    uint32_t width = embedding->embedder->width;
+    for (uint32_t i = 0; i < embedding->item_count; i++) {
+        embedder_normalize(embedding->vectors + (size_t)i * width, width);
+    }
+    float *scores = embedding->vectors + (size_t)embedding->item_count * width;
+    for (uint32_t i = 1; i < embedding->item_count; i++) {
+        const float *vector = embedding->vectors + (size_t)i * width;
+        double sum = 0;
+        for (uint32_t d = 0; d < width; d++) {
+            sum += (double)embedding->vectors[d] * vector[d];
+        }
+        scores[i - 1] = (float)sum;
+    }
+    embedding->answer = scores;
+}
+
+static void score_pairs(struct embedding *embedding)
+{
+    for (uint32_t i = 0; i < embedding->item_count && !embedding->ask.wants_raw_scores; i++) {
+        embedding->vectors[i] = 1.0f / (1.0f + expf(-embedding->vectors[i]));
+    }
+}
+
+static enum status sample(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct embedding *embedding = embedding_of(request);
+    struct infer_call *call = &request->infer.call;
+    must(call->invocation != NULL);
+    enum status status = take_vectors(
+        embedding, rt_invocation_result(call->invocation, embedding->embedder->result), err);
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    if (status != ST_OK || embedding->done_count < embedding->item_count) {
+        return status;
+    }
+    if (embedding->is_query_first) {
+        compare_vectors(embedding);
+    } else if (is_ranking(embedding)) {
+        score_pairs(embedding);
+    } else {
+        shape_vectors(embedding);
+    }
+    return ST_OK;
+}
+
+static bool is_over(const struct request *request)
+{
+    const struct embedding *embedding = embedding_of(request);
+    return embedding->done_count == embedding->item_count;
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct request *request)
+{
+    const struct embed_reply reply = reply_of(request);
+    return embed_reply_bytes(&reply);
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    const struct embed_reply reply = reply_of(request);
+    TRY(infer_text_begin(request, err));
+    TRY(embed_reply_print(&reply, &request->infer.arena, &request->out, err));
+    return infer_text_end(request, err);
+}
+
+static size_t held_bytes(const struct request *request)
+{
+    const struct embedding *embedding = request->infer.embedding;
+    size_t vectors = embedding && embedding->memory ? hal_buffer_size(embedding->memory) : 0;
+    return vectors + infer_one_held_bytes(request);
+}
+
+const struct infer_ops embedding_ops = {
+    .is_long = is_long,
+    .is_apart = true,
+    .find = find,
+    .parse = parse,
+    .decode = decode,
+    .sample = sample,
+    .is_over = is_over,
+    .open_states = open_states,
+    .undo = infer_one_undo,
+    .prepare = infer_one_prepare,
+    .demand = infer_one_demand,
+    .held_bytes = held_bytes,
+    .enter = infer_one_enter,
+    .start = infer_one_start,
+    .cancel = infer_one_cancel,
+    .finish = finish,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .release = infer_text_release,
+    .hand_over = infer_text_hand_over,
+    .count = infer_one_count,
+    .reset = free_embedding,
+};
+
+const struct codec embedding_openai = {.parse = parse_openai, .name_input = codec_name_none};
+const struct codec embedding_tei = {.parse = parse_tei, .name_input = codec_name_none};
+const struct codec embedding_rank_tei = {.parse = parse_rank_tei, .name_input = codec_name_none};
+const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/generation/generation_priv.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include <uv.h>
+
+#include "runtime/call/invocation.h"
+#include "runtime/program/program.h"
+#include "runtime/sched/sequence.h"
+#include "server/daemon/infer/infer_one.h"
+#include "server/daemon/infer/stats.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+
+#define NS_PER_MS 1000000u
+
+/* Steps of the loop may take 2 ms: the text of that many tokens takes some 0.5 ms. */
+#define PROMPT_INLINE_MAX 4096
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void generation_end_sequence(struct request *request)
+{
+    struct infer_call *call = &request->infer.call;
+    if (call->sequence) {
+        generation_prefix_keep(request);
+        runs_end_sequence(call);
+    }
+}
+
+void generation_count_out(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    seats_leave(request);
+    if (generation->is_decoding) {
+        atomic_fetch_sub(&generation->generator->decoding, 1);
+        generation->is_decoding = false;
+    }
+}
+
+void generation_let_go(struct generation *generation)
+{
+    constraint_free(generation->constraint);
+    sampler_fini(&generation->sampler);
+    stops_fini(&generation->stops);
+    words_stream_free(generation->stream);
+    buf_fini(&generation->marks);
+    free(generation->tokens);
+    free(generation->row);
+    generation->constraint = NULL;
+    generation->stream = NULL;
+    generation->tokens = NULL;
+    generation->row = NULL;
+}
+
+void generation_free(struct request *request)
+{
+    struct generation *generation = request->infer.generation;
+    if (!generation) {
+        return;
+    }
+    OBJ_CHECK(generation, GENERATION_MAGIC);
+    generation_end_sequence(request);
+    generation_count_out(request);
+    generation_let_go(generation);
+    generation->magic = 0;
+    free(generation);
+    request->infer.generation = NULL;
+}
+
+/* The heap of a stream of words is small. */
+static size_t held_heap(const struct generation *generation)
+{
+    const struct generator *generator = generation->generator;
+    size_t bytes = generation->stops.text.capacity + generation->marks.capacity +
+                   sampler_bytes(&generation->sampler);
+    bytes += generation->tokens ? (generator->context + 1) * sizeof(generation->tokens[0]) : 0;
+    bytes += generation->row ? generator->vocab * sizeof(generation->row[0]) : 0;
+    bytes += generation->constraint ? constraint_bytes(generation->constraint) : 0;
+    return bytes;
+}
+
+/* Of the text so far: the buffer of an earlier request may be larger than this one makes it. */
+static size_t text_bytes(const struct buf *out)
+{
+    return out->len < out->capacity / 2 ? 2 * out->len : out->capacity;
+}
+
+enum status generation_count_bytes(struct request *request, struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    size_t bytes = held_heap(generation);
+    bytes += generation->ask.is_stream ? 0 : text_bytes(&request->out); /* transfers_update() */
+    return infer_count_answer(request, bytes, err);
+}
+
+uint64_t generation_random_bits(void)
+{
+    uint64_t bits = 0;
+    if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits)) {
+        bits ^= uv_hrtime(); /* a kernel that has no entropy yet */
+    }
+    return bits;
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* The ids of the next step: [1, n]. */
+static enum status put_tokens(struct request *request, uint32_t first, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    uint32_t width = form->is_step_fixed ? form->step_max : generation->step_count;
+    const struct shape shape = {.rank = 2, .dims = {1, width}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, 0, DT_I64, &shape, &memory, err));
+    int64_t *ids = memory;
+    for (uint32_t i = 0; i < width; i++) {
+        ids[i] = i < generation->step_count ? generation->tokens[first + i] : 0;
+    }
+    return ST_OK;
+}
+
+static void number(const struct generation *generation, void *memory, uint32_t count)
+{
+    int64_t *positions = memory;
+    for (uint32_t i = 0; i < count; i++) {
+        positions[i] = (int64_t)generation->fed_count + i;
+    }
+}
+
+/* The position of the first of them, or of each. */
+static enum status put_position(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    uint32_t count = form->has_positions ? generation->step_count : 1;
+    const struct shape shape = {.rank = 1, .dims = {count}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, form->position_input, DT_I64, &shape, &memory,
+                    err));
+    number(generation, memory, count);
+    return ST_OK;
+}
+
+/* The position of each of them: [1, n]. */
+static enum status put_row(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct shape shape = {.rank = 2, .dims = {1, generation->step_count}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, generation->form->row_input, DT_I64, &shape,
+                    &memory, err));
+    number(generation, memory, generation->step_count);
+    return ST_OK;
+}
+
+/* Each token sees those before it, and itself. */
+static enum status put_mask(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    uint32_t rows = generation->step_count;
+    uint32_t columns = form->mask_columns ? form->mask_columns : generation->generator->context;
+    const struct shape shape = {.rank = 4, .dims = {1, 1, rows, columns}};
+    void *memory;
+    TRY(infer_input(request, &request->infer.call, form->mask_input, DT_BOOL, &shape, &memory,
+                    err));
+    bool *sees = memory;
+    for (uint32_t i = 0; i < rows; i++, sees += columns) {
+        for (uint32_t j = 0; j < columns; j++) {
+            sees[j] = j <= generation->fed_count + i;
+        }
+    }
+    return ST_OK;
+}
+
+/* What the method has to know of the tokens before the step. */
+static enum status put_past(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct form *form = generation->form;
+    if (form->row_input) {
+        TRY(put_row(request, err));
+    }
+    if (form->mask_input) {
+        TRY(put_mask(request, err));
+    }
+    return form->position_input ? put_position(request, err) : ST_OK;
+}
+
+/* Tokens of a prompt that a step takes. Others that wait for their next token wait for this step.
+ */
+static uint32_t prefill_max(const struct generation *generation, const struct params *params)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t max = (uint32_t)params->prefill_tokens_max;
+    uint32_t shared = (uint32_t)params->prefill_tokens_shared;
+    bool are_others = atomic_load(&generator->decoding) > generation->is_decoding;
+    /* With a seed the parts are the same, whoever else is there. */
+    const struct form *form = generation->form;
+    if (form->is_step_fixed) {
+        return form->step_max;
+    }
+    if (are_others || generation->ask.has_seed) {
+        max = shared < max ? shared : max;
+    }
+    return max < form->step_max ? max : form->step_max;
+}
+
+static void choose_step(struct generation *generation, const struct params *params)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t left = generation->token_count - generation->fed_count;
+    generation->form = forms_choose(&generator->forms, left);
+    uint32_t max = prefill_max(generation, params);
+    if (!generator_has_cache(generator)) {
+        generation->step_count = generation->token_count; /* it remembers nothing */
+    } else {
+        generation->step_count = left < max ? left : max;
+    }
+    must(generation->step_count > 0);
+}
+
+static enum status decode(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    struct infer_call *call = &request->infer.call;
+    struct infer *infer = &request->infer;
+    must(call->invocation == NULL);
+    TRY(generation_count_bytes(request, err));
+    generation_prefix_find(request);
+    generation->is_settled = false;
+    choose_step(generation, &call->model->params);
+    generation_drafts_choose(request);
+    if (generation->draft_count > 0) {
+        return generation_drafts_decode(request, err);
+    }
+    TRY(rt_invocation_new(generation->form->method, infer->pool, &call->invocation, err));
+    infer_run_in(request, call->invocation);
+    bool has_cache = generator_has_cache(generation->generator);
+    TRY(put_tokens(request, has_cache ? generation->fed_count : 0, err));
+    return has_cache ? put_past(request, err) : ST_OK;
+}
+
+static enum status open_states(struct request *request, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    TRY(runs_open_sequence(request, "generation", err));
+    runs_give_state(call);
+    return ST_OK;
+}
+
+/*
+ * Prompts take turns of --prefill-tokens-max tokens. The parts of a turn may be shorter, for the
+ * sake of answers that get tokens, but no other prompt comes between them: the first prompt is done
+ * first.
+ */
+static uint64_t keep_turn(struct generation *generation, const struct params *params)
+{
+    if (generation->turn_left < generation->step_count) {
+        uint32_t max = (uint32_t)params->prefill_tokens_max;
+        generation->turn_left = max > generation->step_count ? max : generation->step_count;
+        generation->turn_ns = uv_hrtime(); /* the scheduler's clock */
+    }
+    generation->turn_left -= generation->step_count;
+    return generation->turn_ns;
+}
+
+static struct rt_sched_queue *enter(struct request *request)
+{
+    struct rt_sched_queue *queue = infer_one_enter(request);
+    struct generation *generation = generation_of(request);
+    if (generation->draft_count > 0 ||
+        generation->form->method != request->infer.call.model->method) {
+        request->job.rows = 0; /* all its rows belong to one answer, or are of another method */
+    }
+    request->job.returns = request->job.rows > 0; /* the next token follows */
+    if (generation->answer_count == 0) {
+        request->job.since_ns = keep_turn(generation, &request->infer.call.model->params);
+    }
+    return queue;
+}
+
+/* ---- the end of RUN -------------------------------------------------------------------------- */
+
+/* On the loop: the times of the step, and of the token that it gives. */
+static void count_step(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    const struct rt_sched_job *job = &request->job;
+    struct model_stats *stats = request->infer.call.model->stats;
+    runs_add_times(&generation->times, job);
+    bool is_prefill = generation->answer_count == 0;
+    stats_add_step(stats, job);
+    generation_drafts_count(request);
+    if (is_prefill) {
+        counter_add(&stats->prompt_tokens, generation->step_count);
+        counter_add(&stats->cached_tokens, generation->cached_count);
+        counter_add(&stats->prefix_hits, generation->cached_count > 0);
+        generation->cached_count = 0;
+    }
+    if (generation->fed_count + generation->step_count < generation->token_count &&
+        generator_has_cache(generation->generator)) {
+        return;
+    }
+    uint64_t now_ns = uv_hrtime();
+    counter_add(&stats->answer_tokens, generation->answer_max > 0);
+    if (generation->first_ns == 0) {
+        generation->first_ns = now_ns;
+        generation->is_decoding = true;
+        atomic_fetch_add(&generation->generator->decoding, 1);
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+    } else if (!is_prefill) {
+        histogram_add(&stats->next_tokens, &histogram_times, now_ns - generation->last_ns);
+    }
+    generation->last_ns = now_ns;
+}
+
+/* May the token begin another choice, and take long to copy, note and echo its prompt? */
+static bool may_begin_long(const struct generation *generation)
+{
+    uint32_t next = generation->choice + 1;
+    return next < generation->choice_count &&
+           generation->prompts[next / generation->ask.n].count > PROMPT_INLINE_MAX;
+}
+
+/* Tokenizers, long prompts, grammars, large vocabularies. */
+static bool is_long(const struct request *request)
+{
+    if (request->step == STEP_PARSE) {
+        return true;
+    }
+    const struct generation *generation = generation_of(request);
+    if (request->step == STEP_DECODE) {
+        return generation->first_ns == 0;
+    }
+    return request->step == STEP_SAMPLE &&
+           (generation->constraint || may_begin_long(generation) ||
+            sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
+                            generation->draft_count + 1));
+}
+
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    if (status == ST_OK) {
+        count_step(request);
+    }
+    return infer_one_finish(request, status, err);
+}
+
+/* ---- SAMPLE ---------------------------------------------------------------------------------- */
+
+static enum status sample(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct generation *generation = generation_of(request);
+    struct infer_call *call = &request->infer.call;
+    must(call->invocation != NULL);
+    bool has_cache = generator_has_cache(generation->generator);
+    uint32_t end =
+        has_cache ? generation->fed_count + generation->step_count : generation->step_count;
+    enum status status = ST_OK;
+    if (generation->taken_count == 0) {
+        generation_prefix_note(request);
+    }
+    if (generation->taken_count == 0 && end < generation->token_count) {
+        generation->fed_count = end;
+    } else {
+        status = generation_drafts_sample(request, err);
+    }
+    if (status == ST_WOULD_BE_HEAVY) {
+        return status; /* the results are still needed */
+    }
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    return status;
+}
+
+static bool has_events(const struct request *request)
+{
+    return generation_of(request)->ask.is_stream && request->out.len > 0;
+}
+
+static bool is_over(const struct request *request)
+{
+    return generation_of(request)->is_over;
+}
+
+static void print_error_event(const struct request *request, struct buf *out)
+{
+    reply_print_error_event(&generation_of(request)->reply, out, request->err.text,
+                            request->http_status);
+}
+
+struct generation_counts generation_counts(const struct request *request)
+{
+    const struct generation *generation = request->infer.generation;
+    if (!generation) {
+        return (struct generation_counts){0};
+    }
+    OBJ_CHECK(generation, GENERATION_MAGIC);
+    return (struct generation_counts){
+        .prompt_tokens = generation->reply.prompt_tokens,
+        .answer_tokens = generation->reply.answer_tokens,
+        .first_ns = generation->first_ns ? generation->first_ns - request->arrived_ns : 0,
+    };
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct request *request)
+{
+    return request->out.len;
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    TRY(infer_text_begin(request, err));
+    reply_print_rest(&generation->reply, &request->out);
+    return infer_text_end(request, err);
+}
+
+/* States that were kept are dropped some time after their last use. */
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct params *params = request->server->params;
+    infer_one_count(request, now_ns);
+    if (request->infer.generation && request->infer.call.model) {
+        generation_drafts_count(request); /* of the last step */
+    }
+    server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
+}
+
+const struct infer_ops generation_ops = {
+    .is_long = is_long,
+    .is_apart = true,
+    .find = generation_parse_find,
+    .parse = generation_parse,
+    .decode = decode,
+    .open_states = open_states,
+    .undo = infer_one_undo,
+    .prepare = infer_one_prepare,
+    .demand = infer_one_demand,
+    .held_bytes = infer_one_held_bytes,
+    .enter = enter,
+    .start = infer_one_start,
+    .cancel = infer_one_cancel,
+    .finish = finish,
+    .sample = sample,
+    .has_events = has_events,
+    .is_over = is_over,
+    .print_error_event = print_error_event,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .release = infer_text_release,
+    .hand_over = infer_text_hand_over,
+    .count = count,
+    .reset = generation_free,
+};

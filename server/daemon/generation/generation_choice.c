@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* The choices of a generation, one after the other: how one begins, its tokens, its text and its
+ * end. */
+#include "config.h"
+
+#include "server/daemon/generation/generation_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/number.h"
+#include "runtime/call/invocation.h"
+#include "server/language/tools.h"
+
+/* Tokens of an answer when the request does not say, as other servers have it. */
+#define COMPLETION_TOKENS 16
+#define GENERATE_TOKENS 20
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static uint32_t answer_max(const struct generation *generation, uint32_t prompt_count)
+{
+    uint32_t left = generation->generator->context - prompt_count, wanted;
+    wanted = generation->ask.max_tokens != UINT32_MAX ? generation->ask.max_tokens
+             : generation->ask.form == ASK_COMPLETION ? COMPLETION_TOKENS
+             : generation->ask.form == ASK_GENERATE   ? GENERATE_TOKENS
+                                                      : left;
+    return wanted < left ? wanted : left;
+}
+
+/* The text of a token may depend on some tokens before it: whether a blank stands between them, or
+ * a character goes on. */
+#define TOKENS_BEFORE 8
+
+/* The stream has the end of the prompt; its text is part of the answer if it is to be echoed. */
+static enum status push_prompt(struct generation *generation, const struct prompt *prompt,
+                               struct error *err)
+{
+    struct stops *stops = &generation->stops;
+    bool echoes = generation->ask.echoes;
+    uint32_t first = echoes || prompt->count < TOKENS_BEFORE ? 0 : prompt->count - TOKENS_BEFORE;
+    for (uint32_t i = first; i < prompt->count; i++) {
+        TRY(words_stream_push(generation->stream, prompt->ids[i], &stops->text, err));
+    }
+    if (!echoes) {
+        buf_reset(&stops->text);
+    }
+    return buf_failed(&stops->text) ? generation_no_memory(err) : ST_OK;
+}
+
+/* The next choice: its prompt, and nothing of the last one. */
+static enum status begin_choice(struct generation *generation, struct error *err)
+{
+    const struct prompt *prompt = &generation->prompts[generation->choice / generation->ask.n];
+    memcpy(generation->tokens, prompt->ids, prompt->count * sizeof(prompt->ids[0]));
+    generation->token_count = generation->prompt_count = prompt->count;
+    generation->answer_max = answer_max(generation, prompt->count);
+    generation->answer_count = generation->fed_count = generation->step_count = 0;
+    generation->turn_left = 0; /* this prompt has a turn of its own */
+    generation_prefix_begin(generation);
+    generation_drafts_begin(generation);
+    generation->reason = REPLY_GOES_ON;
+    generation->has_begun = false;
+    generation->told_bytes = generation->told_characters = 0;
+    buf_reset(&generation->marks);
+    stops_restart(&generation->stops);
+    sampler_fini(&generation->sampler);
+    sampler_init(&generation->sampler, &generation->ask.sampler, generation->generator->vocab);
+    for (uint32_t i = 0; i < prompt->count; i++) {
+        TRY(sampler_note(&generation->sampler, prompt->ids[i], true, err));
+    }
+    TRY(push_prompt(generation, prompt, err));
+    stops_end(&generation->stops); /* a prompt does not end its own answer */
+    return generation->constraint ? constraint_begin(generation->constraint, err) : ST_OK;
+}
+
+/* Tokens of an answer, whatever its prompt. */
+static uint32_t mark_max(const struct generation *generation)
+{
+    uint32_t context = generation->generator->context;
+    return generation->ask.max_tokens < context ? generation->ask.max_tokens + 1 : context;
+}
+
+enum status generation_choice_begin_all(struct generation *generation, struct error *err)
+{
+    struct ask *ask = &generation->ask;
+    generation->choice_count = ask->prompt_count * ask->n;
+    stops_fini(&generation->stops);
+    stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
+    ask->sampler.seed = ask->has_seed ? ask->sampler.seed : generation_random_bits();
+    buf_init(&generation->marks, mark_max(generation) * sizeof(struct sampler_mark));
+    if (generation->generator->logits != DT_F32) {
+        generation->row = malloc(generation->generator->vocab * sizeof(float));
+        if (!generation->row) {
+            return generation_no_memory(err);
+        }
+    }
+    TRY(words_stream_new(generation->generator->words, &generation->stream, err));
+    return begin_choice(generation, err);
+}
+
+/* ---- the next token -------------------------------------------------------------------------- */
+
+/* The logits behind the last token of the step. */
+static const float *find_logits(struct generation *generation, const struct rt_result *result)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t vocab = generator->vocab;
+    uint64_t rows = result->bytes.len / dtype_bytes(generator->logits) / vocab;
+    uint64_t row = generation->form->has_all_logits && generation->step_count <= rows
+                       ? generation->step_count - 1u
+                       : rows - 1;
+    must(rows > 0);
+    if (generator->logits == DT_F32) {
+        return (const float *)(const void *)result->bytes.ptr + row * vocab;
+    }
+    const uint16_t *halves = (const uint16_t *)(const void *)result->bytes.ptr + row * vocab;
+    for (uint32_t i = 0; i < vocab; i++) {
+        generation->row[i] =
+            generator->logits == DT_F16 ? number_from_f16(halves[i]) : number_from_bf16(halves[i]);
+    }
+    return generation->row;
+}
+
+/* |*out_id| is not set if the answer ends here, because it is complete. */
+static enum status choose_token(struct generation *generation, const struct rt_result *result,
+                                uint32_t *out_id, struct error *err)
+{
+    const struct ask *ask = &generation->ask;
+    const uint64_t *allowed = NULL;
+    if (generation->constraint) {
+        TRY(constraint_mask(generation->constraint, &allowed, err));
+        if (!allowed) {
+            generation->reason = REPLY_STOP;
+            return ST_OK;
+        }
+    }
+    const float *logits = find_logits(generation, result);
+    uint64_t index = (uint64_t)generation->choice << 32 | generation->answer_count;
+    TRY(sampler_choose(&generation->sampler, logits, allowed, index, out_id, err));
+    if (ask->wants_logprobs) {
+        struct sampler_mark mark;
+        TRY(sampler_mark_token(&generation->sampler, logits, *out_id, ask->top_count, &mark, err));
+        buf_add(&generation->marks, &mark, sizeof(mark));
+        if (buf_failed(&generation->marks)) {
+            return generation_no_memory(err);
+        }
+    }
+    return sampler_note(&generation->sampler, *out_id, false, err);
+}
+
+static bool ends_answer(const struct generation *generation, uint32_t id)
+{
+    const struct ask *ask = &generation->ask;
+    for (uint32_t i = 0; i < ask->stop_id_count; i++) {
+        if (ask->stop_ids[i] == id) {
+            return true;
+        }
+    }
+    return !ask->ignores_ends && generator_is_end(generation->generator, id);
+}
+
+/* The answer has one token more: its text, and whether that is the end. */
+static enum status add_token(struct generation *generation, uint32_t id, struct error *err)
+{
+    struct stops *stops = &generation->stops;
+    generation->tokens[generation->token_count++] = id;
+    generation->answer_count++;
+    generation->reply.answer_tokens++;
+    if (ends_answer(generation, id)) {
+        generation->reason = REPLY_STOP;
+        return ST_OK;
+    }
+    bool is_complete = false;
+    if (generation->constraint) {
+        TRY(constraint_advance(generation->constraint, id, &is_complete, err));
+    }
+    TRY(words_stream_push(generation->stream, id, &stops->text, err));
+    stops_look(stops);
+    if (stops->is_stopped || is_complete) {
+        generation->reason = REPLY_STOP;
+    } else if (generation->answer_count >= generation->answer_max) {
+        generation->reason = REPLY_LENGTH;
+    }
+    return buf_failed(&stops->text) ? generation_no_memory(err) : ST_OK;
+}
+
+static enum status settle_text(struct generation *generation, struct error *err)
+{
+    struct buf rest;
+    struct stops *stops = &generation->stops;
+    buf_init(&rest, GENERATION_TEXT_BYTES_MAX);
+    enum status status = words_stream_end(generation->stream, &rest, err);
+    if (status == ST_OK && !stops->is_stopped) {
+        buf_add(&stops->text, rest.ptr, rest.len);
+        stops_look(stops);
+        generation->reason = stops->is_stopped ? REPLY_STOP : generation->reason;
+        stops_end(stops);
+    }
+    buf_fini(&rest);
+    return status;
+}
+
+/* ---- what the client is told ----------------------------------------------------------------- */
+
+/* The tools that an answer may call. An answer that must have another form is no call, even if it
+ * looks like one. */
+static struct span called_tools(const struct generation *generation)
+{
+    enum ask_shape shape = generation->ask.shape;
+    return shape == ASK_ANY_TEXT || shape == ASK_CALL ? generation->ask.tools : span_str("");
+}
+
+/* The end of the text that may be told: before anything that may be the beginning of a call of a
+ * tool. Text that was told is not looked at again: an answer may be long, and this is asked for
+ * each of its tokens. */
+static size_t text_end(const struct generation *generation)
+{
+    const struct stops *stops = &generation->stops;
+    size_t plain = called_tools(generation).len
+                       ? tools_plain_bytes(buf_span(&stops->text), generation->told_bytes)
+                       : stops->ready_bytes;
+    return plain < stops->ready_bytes ? plain : stops->ready_bytes;
+}
+
+static struct reply_piece piece_of(struct generation *generation, size_t end)
+{
+    const struct stops *stops = &generation->stops;
+    size_t told = generation->told_bytes;
+    must(end >= told && end <= stops->ready_bytes);
+    return (struct reply_piece){
+        .choice = generation->choice,
+        .text = span_of(stops->text.ptr + told, end - told),
+        .marks = (const struct sampler_mark *)(const void *)generation->marks.ptr,
+        .mark_count = (uint32_t)(generation->marks.len / sizeof(struct sampler_mark)),
+        .text_offset = told,
+        .character_offset = generation->told_characters,
+        .is_first = !generation->has_begun,
+        .reason = generation->reason,
+    };
+}
+
+/* The last piece of a choice. The model may have written calls of tools. */
+static void tell_end(struct request *request, struct generation *generation)
+{
+    const struct stops *stops = &generation->stops;
+    struct tools_calls calls;
+    const struct ask *ask = &generation->ask;
+    const struct span text = span_of(stops->text.ptr, stops->ready_bytes);
+    tools_find(called_tools(generation), text, &calls);
+    if (calls.count == 0 && ask->shape == ASK_CALL) {
+        tools_find_cut(ask->tools, ask->chosen_tool, text, &calls);
+    }
+    size_t told = generation->told_bytes, end = calls.text_bytes;
+    struct reply_piece piece = piece_of(generation, end > told ? end : told);
+    if (calls.count > 0) {
+        piece.calls = &calls;
+        piece.reason = piece.reason == REPLY_STOP && !calls.is_cut ? REPLY_TOOLS : piece.reason;
+    }
+    generation->reply.reason = piece.reason;
+    if (ask->is_stream) {
+        reply_print_event(&generation->reply, &piece, &request->out);
+    } else {
+        reply_print_choice(&generation->reply, &piece, &request->out);
+    }
+}
+
+/* An event, if there is something to say. */
+static void tell(struct request *request, struct generation *generation)
+{
+    if (generation->reason != REPLY_GOES_ON) {
+        tell_end(request, generation);
+        return;
+    }
+    size_t end = generation->ask.is_stream ? text_end(generation) : 0;
+    if (end > generation->told_bytes) {
+        const struct reply_piece piece = piece_of(generation, end);
+        reply_print_event(&generation->reply, &piece, &request->out);
+        generation->told_bytes = end;
+        if (generation->ask.wants_logprobs) {
+            generation->told_characters += reply_count_characters(piece.text);
+        }
+        buf_reset(&generation->marks);
+        generation->has_begun = true;
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* The choice has its end; the next one begins, or the answer is complete. */
+static enum status end_choice(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    generation_end_sequence(request);
+    if (++generation->choice < generation->choice_count) {
+        return begin_choice(generation, err);
+    }
+    generation->is_over = true;
+    generation_count_out(request);
+    runs_join_times(&generation->times, &request->job);
+    if (generation->ask.is_stream) {
+        reply_print_end(&generation->reply, &request->out);
+    }
+    generation_let_go(generation);
+    return generation->ask.is_stream ? generation_count_bytes(request, err) : ST_OK;
+}
+
+enum status generation_choice_weigh(struct request *request, struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    struct error ignored;
+    if (!generation->constraint) {
+        return ST_OK;
+    }
+    bool is_heavy = constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
+    TRY(generation_count_bytes(request, err));
+    return is_heavy ? error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY))
+                    : ST_OK;
+}
+
+enum status generation_choice_take(struct request *request, const struct rt_result *result,
+                                   struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    uint32_t id = 0;
+    if (generation->answer_max == 0) {
+        generation->reason = REPLY_LENGTH; /* somebody wants only the echo, or the usage */
+    } else {
+        TRY(choose_token(generation, result, &id, err));
+        if (generation->reason == REPLY_GOES_ON) {
+            TRY(add_token(generation, id, err));
+        }
+    }
+    if (generation->reason != REPLY_GOES_ON) {
+        TRY(settle_text(generation, err));
+    }
+    tell(request, generation);
+    if (generation->reason != REPLY_GOES_ON) {
+        TRY(end_choice(request, err));
+    }
+    return buf_failed(&request->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long")
+                                     : ST_OK;
+}

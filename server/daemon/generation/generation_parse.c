@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Step PARSE of a generation: from the body to the prompts as ids. */
+#include "config.h"
+
+#include "server/daemon/generation/generation_priv.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/utf8.h"
+#include "runtime/call/batch.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/server.h"
+
+int generation_parse_find(struct request *request)
+{
+    if (!request->match.model[0]) {
+        return 200; /* the body names the model */
+    }
+    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
+                                          request->match.version, &request->err);
+    if (status == ST_WOULD_LOAD) {
+        request->err.code = ST_OK;
+        return 200;
+    }
+    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
+}
+
+static bool is_language_model(const struct model *model)
+{
+    return model->uses.generates;
+}
+
+static enum status find_model(struct request *request, struct generation *generation,
+                              struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    char only[MODEL_NAME_MAX + 1];
+    const char *name = generation->ask.model ? generation->ask.model : request->match.model;
+    if (!call->model && !*name) {
+        TRY(runs_find_only(request, is_language_model, "language model", "language-models.md", only,
+                           err));
+        name = only;
+    }
+    if (!call->model) {
+        TRY(infer_find_model(request, call, name, request->match.version, err));
+    }
+    struct generator *generator = call->model->generator;
+    if (!generator) {
+        return model_refuse_texts(call->model, "language model", "language-models.md", err);
+    }
+    generation->generator = generator;
+    /* For logs: the target may have no name. */
+    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
+    return ST_OK;
+}
+
+static enum status check_ids(const struct generation *generation, const char *what,
+                             const uint32_t *ids, uint32_t count, struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ids[i] >= generation->generator->vocab) {
+            return error_set(err, ST_INVALID, "%s: expected ids below %u, got %u", what,
+                             generation->generator->vocab, ids[i]);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status check_bounds(const struct generation *generation, struct error *err)
+{
+    const struct ask *ask = &generation->ask;
+    for (uint32_t i = 0; i < ask->sampler.bias_count; i++) {
+        TRY(check_ids(generation, "logit_bias", &ask->sampler.biases[i].id, 1, err));
+    }
+    return check_ids(generation, "stop_token_ids", ask->stop_ids, ask->stop_id_count, err);
+}
+
+static enum status refuse_length(const struct request *request, uint32_t count, bool is_least,
+                                 struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    return error_set(err, ST_INVALID,
+                     "the prompt has %u tokens%s, the context of model '%s' has %u, with at least "
+                     "one for the answer",
+                     count, is_least ? " or more" : "", request->infer.call.model->name,
+                     generation->generator->context);
+}
+
+/* The ids of one prompt, in the arena. |room| has the context and one more. */
+static enum status make_prompt(struct request *request, const struct ask_prompt *given, bool is_raw,
+                               uint32_t *room, struct prompt *out, struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    uint32_t context = generation->generator->context, count = given->id_count;
+    const uint32_t *ids = given->ids;
+    if (!ids) {
+        const struct words *words = generation->generator->words;
+        if (words_verify_bytes(words, given->text, context, err) != ST_OK) {
+            return error_prefix(err, "the prompt: ");
+        }
+        struct words_room own = {.ids = room, .max = context};
+        TRY(words_encode(words, given->text, is_raw, &own, err));
+        ids = room;
+        count = own.count;
+    }
+    if (count >= context) {
+        return refuse_length(request, count, count > WORDS_COUNT_MAX, err);
+    }
+    TRY(check_ids(generation, "prompt", ids, count, err));
+    if (count == 0 && generation->generator->has_bos) {
+        ids = &generation->generator->bos;
+        count = 1;
+    }
+    if (count == 0) {
+        return error_set(err, ST_INVALID, "the prompt has no tokens, expected at least one");
+    }
+    uint32_t *copy = arena_array(&request->infer.arena, count, sizeof(*copy));
+    if (!copy) {
+        return arena_fail(&request->infer.arena, "the prompt", err);
+    }
+    memcpy(copy, ids, count * sizeof(*copy));
+    *out = (struct prompt){copy, count};
+    return ST_OK;
+}
+
+static enum status make_prompts(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct ask *ask = &generation->ask;
+    generation->prompts =
+        arena_array(&request->infer.arena, ask->prompt_count, sizeof(generation->prompts[0]));
+    if (!generation->prompts) {
+        return arena_fail(&request->infer.arena, "the prompts", err);
+    }
+    for (uint32_t i = 0; i < ask->prompt_count; i++) {
+        TRY(make_prompt(request, &ask->prompts[i], false, generation->tokens,
+                        &generation->prompts[i], err));
+        generation->reply.prompt_tokens += generation->prompts[i].count;
+    }
+    return ST_OK;
+}
+
+/* Guesses may be checked, now or once that has been tried: else the prediction is of no use. */
+static bool may_guess(const struct request *request)
+{
+    const struct model *model = request->infer.call.model;
+    const struct generator *generator = generation_of(request)->generator;
+    return generator_is_positional(generator) && model->params.draft_tokens_max > 0 &&
+           rt_batch_has_states(model->method) && !atomic_load(&generator->never_guesses);
+}
+
+/*
+ * The tokens of the prediction: at most as many as an answer can have. It says what text may come,
+ * so it is cut into tokens as a part of one. A text that has more tokens than words_encode() counts
+ * says nothing.
+ */
+static enum status take_prediction(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct generator *generator = generation->generator;
+    struct span text = generation->ask.prediction;
+    uint32_t max = generator->context;
+    struct words_room room = {.ids = generation->tokens, .max = max};
+    size_t bytes_max = words_bytes_max(generator->words, max);
+    if (text.len == 0 || !may_guess(request)) {
+        return ST_OK;
+    }
+    bytes_max = bytes_max < WORDS_COUNT_MAX ? bytes_max : WORDS_COUNT_MAX;
+    text.len = text.len <= bytes_max ? text.len : utf8_floor(text.ptr, bytes_max);
+    TRY(words_encode(generator->words, text, true, &room, err));
+    if (room.count > WORDS_COUNT_MAX) {
+        return ST_OK; /* there are no ids */
+    }
+    uint32_t count = room.count < max ? room.count : max;
+    uint32_t *said = arena_array(&request->infer.arena, count, sizeof(*said));
+    if (!said) {
+        return arena_fail(&request->infer.arena, "the prediction", err);
+    }
+    memcpy(said, generation->tokens, count * sizeof(*said));
+    generation->said = said;
+    generation->said_count = count;
+    return ST_OK;
+}
+
+/* Templates may build much while they render. */
+#define CHAT_BYTES_MAX (64 << 20)
+
+/* The only prompt of a chat. */
+static enum status render_chat(struct request *request, struct arena *arena, struct buf *text,
+                               struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    struct prompt *prompt = arena_alloc(&request->infer.arena, sizeof(*prompt));
+    if (!prompt) {
+        return arena_fail(&request->infer.arena, "the prompt", err);
+    }
+    TRY(chat_render(&generation->generator->chat, &generation->ask, arena, text, err));
+    const struct ask_prompt given = {.text = buf_span(text)};
+    TRY(make_prompt(request, &given, true, generation->tokens, prompt, err));
+    generation->prompts = prompt;
+    generation->ask.prompt_count = 1;
+    generation->reply.prompt_tokens = prompt->count;
+    return ST_OK;
+}
+
+static enum status make_chat(struct request *request, struct error *err)
+{
+    struct arena arena;
+    struct buf text;
+    arena_init(&arena, CHAT_BYTES_MAX);
+    buf_init(&text, CHAT_BYTES_MAX);
+    enum status status = render_chat(request, &arena, &text, err);
+    buf_fini(&text);
+    arena_fini(&arena);
+    return status == ST_UNSUPPORTED
+               ? error_prefix(err, "model '%s': ", request->infer.call.model->name)
+               : status;
+}
+
+static void begin_reply(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    struct reply *reply = &generation->reply;
+    reply->ask = &generation->ask;
+    reply->words = generation->generator->words;
+    reply->model = request->infer.call.model->name;
+    reply->version = request->infer.call.model->version_text;
+    reply->created = (int64_t)time(NULL);
+    snprintf(reply->id, sizeof(reply->id), "%016" PRIx64, generation_random_bits());
+}
+
+static enum status generation_new(struct request *request, struct error *err)
+{
+    struct generation *generation = calloc(1, sizeof(*generation));
+    if (!generation) {
+        return generation_no_memory(err);
+    }
+    generation->magic = GENERATION_MAGIC;
+    stops_init(&generation->stops, NULL, 0, GENERATION_TEXT_BYTES_MAX);
+    request->infer.generation = generation;
+    return ST_OK;
+}
+
+/* The model is known. Rendering and tokenizing take long and have few threads, so they come after
+ * the request has been counted. */
+static enum status parse_counted(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    struct ask *ask = &generation->ask;
+    generation->tokens =
+        malloc(((size_t)generation->generator->context + 1) * sizeof(generation->tokens[0]));
+    if (!generation->tokens) {
+        return generation_no_memory(err);
+    }
+    bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
+    TRY(is_chat ? make_chat(request, err) : make_prompts(request, err));
+    TRY(take_prediction(request, err));
+    TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
+    begin_reply(request);
+    request->infer.id = ask->id;
+    request->infer.call.sample_count = 1;
+    TRY(generation_choice_begin_all(generation, err));
+    return generation_count_bytes(request, err);
+}
+
+/* Of a form that is a row of route.def. */
+static enum status parse_form(struct request *request, enum ask_form form, bool is_stream,
+                              const struct oip_body *parts, struct error *err)
+{
+    if (request->infer.generation) { /* an earlier attempt has found no file or no memory */
+        generation_free(request);
+        arena_reset(&request->infer.arena);
+    }
+    TRY(generation_new(request, err));
+    struct generation *generation = generation_of(request);
+    struct ask *ask = &generation->ask;
+    TRY(ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
+                  &request->infer.arena, ask, err));
+    ask->is_stream |= is_stream;
+    request->infer.has_keep = ask->has_keep;
+    request->infer.keep_ns = ask->keep_ns;
+    TRY(find_model(request, generation, err));
+    ask_take_defaults(ask, &generation->generator->defaults);
+    TRY(check_bounds(generation, err));
+    TRY(seats_take(request, &generation->generator->seats, "generations", err));
+    enum status status = parse_counted(request, err);
+    if (status != ST_OK) {
+        generation_count_out(request); /* its error may take a while to be sent */
+        generation_let_go(generation);
+    }
+    return status;
+}
+
+static enum status parse_completion(struct request *request, struct infer_call *call,
+                                    const struct oip_body *parts, struct span *out_rest,
+                                    struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_COMPLETION, false, parts, err);
+}
+
+static enum status parse_chat(struct request *request, struct infer_call *call,
+                              const struct oip_body *parts, struct span *out_rest,
+                              struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_CHAT, false, parts, err);
+}
+
+static enum status parse_response(struct request *request, struct infer_call *call,
+                                  const struct oip_body *parts, struct span *out_rest,
+                                  struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_RESPONSE, false, parts, err);
+}
+
+static enum status parse_generate(struct request *request, struct infer_call *call,
+                                  const struct oip_body *parts, struct span *out_rest,
+                                  struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_GENERATE, false, parts, err);
+}
+
+static enum status parse_generate_stream(struct request *request, struct infer_call *call,
+                                         const struct oip_body *parts, struct span *out_rest,
+                                         struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_GENERATE, true, parts, err);
+}
+
+enum status generation_parse(struct request *request, const struct oip_body *parts,
+                             struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    return call->codec->parse(request, call, parts, NULL, err);
+}
+
+const struct codec generation_completion = {.parse = parse_completion,
+                                            .name_input = codec_name_none};
+const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_name_none};
+const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
+const struct codec generation_generate = {.parse = parse_generate, .name_input = codec_name_none};
+const struct codec generation_generate_stream = {.parse = parse_generate_stream,
+                                                 .name_input = codec_name_none};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by generation.c and its parts: generation_parse.c, generation_choice.c and
+ * generation_prefix.c. Rules as in generation.h. */
+#ifndef PTED_SERVER_DAEMON_GENERATION_GENERATION_PRIV_H
+#define PTED_SERVER_DAEMON_GENERATION_GENERATION_PRIV_H
+
+#include "base/check.h"
+#include "server/language/constraint.h"
+#include "server/language/generator.h"
+#include "server/language/reply.h"
+#include "server/language/stops.h"
+#include "server/language/words.h"
+#include "server/daemon/generation/generation.h"
+#include "server/daemon/generation/runs.h"
+#include "server/daemon/request/request.h"
+
+struct rt_result;
+
+/* Text of one answer. */
+#define GENERATION_TEXT_BYTES_MAX (64 << 20)
+
+#define GENERATION_MAGIC 0x67656e65u
+
+/* A prompt as ids, in the request's arena. */
+struct prompt {
+    const uint32_t *ids;
+    uint32_t count;
+};
+
+/* Guesses that calls have checked, and how many of them were right. */
+struct generation_drafts {
+    uint64_t checked, right;
+};
+
+struct generation {
+    uint32_t magic;
+    struct ask ask;
+    struct generator *generator;   /* of the request's model, which the request holds */
+    struct constraint *constraint; /* owned; NULL: the answer may be any text */
+    struct prompt *prompts;
+    uint32_t choice_count; /* prompts times n */
+    struct reply reply;
+    /* ---- the present choice ---- */
+    uint32_t choice;      /* its index */
+    uint32_t *tokens;     /* owned: the prompt and the answer so far; room for the context */
+    uint32_t token_count; /* of both */
+    uint32_t prompt_count, answer_count;
+    uint32_t answer_max;
+    uint32_t fed_count;      /* tokens that the sequence has had */
+    uint32_t step_count;     /* ids that the present step adds */
+    const struct form *form; /* of the present step */
+    uint32_t draft_count;    /* of them, at the end: guesses */
+    uint32_t taken_count;    /* tokens that SAMPLE has taken from the present step so far */
+    uint32_t right_count;    /* of them: right guesses */
+    uint32_t taken_fed;      /* |fed_count| when it has taken the first one */
+    struct drafts drafts;    /* guesses at the next tokens */
+    const uint32_t *said;    /* in the request's arena: tokens that the answer may be like */
+    uint32_t said_count;
+    struct generation_drafts drafted; /* of all choices */
+    uint32_t cached_count;            /* tokens that the sequence has from a kept state */
+    bool has_looked;                  /* for such a state */
+    bool is_settled;                  /* the sequence has had exactly |fed_count| tokens */
+    bool is_positional;               /* as far as has been seen; see rt_method_is_positional() */
+    enum reply_reason reason;
+    bool has_begun; /* an event of the choice is out */
+    struct sampler sampler;
+    struct stops stops;
+    struct words_stream *stream;
+    size_t told_bytes;      /* of the text: in events so far */
+    size_t told_characters; /* of them, if logarithms are wanted */
+    struct buf marks;       /* struct sampler_mark, if logarithms are wanted: of tokens not told */
+    float *row;             /* owned: logits that are not float32, converted */
+    /* ---- the request ---- */
+    bool is_decoding; /* in generator->decoding */
+    bool is_over;
+    /* ---- the turn among prompts; the loop's ---- */
+    uint64_t turn_ns;   /* when it began; 0: none has */
+    uint32_t turn_left; /* tokens */
+    /* ---- times; the loop's ---- */
+    struct runs_times times;
+    uint64_t first_ns, last_ns;       /* when tokens came */
+    struct generation_drafts counted; /* the part of |drafted| that is in the model's counts */
+};
+
+static inline struct generation *generation_of(const struct request *request)
+{
+    struct generation *generation = request->infer.generation;
+    OBJ_CHECK(generation, GENERATION_MAGIC);
+    return generation;
+}
+
+static inline enum status generation_no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "generation: out of memory");
+}
+
+/* Any thread: the sequence is not left in the table; its state may be kept. */
+void generation_end_sequence(struct request *request);
+
+/* The memory of the answer so far and of what it takes to go on is charged, see
+ * infer_count_answer(). */
+MUST_CHECK enum status generation_count_bytes(struct request *request, struct error *err);
+
+/* The answer is complete: frees what it took. */
+void generation_let_go(struct generation *generation);
+
+/* The request is no longer one of those under way; any number of times. */
+void generation_count_out(struct request *request);
+
+uint64_t generation_random_bits(void);
+
+/* ---- generation_parse.c ---------------------------------------------------------------------- */
+
+/* Of struct infer_ops. */
+int generation_parse_find(struct request *request);
+MUST_CHECK enum status generation_parse(struct request *request, const struct oip_body *parts,
+                                        struct error *err);
+
+/* ---- generation_choice.c --------------------------------------------------------------------- */
+
+/* The prompts are there: makes what all choices need, and begins the first one. */
+MUST_CHECK enum status generation_choice_begin_all(struct generation *generation,
+                                                   struct error *err);
+
+/* Before generation_choice_take(). ST_WOULD_BE_HEAVY: the grammar of the request makes that take
+ * long; call this again in a heavy task, which ends behind it, until it says so no more. */
+MUST_CHECK enum status generation_choice_weigh(struct request *request, struct error *err);
+
+/* The logits of the last token so far are |result|: takes the next token and tells it. After the
+ * last one of a choice the next choice begins, or the generation is over. */
+MUST_CHECK enum status generation_choice_take(struct request *request,
+                                              const struct rt_result *result, struct error *err);
+
+/* ---- generation_drafts.c --------------------------------------------------------------------- */
+
+/* A choice begins. */
+void generation_drafts_begin(struct generation *generation);
+
+/* Before a step of the answer: decides how many guesses it checks, |draft_count|. */
+void generation_drafts_choose(const struct request *request);
+
+/* The call of a step that checks guesses. */
+MUST_CHECK enum status generation_drafts_decode(struct request *request, struct error *err);
+
+/* Takes the tokens that the call of a step has given: one, and one for each guess that was right.
+ * ST_WOULD_BE_HEAVY: call it again, see generation_choice_weigh(). */
+MUST_CHECK enum status generation_drafts_sample(struct request *request, struct error *err);
+
+/* On the loop: the model's counts get what has been checked since the last time. */
+void generation_drafts_count(const struct request *request);
+
+/* ---- generation_prefix.c --------------------------------------------------------------------- */
+
+/* A choice begins: it may look for a state that has had some of its tokens. */
+void generation_prefix_begin(struct generation *generation);
+
+/* Before the first step of a choice: sets |fed_count|. If a state was found and there is room, the
+ * sequence is open, with its content. */
+void generation_prefix_find(struct request *request);
+
+/* A step has run, and |fed_count| does not count it yet. */
+void generation_prefix_note(struct request *request);
+
+/* The sequence is about to end. */
+void generation_prefix_keep(struct request *request);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers of speech models, as OpenAI's API has them: JSON, text, subtitles (SRT, WebVTT), or
+ * server-sent events with pieces of the text. Times are in seconds, or as subtitles have them. */
+#ifndef PTED_SERVER_DAEMON_GENERATION_SPEECH_REPLY_H
+#define PTED_SERVER_DAEMON_GENERATION_SPEECH_REPLY_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "server/language/transcript.h"
+#include "server/daemon/generation/speech_ask.h"
+
+struct speech_reply {
+    const struct transcript *transcript;
+    enum speech_form form;
+    bool is_translation;
+    const char *language; /* its name, or NULL: unknown */
+    double temperature;
+    uint64_t sample_count; /* of the sound */
+    uint32_t rate;
+    uint64_t prompt_tokens, answer_tokens;
+};
+
+/* "application/json", "text/plain; charset=utf-8" ... */
+const char *speech_reply_type(enum speech_form form);
+
+void speech_reply_print(const struct speech_reply *reply, struct buf *out);
+
+/* Events: a piece of the text; and the end with all of it. */
+void speech_reply_print_piece(struct span text, struct buf *out);
+void speech_reply_print_end(const struct speech_reply *reply, struct buf *out);
+
+#endif

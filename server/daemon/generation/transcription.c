@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/generation/transcription_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/call/invocation.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/program.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer_one.h"
+#include "server/language/reply.h"
+#include "server/language/transcriber.h"
+#include "server/daemon/infer/stats.h"
+#include "server/media/log_mel.h"
+#include "server/daemon/serving/serving.h"
+
+/* Choosing from a larger vocabulary takes too long for the loop. */
+#define INLINE_VOCAB_MAX 8192
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+enum status transcription_count_bytes(struct request *request, struct error *err)
+{
+    const struct transcription *t = transcription_of(request);
+    size_t bytes = transcript_bytes(&t->transcript) + sampler_bytes(&t->sampler) +
+                   t->transcriber->vocab * sizeof(t->logits[0]) +
+                   ((size_t)t->transcriber->context + t->prompt_count) * sizeof(t->tokens[0]);
+    return infer_count_answer(request, bytes, err);
+}
+
+void transcription_free(struct request *request)
+{
+    struct transcription *t = request->infer.transcription;
+    if (!t) {
+        return;
+    }
+    OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
+    rt_invocation_free(request->infer.call.invocation); /* before the memory that it uses */
+    request->infer.call.invocation = NULL;
+    runs_end_sequence(&request->infer.call);
+    seats_leave(request);
+    transcript_fini(&t->transcript);
+    sampler_fini(&t->sampler);
+    hal_buffer_unref(t->sound);
+    hal_buffer_unref(t->hidden);
+    free(t->logits);
+    free(t->tokens);
+    free(t->prompt);
+    t->magic = 0;
+    free(t);
+    request->infer.transcription = NULL;
+}
+
+/* ---- PARSE ----------------------------------------------------------------------------------- */
+
+static int find(struct request *request)
+{
+    (void)request;
+    return 200; /* the body names the model */
+}
+
+/* Adds the first tokens of a window. Its language may have to be heard first. */
+static void add_task(struct transcription *t)
+{
+    const struct transcriber *transcriber = t->transcriber;
+    if (t->language) {
+        t->tokens[t->token_count++] = t->language->id;
+        t->tokens[t->token_count++] =
+            t->ask.is_translation ? transcriber->translate : transcriber->transcribe;
+    }
+    if (!t->has_times && transcriber->has_no_times) {
+        t->tokens[t->token_count++] = transcriber->no_times;
+    }
+}
+
+static bool needs_language(const struct transcription *t)
+{
+    return t->transcriber->language_count > 0 && !t->language;
+}
+
+void transcription_begin_window(struct transcription *t, uint64_t window)
+{
+    t->window = window;
+    t->is_encoding = true;
+    t->token_count = t->fed_count = t->step_count = 0;
+    if (window == 0 && t->prompt_count > 0) {
+        t->tokens[t->token_count++] = t->transcriber->previous;
+        memcpy(t->tokens + t->token_count, t->prompt, t->prompt_count * sizeof(t->prompt[0]));
+        t->token_count += t->prompt_count;
+    }
+    t->start_at = t->token_count;
+    t->tokens[t->token_count++] = t->transcriber->start;
+    if (!needs_language(t)) {
+        add_task(t);
+    }
+    transcript_begin(&t->transcript, window);
+}
+
+static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    enum status status = call->codec->parse(request, call, parts, NULL, err);
+    if (status != ST_OK) {
+        transcription_free(request); /* a request that waits for memory holds none */
+    }
+    return status;
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* The samples of the window, then silence. */
+static void put_samples(const struct transcription *t, uint64_t count, float *out, uint64_t room)
+{
+    const float *samples = hal_buffer_map(t->sound);
+    memcpy(out, samples + t->window, (size_t)count * sizeof(float));
+    memset(out + count, 0, (size_t)(room - count) * sizeof(float));
+}
+
+static enum status put_features(struct request *request, struct transcription *t, struct error *err)
+{
+    const struct transcriber *transcriber = t->transcriber;
+    uint64_t left = t->sample_count - t->window, max = transcriber->window_samples;
+    uint64_t count = left < max ? left : max;
+    uint64_t room = transcriber->is_window_fixed || count < 2 ? max : count;
+    struct shape shape = {.rank = transcriber->input_rank};
+    void *memory;
+    shape.dims[0] = 1;
+    shape.dims[shape.rank - 1] = (int64_t)room;
+    if (transcriber->log_mel) {
+        shape.dims[1] = transcriber->bands;
+        shape.dims[2] = transcriber->frames;
+    }
+    TRY(infer_input(request, &request->infer.call, 0, DT_F32, &shape, &memory, err));
+    if (transcriber->log_mel) {
+        const float *samples = hal_buffer_map(t->sound);
+        return log_mel_compute(transcriber->log_mel, samples + t->window, count,
+                               transcriber->frames, memory, err);
+    }
+    put_samples(t, count, memory, room);
+    return ST_OK;
+}
+
+static enum status decode_encoder(struct request *request, struct transcription *t,
+                                  struct error *err)
+{
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
+    TRY(rt_invocation_new(t->transcriber->encoder, infer->pool, &call->invocation, err));
+    infer_run_in(request, call->invocation);
+    return put_features(request, t, err);
+}
+
+static enum status put_tokens(struct request *request, struct transcription *t, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    const struct shape shape = {.rank = 2, .dims = {1, t->step_count}};
+    uint32_t position_count = t->transcriber->has_positions ? t->step_count : 1;
+    const struct shape positions = {.rank = 1, .dims = {position_count}};
+    void *ids, *at;
+    TRY(infer_input(request, call, 0, DT_I64, &shape, &ids, err));
+    for (uint32_t i = 0; i < t->step_count; i++) {
+        ((int64_t *)ids)[i] = t->tokens[t->fed_count + i];
+    }
+    TRY(infer_input(request, call, 2, DT_I64, &positions, &at, err));
+    for (uint32_t i = 0; i < position_count; i++) {
+        ((int64_t *)at)[i] = (int64_t)t->fed_count + i;
+    }
+    return ST_OK;
+}
+
+static enum status decode_token(struct request *request, struct transcription *t, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
+    uint32_t left = t->token_count - t->fed_count, max = t->transcriber->step_max;
+    t->step_count = left < max ? left : max;
+    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
+    infer_run_in(request, call->invocation);
+    TRY(put_tokens(request, t, err));
+    const struct rt_buffer_desc hidden = {
+        .dtype = DT_F32, .shape = t->hidden_shape, .buffer = t->hidden};
+    return rt_invocation_bind_input(call->invocation, 1, &hidden, err);
+}
+
+static enum status decode(struct request *request, struct error *err)
+{
+    struct transcription *t = transcription_of(request);
+    must(request->infer.call.invocation == NULL);
+    TRY(transcription_count_bytes(request, err));
+    return t->is_encoding ? decode_encoder(request, t, err) : decode_token(request, t, err);
+}
+
+static enum status open_states(struct request *request, struct error *err)
+{
+    if (transcription_of(request)->is_encoding) {
+        return ST_OK;
+    }
+    TRY(runs_open_sequence(request, "transcription", err));
+    runs_give_state(&request->infer.call);
+    return ST_OK;
+}
+
+static struct rt_sched_queue *enter(struct request *request)
+{
+    struct rt_sched_queue *queue = infer_one_enter(request);
+    request->job.rows = 0; /* windows of different sounds are not joined */
+    return queue;
+}
+
+/* ---- the end of RUN -------------------------------------------------------------------------- */
+
+/* A run of the decoder is over; the text's token is chosen behind the last one of the prompt. */
+static void count_step(const struct request *request, struct transcription *t)
+{
+    struct model_stats *stats = request->infer.call.model->stats;
+    bool is_prompt = t->transcript.count == 0;
+    counter_add(&stats->prompt_tokens, is_prompt ? t->step_count : 0);
+    if (t->fed_count + t->step_count < t->token_count) {
+        return;
+    }
+    uint64_t now_ns = uv_hrtime();
+    counter_add(&stats->answer_tokens, 1);
+    if (t->last_ns == 0) {
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+    } else if (!is_prompt) { /* the encoder ran before the first token of another window */
+        histogram_add(&stats->next_tokens, &histogram_times, now_ns - t->last_ns);
+    }
+    t->last_ns = now_ns;
+}
+
+/* Files, features, what the encoder gives, large vocabularies. */
+static bool is_long(const struct request *request)
+{
+    if (request->step == STEP_PARSE) {
+        return true;
+    }
+    const struct transcription *t = transcription_of(request);
+    return (request->step == STEP_DECODE && t->is_encoding) ||
+           (request->step == STEP_SAMPLE &&
+            (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
+}
+
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    struct transcription *t = transcription_of(request);
+    if (status == ST_OK) {
+        if (!t->is_encoding) {
+            count_step(request, t);
+        }
+        runs_add_times(&t->times, &request->job);
+    }
+    return infer_one_finish(request, status, err);
+}
+
+/* ---- SAMPLE ---------------------------------------------------------------------------------- */
+
+/* The encoder is done: keeps its result for the steps of the decoder. */
+static enum status keep_hidden(struct transcription *t, const struct rt_result *result,
+                               struct error *err)
+{
+    if (result->bytes.len > t->hidden_bytes) {
+        return error_set(err, ST_TOO_LARGE, "the encoder gives %zu bytes, expected at most %zu",
+                         result->bytes.len, t->hidden_bytes);
+    }
+    memcpy(hal_buffer_map(t->hidden), result->bytes.ptr, result->bytes.len);
+    t->hidden_shape = result->shape;
+    t->is_encoding = false;
+    return ST_OK;
+}
+
+/* Reads the logits behind the start token: is there speech, and of which language? */
+static void look_at_start(struct transcription *t, const float *logits)
+{
+    const struct transcriber *transcriber = t->transcriber;
+    if (transcriber->has_no_speech) {
+        t->transcript.no_speech =
+            expf(sampler_logprob(logits, transcriber->vocab, transcriber->no_speech));
+    }
+    if (needs_language(t)) {
+        const struct transcriber_language *best = &transcriber->languages[0];
+        for (uint32_t i = 1; i < transcriber->language_count; i++) {
+            const struct transcriber_language *language = &transcriber->languages[i];
+            best = logits[language->id] > logits[best->id] ? language : best;
+        }
+        t->language = best;
+        add_task(t);
+    }
+}
+
+/* Text that will not change any more: with times, the text of whole segments. */
+static size_t settled_bytes(const struct transcript *transcript)
+{
+    return transcript->has_times && transcript->is_open ? transcript->open.text_at
+                                                        : transcript->text.len;
+}
+
+static void tell(struct request *request, struct transcription *t)
+{
+    size_t end = settled_bytes(&t->transcript);
+    if (!t->ask.is_stream || end <= t->told_bytes) {
+        return;
+    }
+    struct span text = span_of(t->transcript.text.ptr + t->told_bytes, end - t->told_bytes);
+    bool is_first = t->told_bytes == 0;
+    t->told_bytes = end;
+    for (; is_first && text.len > 0 && text.ptr[0] == ' '; text.len--) {
+        text.ptr++;
+    }
+    if (text.len > 0) {
+        speech_reply_print_piece(text, &request->out);
+    }
+}
+
+static enum status end_window(struct request *request, struct transcription *t, struct error *err)
+{
+    uint64_t next;
+    runs_end_sequence(&request->infer.call);
+    TRY(transcript_end(&t->transcript, t->sample_count, &next, err));
+    must(next > t->window);
+    tell(request, t);
+    if (next < t->sample_count) {
+        transcription_begin_window(t, next);
+        return ST_OK;
+    }
+    t->is_over = true;
+    seats_leave(request);
+    t->reply.language = t->language ? transcriber_language_name(t->language->code) : NULL;
+    runs_join_times(&t->times, &request->job);
+    if (t->ask.is_stream) {
+        speech_reply_print_end(&t->reply, &request->out);
+    }
+    return ST_OK;
+}
+
+static enum status take_token(struct request *request, struct transcription *t, const float *logits,
+                              struct error *err)
+{
+    const struct transcriber *transcriber = t->transcriber;
+    uint32_t chosen;
+    memcpy(t->logits, logits, transcriber->vocab * sizeof(t->logits[0]));
+    transcript_limit(&t->transcript, t->logits);
+    TRY(sampler_choose(&t->sampler, t->logits, NULL, t->chosen_count++, &chosen, err));
+    t->reply.answer_tokens++;
+    if (chosen == transcriber->end) {
+        return end_window(request, t, err);
+    }
+    float logprob = sampler_logprob(t->logits, transcriber->vocab, chosen);
+    TRY(transcript_add(&t->transcript, chosen, logprob, err));
+    if (t->token_count == transcriber->context) {
+        return end_window(request, t, err);
+    }
+    t->tokens[t->token_count++] = chosen;
+    tell(request, t);
+    return ST_OK;
+}
+
+static enum status take_step(struct request *request, struct transcription *t,
+                             const struct rt_result *result, struct error *err)
+{
+    uint32_t vocab = t->transcriber->vocab, first = t->fed_count;
+    uint64_t rows = result->bytes.len / sizeof(float) / vocab;
+    const float *logits = (const float *)(const void *)result->bytes.ptr;
+    if (rows < t->step_count) {
+        return error_set(err, ST_INVALID, "the decoder gives %llu rows of logits, expected %u",
+                         (unsigned long long)rows, t->step_count);
+    }
+    t->fed_count += t->step_count;
+    if (t->start_at >= first && t->start_at < t->fed_count) {
+        look_at_start(t, logits + (size_t)(t->start_at - first) * vocab);
+    }
+    if (t->fed_count < t->token_count) {
+        t->reply.prompt_tokens += t->step_count;
+        return ST_OK;
+    }
+    bool is_prompt = t->transcript.count == 0;
+    t->reply.prompt_tokens += is_prompt ? t->step_count : 0;
+    return take_token(request, t, logits + (size_t)(t->step_count - 1) * vocab, err);
+}
+
+static enum status sample(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct transcription *t = transcription_of(request);
+    struct infer_call *call = &request->infer.call;
+    must(call->invocation != NULL);
+    const struct rt_result *result = rt_invocation_result(call->invocation, 0);
+    enum status status =
+        t->is_encoding ? keep_hidden(t, result, err) : take_step(request, t, result, err);
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    TRY(status);
+    return buf_failed(&request->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long")
+                                     : ST_OK;
+}
+
+static bool has_events(const struct request *request)
+{
+    return transcription_of(request)->ask.is_stream && request->out.len > 0;
+}
+
+static bool is_over(const struct request *request)
+{
+    return transcription_of(request)->is_over;
+}
+
+static void print_error_event(const struct request *request, struct buf *out)
+{
+    reply_print_error_data(out, request->err.text, request->http_status);
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct request *request)
+{
+    return transcription_of(request)->transcript.text.len;
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    struct transcription *t = transcription_of(request);
+    TRY(infer_text_begin(request, err));
+    speech_reply_print(&t->reply, &request->out);
+    request->content_type = speech_reply_type(t->ask.form);
+    return infer_text_end(request, err);
+}
+
+static size_t held_bytes(const struct request *request)
+{
+    const struct transcription *t = request->infer.transcription;
+    size_t own = t ? t->sample_count * sizeof(float) + t->hidden_bytes : 0;
+    return infer_one_held_bytes(request) + own;
+}
+
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct transcription *t = request->infer.transcription;
+    infer_one_count(request, now_ns);
+    if (t && t->is_over) {
+        struct model_stats *stats = request->infer.call.model->stats;
+        counter_add(&stats->transcriptions, 1);
+        counter_add(&stats->sound_us, t->sample_count * 1000000 / t->transcriber->rate);
+    }
+}
+
+const struct infer_ops transcription_ops = {
+    .is_long = is_long,
+    .is_apart = true,
+    .find = find,
+    .parse = parse,
+    .decode = decode,
+    .open_states = open_states,
+    .undo = infer_one_undo,
+    .prepare = infer_one_prepare,
+    .demand = infer_one_demand,
+    .held_bytes = held_bytes,
+    .enter = enter,
+    .start = infer_one_start,
+    .cancel = infer_one_cancel,
+    .finish = finish,
+    .sample = sample,
+    .has_events = has_events,
+    .is_over = is_over,
+    .print_error_event = print_error_event,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .release = infer_text_release,
+    .hand_over = infer_text_hand_over,
+    .count = count,
+    .reset = transcription_free,
+};

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bodies that are no JSON: a plain picture, sound or text, for a model that takes one, and forms of
+ * several parts, a field for each input. The route decides the form of the answer.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/check.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer.h"
+#include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/http/multipart.h"
+#include "server/media/format.h"
+#include "server/model/intake/medium.h"
+
+/* Classes of an answer with labels, if nobody says how many. */
+#define TOP_K_UNASKED 5
+
+enum form { FORM_NONE, FORM_FILE, FORM_TEXT, FORM_PARTS };
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static bool begins_with(struct span text, const char *word)
+{
+    size_t len = strlen(word);
+    return text.len >= len && strncasecmp((const char *)text.ptr, word, len) == 0;
+}
+
+/* The type without its parameters. */
+static struct span type_of(const struct request *request)
+{
+    struct span type = head_value(&request->head, HTTP_CONTENT_TYPE);
+    const uint8_t *stop = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+    type.len = stop ? (size_t)(stop - type.ptr) : type.len;
+    while (type.len > 0 && type.ptr[type.len - 1] == ' ') {
+        type.len--;
+    }
+    return type;
+}
+
+static bool is_type(struct span type, const char *word)
+{
+    return type.len == strlen(word) && begins_with(type, word);
+}
+
+static bool says_file(struct span type)
+{
+    return begins_with(type, "image/") || begins_with(type, "audio/") ||
+           begins_with(type, "video/") || is_type(type, "application/ogg");
+}
+
+/* Types that clients send if they do not know the body's: then its first bytes decide. */
+static bool says_nothing(struct span type)
+{
+    return type.len == 0 || is_type(type, "application/octet-stream") ||
+           is_type(type, "application/x-www-form-urlencoded");
+}
+
+/* Has the model an input that may be made from that? */
+static bool takes(const struct infer_call *call, enum medium_kind kind)
+{
+    bool is_any = false;
+    for (uint32_t i = 0; i < call->model->input_count; i++) {
+        const struct medium *medium = call->model->inputs[i].medium;
+        is_any |= medium && medium->kind == kind;
+    }
+    return is_any;
+}
+
+static bool takes_files(const struct infer_call *call)
+{
+    return takes(call, MEDIUM_IMAGE) || takes(call, MEDIUM_SOUND);
+}
+
+/* Pages that say no type send JSON as text/plain. */
+static bool may_be_json(struct span body)
+{
+    size_t at = 0;
+    while (at < body.len && memchr(" \t\r\n", body.ptr[at], 4)) {
+        at++;
+    }
+    return at == body.len || body.ptr[at] == '{';
+}
+
+static enum form form_of(const struct request *request, const struct infer_call *call)
+{
+    struct span type = type_of(request);
+    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+        return FORM_NONE;
+    }
+    if (is_type(type, "multipart/form-data")) {
+        return FORM_PARTS;
+    }
+    if (is_type(type, "text/plain") &&
+        (takes(call, MEDIUM_TEXT) || !may_be_json(body_span(request->infer.body)))) {
+        return FORM_TEXT;
+    }
+    bool may_be_file =
+        says_nothing(type) && takes_files(call) && !may_be_json(body_span(request->infer.body));
+    return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
+}
+
+bool codec_form_is(const struct request *request, const struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return form_of(request, call) != FORM_NONE;
+}
+
+/* |what|: a text, a picture or a sound, without its article. */
+static enum status refuse_medium(const struct infer_call *call, const char *what, struct error *err)
+{
+    return error_set(err, ST_INVALID, "model '%s' takes no %s, its card says nothing of it",
+                     call->model->name, what);
+}
+
+static enum status refuse_type(const struct request *request, const struct infer_call *call,
+                               struct error *err)
+{
+    bool is_picture = begins_with(type_of(request), "image/");
+    return refuse_medium(call, is_picture ? "picture" : "sound", err);
+}
+
+int codec_form_check(const struct request *request, const struct infer_call *call,
+                     struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_wrong = (request->match.id == ROUTE_INFER || request->match.id == ROUTE_CALL) &&
+                    says_file(type_of(request)) && !takes_files(call) &&
+                    !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    if (is_wrong) {
+        (void)refuse_type(request, call, err);
+    }
+    return is_wrong ? 415 : 200;
+}
+
+/* ---- a file or a text alone ------------------------------------------------------------------ */
+
+static enum status fail_kind(struct request *request, const struct infer_call *call,
+                             enum media_format format, struct error *err)
+{
+    enum media_kind kind = media_kind_of(format);
+    if (!takes_files(call)) { /* a model that was loaded after the head had come */
+        request->infer.is_unfit = true;
+        return refuse_type(request, call, err);
+    }
+    if (kind != MEDIA_OTHER) {
+        request->infer.is_unfit = true;
+        return refuse_medium(call, kind == MEDIA_PICTURE ? "picture" : "sound", err);
+    }
+    bool is_one = takes(call, MEDIUM_IMAGE) != takes(call, MEDIUM_SOUND);
+    kind = !is_one ? MEDIA_OTHER : takes(call, MEDIUM_IMAGE) ? MEDIA_PICTURE : MEDIA_SOUND;
+    return error_set(err, ST_INVALID, "the body is %s, expected %s", media_format_name(format),
+                     media_formats_read(kind));
+}
+
+/* The input that a file of |format| is for. */
+static enum status find_file_input(struct request *request, const struct infer_call *call,
+                                   enum media_format format, const struct model_io **out,
+                                   struct error *err)
+{
+    const struct model *model = call->model;
+    enum media_kind kind = media_kind_of(format);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct medium *medium = model->inputs[i].medium;
+        bool fits = medium && ((medium->kind == MEDIUM_IMAGE && kind == MEDIA_PICTURE) ||
+                               (medium->kind == MEDIUM_SOUND && kind == MEDIA_SOUND));
+        *out = fits ? &model->inputs[i] : count ? *out : NULL;
+        count += fits;
+    }
+    if (count == 0) {
+        return fail_kind(request, call, format, err);
+    }
+    return count == 1 ? ST_OK
+                      : error_set(err, ST_INVALID,
+                                  "model '%s' has %u inputs of this kind: expected "
+                                  "multipart/form-data with a field for each",
+                                  model->name, count);
+}
+
+static enum status find_text_input(struct request *request, const struct infer_call *call,
+                                   const struct model_io **out, struct error *err)
+{
+    uint32_t count;
+    *out = model_find_medium(call->model, true, &count);
+    if (count == 0) {
+        request->infer.is_unfit = true;
+        return refuse_medium(call, "text", err);
+    }
+    return count == 1 ? ST_OK
+                      : error_set(err, ST_INVALID,
+                                  "model '%s' takes %u texts: expected multipart/form-data with a "
+                                  "field for each",
+                                  call->model->name, count);
+}
+
+static enum status parse_alone(struct request *request, struct infer_call *call, struct span body,
+                               bool is_text, struct error *err)
+{
+    const struct model_io *io = NULL;
+    const struct call_item item = {CALL_BINARY, body};
+    if (body.len == 0) {
+        return error_set(err, ST_INVALID, "the body is empty, expected a %s",
+                         is_text ? "text" : "file");
+    }
+    TRY(is_text ? find_text_input(request, call, &io, err)
+                : find_file_input(request, call, media_find_format(body), &io, err));
+    return call_add_item(&request->infer.arena, &call->tree.leaves[io->index], &item, err);
+}
+
+/* ---- forms of several parts ------------------------------------------------------------------ */
+
+/* A value that is no file: JSON, which its type says, or its first byte. */
+static bool is_json(const struct multipart_part *part)
+{
+    if (is_type(part->content_type, "application/json")) {
+        return true;
+    }
+    size_t at = 0;
+    while (at < part->data.len && (part->data.ptr[at] == ' ' || part->data.ptr[at] == '\n' ||
+                                   part->data.ptr[at] == '\r' || part->data.ptr[at] == '\t')) {
+        at++;
+    }
+    return part->filename.len == 0 && at < part->data.len &&
+           (part->data.ptr[at] == '[' || part->data.ptr[at] == '{');
+}
+
+static enum status take_value(struct request *request, struct infer_call *call,
+                              const struct model_io *io, const struct multipart_part *part,
+                              struct error *err)
+{
+    struct call_leaf *leaf = &call->tree.leaves[io->index];
+    const struct call_limits limits = codec_call_limits(request);
+    if (leaf->encoding != CALL_ABSENT) {
+        return error_set(err, ST_INVALID, "it is given twice");
+    }
+    if (io->kind == RT_IO_STRING) {
+        leaf->encoding = CALL_TEXT;
+        leaf->data = part->data;
+        return ST_OK;
+    }
+    return call_parse_input(part->data, &call->model->call, io->index, &limits,
+                            &request->infer.arena, call->tree.leaves, err);
+}
+
+/* Several fields of one name are rows. */
+static enum status take_item(struct request *request, struct infer_call *call,
+                             const struct model_io *io, const struct multipart_part *part,
+                             struct error *err)
+{
+    struct call_leaf *leaf = &call->tree.leaves[io->index];
+    const struct call_item item = {CALL_BINARY, part->data};
+    if (leaf->encoding != CALL_ABSENT && leaf->encoding != CALL_MEDIA) {
+        return error_set(err, ST_INVALID, "it is given as numbers, too");
+    }
+    if (part->data.len == 0 && io->medium->kind != MEDIUM_TEXT) {
+        return error_set(err, ST_INVALID, "it is empty, expected a file");
+    }
+    if (part->filename.len == 0 && io->medium->kind != MEDIUM_TEXT &&
+        media_find_format(part->data) == MEDIA_FORMATS) {
+        return error_set(err, ST_INVALID,
+                         "expected a file, got %zu bytes of an unknown format; curl sends a file "
+                         "as %.*s=@FILE",
+                         part->data.len, SPAN_SHORT(part->name));
+    }
+    leaf->is_list = leaf->item_count > 0;
+    return call_add_item(&request->infer.arena, leaf, &item, err);
+}
+
+static enum status take_part(struct request *request, struct infer_call *call,
+                             const struct multipart_part *part, bool *has_parameters,
+                             struct error *err)
+{
+    const struct model *model = call->model;
+    const struct call_limits limits = codec_call_limits(request);
+    if (span_is(part->name, "parameters")) {
+        if (*has_parameters) {
+            return error_set(err, ST_INVALID, "field 'parameters': given twice");
+        }
+        *has_parameters = true;
+        return call_parse_parameters(part->data, &limits, &request->infer.arena,
+                                     &call->tree.parameters, err);
+    }
+    const struct model_io *io = model_find_io(model->inputs, model->input_count, part->name);
+    if (!io) {
+        return model_refuse_name(model, RT_INPUT, part->name, err);
+    }
+    bool is_text = io->medium && io->medium->kind == MEDIUM_TEXT;
+    bool is_item =
+        io->medium && !(is_text ? is_type(part->content_type, "application/json") : is_json(part));
+    enum status status = is_item ? take_item(request, call, io, part, err)
+                                 : take_value(request, call, io, part, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
+}
+
+static enum status parse_parts(struct request *request, struct infer_call *call, struct span body,
+                               struct error *err)
+{
+    struct multipart multipart;
+    struct multipart_part part;
+    bool is_found = true, has_parameters = false;
+    TRY(multipart_init(&multipart, head_value(&request->head, HTTP_CONTENT_TYPE), body, err));
+    while (is_found) {
+        TRY(multipart_next(&multipart, &part, &is_found, err));
+        if (is_found) {
+            TRY(take_part(request, call, &part, &has_parameters, err));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- what both codecs do --------------------------------------------------------------------- */
+
+static bool wants_binary(const struct request *request, const struct infer_call *call)
+{
+    return call->tree.parameters.binary_data_output || request->query.is_binary;
+}
+
+static enum status parse_body(struct request *request, struct infer_call *call, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    struct span body = body_span(request->infer.body);
+    enum form form = form_of(request, call);
+    const struct call_limits limits = codec_call_limits(request);
+    call->tree = (struct call_request){
+        .leaves = arena_array(arena, call->model->call.input_count, sizeof(struct call_leaf))};
+    call->oip = (struct oip_request){.has_id = false};
+    call->parameters = &call->tree.parameters;
+    if (!call->tree.leaves) {
+        return arena_fail(arena, "the request", err);
+    }
+    TRY(form == FORM_PARTS ? parse_parts(request, call, body, err)
+                           : parse_alone(request, call, body, form == FORM_TEXT, err));
+    return call_verify_leaves(&call->model->call, &limits, call->tree.leaves, err);
+}
+
+static enum status parse_call(struct request *request, struct infer_call *call,
+                              const struct oip_body *parts, struct span *out_rest,
+                              struct error *err)
+{
+    (void)parts;
+    (void)out_rest;
+    TRY(parse_body(request, call, err));
+    codec_take_query(request, &call->tree.parameters);
+    return ST_OK;
+}
+
+static enum status parse_oip(struct request *request, struct infer_call *call,
+                             const struct oip_body *parts, struct span *out_rest, struct error *err)
+{
+    (void)parts;
+    (void)out_rest;
+    TRY(parse_body(request, call, err));
+    call->oip.parameters.binary_data_output = wants_binary(request, call);
+    codec_take_query(request, &call->tree.parameters);
+    return ST_OK;
+}
+
+/* If there are as many labels as numbers in a row, these are labels of classes. */
+static bool has_classes(const struct model_io *io)
+{
+    const struct shape *shape = &io->meta.shape;
+    int64_t count = shape->rank > 0 ? shape->dims[shape->rank - 1] : 0;
+    return io->labels && !io->answer && io->kind == RT_IO_TENSOR &&
+           oip_is_score(io->meta.type.dtype) && (count < 0 || count == io->label_count);
+}
+
+/* If nobody says how many classes, or that there are to be none. */
+static void choose_unasked(const struct request *request, struct infer_call *call)
+{
+    if (call->parameters->has_top_k || wants_binary(request, call)) {
+        return;
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct infer_output *output = &call->outputs[i];
+        output->class_count = has_classes(output->io) ? TOP_K_UNASKED : 0;
+    }
+}
+
+static enum status decode_call(struct request *request, struct infer_call *call, struct error *err)
+{
+    call->nan = oip_request_nan(call->parameters);
+    TRY(codec_call_list_outputs(request, call, wants_binary(request, call), err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    choose_unasked(request, call);
+    if (!call->parameters->wants_tensors) {
+        infer_answer_choose(call);
+    }
+    return codec_call_decode_inputs(request, call, err);
+}
+
+static enum status decode_oip(struct request *request, struct infer_call *call, struct error *err)
+{
+    call->nan = oip_request_nan(call->parameters);
+    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    return codec_call_decode_inputs(request, call, err);
+}
+
+static enum status print_call(struct request *request, struct infer_call *call, struct error *err)
+{
+    return codec_call.print(request, call, err);
+}
+
+static enum status print_oip(struct request *request, struct infer_call *call, struct error *err)
+{
+    return codec_oip.print(request, call, err);
+}
+
+static void print_oip_tail(struct request *request, const struct infer_call *call)
+{
+    codec_oip.print_tail(request, call);
+}
+
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err)
+{
+    return error_prefix(err, "input '%s'%s", rt_method_input(call->model->method, index)->name,
+                        behind);
+}
+
+const struct codec codec_form_call = {parse_call, decode_call, print_call, NULL, name_input, NULL};
+const struct codec codec_form_oip = {parse_oip,      decode_oip, print_oip,
+                                     print_oip_tail, name_input, NULL};

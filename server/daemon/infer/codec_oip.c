@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests and answers of the Open Inference Protocol: inputs and outputs by name. */
+#include "config.h"
+
+#include "base/check.h"
+#include "protocol/oip_classes.h"
+#include "runtime/call/invocation.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer.h"
+#include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/infer/infer_shared.h"
+#include "server/daemon/infer/regions.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+
+#define INPUTS_MAX 256
+#define PARAMETERS_MAX 64
+#define NAME_BYTES_MAX 1024
+
+/* ---- PARSE ----------------------------------------------------------------------------------- */
+
+struct oip_limits codec_oip_limits(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return (struct oip_limits){
+        .inputs_max = INPUTS_MAX,
+        .outputs_max = INFER_OUTPUTS_MAX,
+        .parameters_max = PARAMETERS_MAX,
+        .name_bytes_max = NAME_BYTES_MAX,
+        .tensor_bytes_max = request->server->params->ring_bytes,
+        .json_depth_max = request->server->params->json_depth_max,
+    };
+}
+
+/* A body that is nothing but a tensor fits only a model with one input. */
+static enum status parse_raw(struct infer *infer, struct infer_call *call, struct span binary,
+                             const struct oip_limits *limits, struct error *err)
+{
+    const struct model *model = call->model;
+    if (model->input_count != 1) {
+        return error_set(err, ST_INVALID,
+                         "Inference-Header-Content-Length: 0 needs a model with one input, '%s' "
+                         "has %u",
+                         model->name, model->input_count);
+    }
+    return oip_parse_raw(binary, &model->inputs[0].meta, limits, &infer->arena, &call->oip, err);
+}
+
+static enum status check_elements(const struct request *request, const struct oip_request *oip,
+                                  struct error *err)
+{
+    uint64_t max = request->server->params->element_count_max;
+    for (size_t i = 0; i < oip->input_count; i++) {
+        uint64_t count = (uint64_t)shape_numel(&oip->inputs[i].shape);
+        if (count > max) {
+            return error_set(err, ST_INVALID,
+                             "inputs[%zu].shape: expected at most %llu elements, got %llu", i,
+                             (unsigned long long)max, (unsigned long long)count);
+        }
+    }
+    return ST_OK;
+}
+
+/* A client that may not use shared memory is told so before copies begin, which take time. */
+static enum status check_shared(struct request *request, const struct oip_request *oip,
+                                struct error *err)
+{
+    bool is_used = false;
+    for (size_t i = 0; i < oip->input_count; i++) {
+        is_used |= oip->inputs[i].shared.is_given;
+    }
+    for (size_t i = 0; i < oip->outputs.count; i++) {
+        is_used |= oip->outputs.items[i].shared.is_given;
+    }
+    return is_used ? infer_shared_check(request, err) : ST_OK;
+}
+
+/* Takes the query's settings for results that have none of their own. */
+static void take_query(const struct request *request, struct oip_request *oip)
+{
+    codec_take_query(request, &oip->parameters);
+    for (size_t i = 0; request->query.is_binary && i < oip->outputs.count; i++) {
+        struct oip_request_output *output = &oip->outputs.items[i];
+        output->is_binary |= !output->has_form && !output->shared.is_given;
+    }
+    oip->parameters.binary_data_output |= request->query.is_binary;
+}
+
+static enum status parse(struct request *request, struct infer_call *call,
+                         const struct oip_body *parts, struct span *out_rest, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    struct oip_limits limits = codec_oip_limits(request);
+    if (!out_rest && !parts->is_raw && codec_form_is(request, call)) {
+        call->codec = &codec_form_oip;
+        return call->codec->parse(request, call, parts, NULL, err);
+    }
+    limits.is_listed = out_rest != NULL;
+    call->parameters = &call->oip.parameters;
+    if (parts->is_raw) {
+        TRY(parse_raw(infer, call, parts->binary, &limits, err));
+    } else {
+        TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
+    }
+    take_query(request, &call->oip);
+    TRY(check_shared(request, &call->oip, err));
+    return check_elements(request, &call->oip, err);
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+static void add_output(struct infer_call *call, const struct model_io *io, const char *name,
+                       bool is_binary)
+{
+    call->outputs[call->output_count++] =
+        (struct infer_output){.io = io, .name = name, .is_binary = is_binary};
+}
+
+/* The results that the client named, or all of them: decided before anything runs. */
+enum status codec_oip_choose_outputs(struct request *request, struct infer_call *call,
+                                     struct error *err)
+{
+    const struct model *model = call->model;
+    const struct oip_request *oip = &call->oip;
+    size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
+    if (count > INFER_OUTPUTS_MAX) {
+        return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
+                         INFER_OUTPUTS_MAX, count);
+    }
+    TRY(codec_outputs_new(&request->infer.arena, call, count, err));
+    for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
+        const struct model_io *io = &model->outputs[i];
+        add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
+    }
+    for (size_t i = 0; i < oip->outputs.count; i++) {
+        const struct oip_request_output *output = &oip->outputs.items[i];
+        const struct model_io *io =
+            model_find_io(model->outputs, model->output_count, output->name);
+        if (!io) {
+            model_refuse_name(model, RT_RESULT, output->name, err);
+            return error_prefix(err, "outputs[%zu].name: ", output->index);
+        }
+        if (output->class_count && io->kind != RT_IO_TENSOR) {
+            return error_set(err, ST_INVALID,
+                             "outputs[%zu].parameters.classification: '%s' is no tensor",
+                             output->index, io->meta.name);
+        }
+        bool is_name = span_is(output->name, io->meta.name);
+        add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
+        struct infer_output *added = &call->outputs[call->output_count - 1];
+        added->class_count = output->class_count;
+        if (output->wants_answer && infer_answer_ask(added, output->wants_json, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
+        }
+        if (output->shared.is_given &&
+            infer_shared_note(request, added, &output->shared, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
+        }
+    }
+    return ST_OK;
+}
+
+/* The runtime knows inputs by index; the client knows their position in its request. */
+static enum status place_input(enum status status, const struct oip_request_input *input,
+                               const char *behind, struct error *err)
+{
+    return status == ST_OK ? ST_OK
+                           : error_prefix(err, "inputs[%zu] '%.*s'%s", input->index,
+                                          SPAN_SHORT(input->name), behind);
+}
+
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err)
+{
+    const struct model *model = call->model;
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        const struct oip_request_input *input = &call->oip.inputs[i];
+        const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+        if (io && io->index == index) {
+            return place_input(err->code, input, behind, err);
+        }
+    }
+    return err->code;
+}
+
+/* Copies the input's bytes from shared memory to |dst|; after that |*out_here| is an input whose
+ * bytes came with the request. They are read only once, because the client may change them. */
+static enum status fetch(struct request *request, const struct oip_request_input *input, void *dst,
+                         struct oip_request_input *out_here, struct error *err)
+{
+    *out_here = *input;
+    out_here->data.ptr = dst;
+    return place_input(infer_shared_read(request, &input->shared, dst, input->data.len, err), input,
+                       ": ", err);
+}
+
+static enum status decode_shared_tensor(struct request *request, struct infer_call *call,
+                                        const struct oip_request_input *input,
+                                        const struct codec_tensor *tensor, struct error *err)
+{
+    void *memory;
+    struct oip_request_input here;
+    TRY(place_input(codec_stage(request, call, tensor, input->bytes, &memory, err), input, ": ",
+                    err));
+    TRY(fetch(request, input, memory, &here, err));
+    return oip_input_is_direct(&here)
+               ? ST_OK
+               : oip_decode_input(&here, &call->nan, memory, input->bytes, err);
+}
+
+static enum status decode_tensor(struct request *request, struct infer_call *call,
+                                 const struct oip_request_input *input, uint32_t index,
+                                 struct error *err)
+{
+    struct infer *infer = &request->infer;
+    const struct codec_tensor tensor = {index, input->type.dtype, &input->shape, &input->layout};
+    if (input->shared.is_given) {
+        return decode_shared_tensor(request, call, input, &tensor, err);
+    }
+    if (infer->body->buffer && oip_input_is_direct(input)) {
+        return place_input(codec_bind(request, call, &tensor, input->data, err), input, ": ", err);
+    }
+    size_t stored = oip_input_stored_bytes(input);
+    void *memory;
+    TRY(place_input(codec_stage(request, call, &tensor, stored, &memory, err), input, ": ", err));
+    return oip_decode_input(input, &call->nan, memory, stored, err);
+}
+
+/* The strings of the input, from shared memory or not. */
+static enum status read_strings(struct request *request, const struct oip_request_input *input,
+                                struct span **out, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    struct oip_request_input here = *input;
+    if (input->shared.is_given) {
+        TRY(work_add(request, input->data.len, err));
+        void *memory = arena_alloc(arena, input->data.len);
+        if (!memory) {
+            return arena_fail(arena, "the request", err);
+        }
+        TRY(fetch(request, input, memory, &here, err));
+    }
+    return oip_decode_strings(&here, arena, out, err);
+}
+
+static enum status decode_string(struct request *request, struct infer_call *call,
+                                 const struct oip_request_input *input, uint32_t index,
+                                 struct error *err)
+{
+    struct span *strings;
+    TRY(read_strings(request, input, &strings, err));
+    return place_input(codec_put_string(request, call, index, strings[0], err), input, ": ", err);
+}
+
+static enum status decode_scalar(struct request *request, struct infer_call *call,
+                                 const struct oip_request_input *input, const struct model_io *io,
+                                 struct error *err)
+{
+    union codec_scalar bytes, value;
+    struct oip_request_input here = *input;
+    must(input->bytes <= sizeof(value));
+    if (input->shared.is_given) {
+        TRY(fetch(request, input, &bytes, &here, err));
+    }
+    TRY(oip_decode_input(&here, &call->nan, &value, input->bytes, err));
+    return place_input(codec_put_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
+}
+
+/* Strings are files or texts, a row each. Files in JSON are in base64. */
+static enum status decode_media(struct request *request, struct infer_call *call,
+                                const struct oip_request_input *input, const struct model_io *io,
+                                struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    int64_t count = shape_numel(&input->shape);
+    struct span *strings;
+    TRY(read_strings(request, input, &strings, err));
+    struct call_item *items = arena_array(arena, (size_t)count + 1, sizeof(*items));
+    if (!items) {
+        return arena_fail(arena, "the request", err);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        bool is_base64 =
+            !input->is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
+        items[i] = (struct call_item){is_base64 ? CALL_BASE64 : CALL_BINARY, strings[i]};
+    }
+    return infer_media_decode(request, call, io->index, items, (uint32_t)count, count > 1, err);
+}
+
+static enum status decode_input(struct request *request, struct infer_call *call,
+                                const struct oip_request_input *input, struct error *err)
+{
+    const struct model *model = call->model;
+    const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+    must(io); /* codec_oip_check_names() has checked */
+    if (io->medium && input->type.is_bytes) {
+        return decode_media(request, call, input, io, err);
+    }
+    TRY(oip_verify_input(input, &io->meta, err));
+    switch (io->kind) {
+    case RT_IO_TENSOR:
+        return decode_tensor(request, call, input, io->index, err);
+    case RT_IO_STRING:
+        return decode_string(request, call, input, io->index, err);
+    case RT_IO_INT:
+    case RT_IO_FLOAT:
+    case RT_IO_BOOL:
+        return decode_scalar(request, call, input, io, err);
+    case RT_IO_NONE:
+        break; /* has no entry in model->inputs */
+    }
+    unreachable();
+}
+
+static enum status refuse_missing(const struct oip_tensor_meta *meta, struct error *err)
+{
+    char shape[SHAPE_TEXT_MAX];
+    return error_set(err, ST_INVALID, "input '%s' is missing, expected %s %.80s", meta->name,
+                     oip_type_name(meta->type), shape_print(&meta->shape, shape));
+}
+
+enum status codec_oip_check_names(struct arena *arena, const struct model *model,
+                                  const struct oip_request *oip, bool needs_all, struct error *err)
+{
+    const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
+    if (!given) {
+        return arena_fail(arena, "the request", err);
+    }
+    for (size_t i = 0; i < oip->input_count; i++) {
+        const struct oip_request_input *input = &oip->inputs[i];
+        const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+        if (!io) {
+            model_refuse_name(model, RT_INPUT, input->name, err);
+            return error_prefix(err, "inputs[%zu].name: ", input->index);
+        }
+        const struct oip_request_input **first = &given[io - model->inputs];
+        if (*first) {
+            return error_set(err, ST_INVALID, "inputs[%zu].name: '%.*s' is inputs[%zu] '%.*s'",
+                             input->index, SPAN_SHORT(input->name), (*first)->index,
+                             SPAN_SHORT((*first)->name));
+        }
+        *first = input;
+    }
+    for (uint32_t i = 0; needs_all && i < model->input_count; i++) {
+        if (!given[i] && !model->inputs[i].meta.is_optional) {
+            return refuse_missing(&model->inputs[i].meta, err);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status decode(struct request *request, struct infer_call *call, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    call->nan = oip_request_nan(call->parameters);
+    TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
+    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        if (!call->oip.inputs[i].is_promise) {
+            TRY(decode_input(request, call, &call->oip.inputs[i], err));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+/* The classes of an output take the place of its tensor. */
+static enum status classify(struct arena *arena, const struct infer_call *call,
+                            struct infer_output *output, struct error *err)
+{
+    const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    const struct oip_classes classes = {.dtype = output->io->meta.type.dtype,
+                                        .shape = &result->shape,
+                                        .scores = result->bytes,
+                                        .labels = output->io->labels,
+                                        .label_count = output->io->label_count,
+                                        .wanted = output->class_count};
+    return oip_classify(&classes, arena, &output->classes, &output->classes_shape, err);
+}
+
+static struct oip_result result_of(const struct infer_call *call, const struct infer_output *output)
+{
+    if (output->classes) {
+        return (struct oip_result){.name = span_str(output->name),
+                                   .type = {.is_bytes = true},
+                                   .shape = output->classes_shape,
+                                   .is_binary = output->is_binary,
+                                   .strings = output->classes};
+    }
+    const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    return (struct oip_result){
+        .name = span_str(output->name),
+        .type = output->io->meta.type,
+        .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
+        .is_binary = output->is_binary,
+        .is_shared = output->region != NULL,
+        .shared = {.region = span_str(output->region ? output->region->name : ""),
+                   .offset = output->region_offset,
+                   .bytes = output->region_bytes},
+        .data = result->bytes,
+        .strings = &result->bytes, /* the one element of a BYTES result */
+    };
+}
+
+static enum status store(struct infer_call *call, struct error *err)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].region) {
+            const struct oip_result result = result_of(call, &call->outputs[i]);
+            TRY(infer_shared_write(&call->outputs[i], &result, err));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status print(struct request *request, struct infer_call *call, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    struct oip_result *results = arena_array(&infer->arena, call->output_count, sizeof(*results));
+    if (!results) {
+        return arena_fail(&infer->arena, "the answer", err);
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].class_count) {
+            TRY(classify(&infer->arena, call, &call->outputs[i], err));
+        }
+        if (call->outputs[i].is_answer) {
+            TRY(infer_answer_take(&infer->arena, call, &call->outputs[i], err));
+        }
+        results[i] = result_of(call, &call->outputs[i]);
+    }
+    const struct oip_reply reply = {
+        .model_name = call->model->name,
+        .model_version = call->model->version_text,
+        .results = results,
+        .result_count = call->output_count,
+        .nan = oip_answer_nan(call->parameters, &call->nan),
+    };
+    oip_print_members(&reply, &request->out, &infer->encoded);
+    return ST_OK;
+}
+
+static void print_tail(struct request *request, const struct infer_call *call)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct oip_result result = result_of(call, &call->outputs[i]);
+        oip_print_strings(&result, &request->out);
+    }
+}
+
+const struct codec codec_oip = {parse, decode, print, print_tail, name_input, store};

@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a body to one call or several, and from these to an answer: the parts that all codecs share.
+ * Tensors are decoded directly into the memory that the device reads, or bound in place in the
+ * body; results are sent from the memory that the device wrote.
+ */
+#include "config.h"
+
+#include "server/daemon/infer/infer.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
+#include "protocol/number.h"
+#include "runtime/call/invocation.h"
+#include "server/daemon/infer/bundle.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/infer/infer_one.h"
+#include "server/daemon/infer/infer_profile.h"
+#include "server/daemon/infer/infer_sequence.h"
+#include "server/daemon/infer/infer_shared.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+#include "server/model/repository.h"
+
+#define NS_PER_MS 1000000u
+#define ARENA_BYTES_MAX (4 << 20)
+#define ARENA_KEEP_BYTES (64 << 10)
+/* A smaller answer is not worth compressing. */
+#define DEFLATE_BYTES_MIN 1024
+
+enum status infer_init(struct request *request, const struct params *params, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    *infer = (struct infer){0};
+    list_init(&infer->seat.link);
+    arena_init(&infer->arena, ARENA_BYTES_MAX);
+    body_init(&infer->inflated, NULL, params->body_bytes_max);
+    buf_init(&infer->deflated, params->answer_bytes_max);
+    enum status status = hal_pool_member_new(&infer->pool, err);
+    if (status == ST_OK) {
+        status = hal_pool_member_new(&infer->run_pool, err);
+    }
+    if (status == ST_OK) {
+        status = hal_pool_member_new(&infer->answer_pool, err);
+    }
+    if (status != ST_OK) {
+        hal_pool_free(infer->pool);
+        hal_pool_free(infer->run_pool);
+    }
+    return status;
+}
+
+void infer_fini(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    infer_reset(request);
+    arena_fini(&infer->arena);
+    body_fini(&infer->inflated);
+    buf_fini(&infer->deflated);
+    hal_pool_free(infer->pool);
+    hal_pool_free(infer->run_pool);
+    hal_pool_free(infer->answer_pool);
+}
+
+/* Drops what the call holds, the model excepted. */
+static void reset_call(struct request *request, struct infer_call *call)
+{
+    rt_invocation_free(call->invocation);
+    infer_sequence_close(request, call);
+    *call = (struct infer_call){0};
+}
+
+/* Memory that a request makes us allocate counts from a minimum on, which every request has. */
+static enum status count_heap(struct infer *infer, size_t bytes, struct error *err)
+{
+    if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
+        return ST_OK;
+    }
+    if (!hal_pool_try_charge(infer->pool, bytes - infer->charged_bytes)) {
+        return error_set(err, ST_EXHAUSTED, "no memory now for so large a request");
+    }
+    infer->charged_bytes = bytes;
+    return ST_OK;
+}
+
+static enum status count_arena(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes, err);
+}
+
+/* Steps of pipelines get their memory one by one; all of it is counted before the first step. */
+static enum status count_steps(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
+}
+
+static void join_pools(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    const struct serving *serving = request->serving;
+    OBJ_CHECK(serving, SERVING_MAGIC);
+    must(infer->ops->is_apart || infer->call.model);
+    if (!infer->share) {
+        infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
+        hal_pool_join(infer->pool, infer->share);
+        hal_pool_join(infer->answer_pool, serving->answers);
+    }
+}
+
+static void shrink_answer(struct infer *infer, size_t bytes)
+{
+    must(bytes <= infer->answer_bytes);
+    if (bytes < infer->answer_bytes) {
+        hal_pool_discharge(infer->answer_pool, infer->answer_bytes - bytes);
+        infer->answer_bytes = bytes;
+    }
+}
+
+static void leave_pools(struct infer *infer)
+{
+    must(infer->share || (infer->charged_bytes == 0 && infer->answer_bytes == 0));
+    if (infer->share) {
+        hal_pool_discharge(infer->pool, infer->charged_bytes);
+        infer->charged_bytes = 0;
+        shrink_answer(infer, 0);
+        hal_pool_leave(infer->pool);
+        hal_pool_leave(infer->answer_pool);
+        infer->share = NULL;
+    }
+    if (infer->running) {
+        hal_pool_leave(infer->run_pool);
+        infer->running = NULL;
+    }
+}
+
+void infer_reset(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    struct model *model = infer->call.model;
+    if (infer->ops && infer->ops->reset) {
+        infer->ops->reset(request);
+    }
+    reset_call(request, &infer->call);
+    infer_profile_end(request);
+    bundle_free(request);
+    infer_shared_drop(infer);
+    infer->ops = NULL;
+    infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
+    infer->body = NULL;
+    infer->bound_bytes = infer->steps_bytes = 0;
+    infer_media_reset(&infer->media);
+    infer->id = span_str("");
+    infer->encoded = (struct oip_encoded){0};
+    infer->coding = CODING_IDENTITY;
+    body_reset(&infer->inflated);
+    leave_pools(infer);
+    model_unref(model); /* its pool has lost this member */
+    model_unref(infer->newest);
+    infer->newest = NULL;
+    buf_fini(&infer->deflated);
+    if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
+        arena_fini(&infer->arena);
+    } else {
+        arena_reset(&infer->arena);
+    }
+}
+
+void infer_drop_model(struct infer_call *call)
+{
+    model_unref(call->model);
+    call->model = NULL;
+}
+
+/* A model that left the index before its reference was taken is looked for again. */
+static enum status find_present(struct repository *repository, const char *name, uint32_t version,
+                                struct model **out_model, struct error *err)
+{
+    TRY(repository_find(repository, name, version, out_model, err));
+    while (model_state(*out_model) == MODEL_UNLOADING) {
+        model_unref(*out_model);
+        TRY(repository_find(repository, name, version, out_model, err));
+    }
+    return ST_OK;
+}
+
+enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
+                             uint32_t version, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct model *model;
+    infer_drop_model(call);
+    TRY(find_present(&request->serving->repository, name, version, &model, err));
+    if (model_state(model) == MODEL_UNKNOWN) {
+        snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
+        model_unref(model);
+        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", request->absent);
+    }
+    if (model_verify_ready(model, err) != ST_OK) {
+        model_unref(model);
+        return err->code;
+    }
+    call->model = model;
+    return ST_OK;
+}
+
+/* ---- before the body ------------------------------------------------------------------------- */
+
+/* X-Request-Timeout-Ms; a number too large to hold is no limit. */
+static bool read_timeout(const struct head *head, uint64_t *out_us, struct error *err)
+{
+    *out_us = 0;
+    if (!head_has(head, HTTP_X_REQUEST_TIMEOUT_MS)) {
+        return true;
+    }
+    struct span text = head_value(head, HTTP_X_REQUEST_TIMEOUT_MS);
+    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
+    uint64_t ms = 0;
+    enum number_result result = number_parse_u64(&at, end, &ms);
+    if (head->counts[HTTP_X_REQUEST_TIMEOUT_MS] > 1 || result != NUMBER_OK || at != end || !ms) {
+        error_set(err, ST_INVALID, "X-Request-Timeout-Ms: expected a number from 1 on, got '%.*s'",
+                  SPAN_FMT(text));
+        return false;
+    }
+    if (!__builtin_mul_overflow(ms, 1000, &ms)) {
+        *out_us = ms;
+    }
+    return true;
+}
+
+static int check_codings(const struct head *head, struct error *err)
+{
+    struct span name = head_value(head, HTTP_CONTENT_ENCODING);
+    enum coding coding;
+    if (head->counts[HTTP_CONTENT_ENCODING] > 1) {
+        error_set(err, ST_UNSUPPORTED, "Content-Encoding: expected one, got %u",
+                  (unsigned)head->counts[HTTP_CONTENT_ENCODING]);
+        return 415;
+    }
+    if (!coding_find(name, &coding)) {
+        error_set(err, ST_UNSUPPORTED, "Content-Encoding: expected gzip or deflate, got '%.*s'",
+                  SPAN_FMT(name));
+        return 415;
+    }
+    if (head->counts[HTTP_INFERENCE_HEADER_CONTENT_LENGTH] > 1) {
+        error_set(err, ST_INVALID, "Inference-Header-Content-Length: given more than once");
+        return 400;
+    }
+    return 200;
+}
+
+int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    must(infer->call.model == NULL);
+    int status = request->server->is_starting ? 200 : ops->find(request); /* else in step LOAD */
+    if (status == 200) {
+        status = check_codings(&request->head, &request->err);
+    }
+    if (status == 200 && infer->call.model) {
+        status = codec_form_check(request, &infer->call, &request->err);
+    }
+    if (status != 200) {
+        return status;
+    }
+    infer->ops = ops;
+    infer->call.codec = codec;
+    infer->priority = 0;
+    infer->has_keep = false;
+    return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
+}
+
+/* Bytes of the memory for requests. */
+static size_t body_bytes(const struct request *request)
+{
+    return body_pool_bytes(&request->body) + body_pool_bytes(&request->infer.inflated);
+}
+
+enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct hal_pool_stats stats;
+    if (request->infer.arena.refusal == ST_EXHAUSTED) {
+        return err->code; /* it was the heap, not the memory for requests */
+    }
+    size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
+    hal_pool_stats(request->infer.pool, &stats);
+    if (!add_size(demand, bodies, &demand) ||
+        !add_size(demand, request->infer.steps_bytes, &demand)) {
+        demand = SIZE_MAX;
+    }
+    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes +
+                                            request->infer.answer_bytes;
+    request->infer.is_short = demand <= size && !is_alone;
+    return request->infer.is_short
+               ? err->code
+               : error_set(err, ST_TOO_LARGE,
+                           "the request takes %zu bytes or more at a time, the memory for requests "
+                           "has %zu",
+                           demand, size);
+}
+
+enum status infer_count_answer(struct request *request, size_t bytes, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    size_t before = infer->answer_bytes, now = bytes > ARENA_KEEP_BYTES ? bytes : 0;
+    if (now <= before) {
+        shrink_answer(infer, now);
+        return ST_OK;
+    }
+    if (!hal_pool_try_charge(infer->answer_pool, now - before)) {
+        error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
+        return infer_refuse_memory(request, bytes, err);
+    }
+    infer->answer_bytes = now;
+    return ST_OK;
+}
+
+static enum status check_memory(struct request *request, enum status status, struct error *err)
+{
+    size_t demand;
+    if (status != ST_EXHAUSTED) {
+        return status;
+    }
+    if (!add_size(request->infer.ops->demand(request), request->infer.media.wanted, &demand)) {
+        demand = SIZE_MAX;
+    }
+    return infer_refuse_memory(request, demand, err);
+}
+
+enum status infer_settle(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    if (infer->ops == &infer_ops_one && !infer->call.model) {
+        TRY(infer_find_model(request, &infer->call, request->match.model, request->match.version,
+                             err));
+    }
+    join_pools(request);
+    infer->inflated.pool = infer->pool;
+    return check_memory(request, body_settle(&request->body, infer->pool, err), err);
+}
+
+/* ---- PARSE ----------------------------------------------------------------------------------- */
+
+static enum status remove_coding(struct request *request, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    enum coding coding;
+    bool is_known = coding_find(head_value(&request->head, HTTP_CONTENT_ENCODING), &coding);
+    must(is_known);
+    if (coding == CODING_IDENTITY) {
+        infer->body = &request->body;
+        return ST_OK;
+    }
+    infer->body = &infer->inflated;
+    body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
+    size_t max = request->server->params->body_bytes_max;
+    uint64_t work_max = work_piece_max(request, request->work.place);
+    infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
+    enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
+    if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
+        body_reset(&infer->inflated);
+        return work_add(request, work_max + 1, err);
+    }
+    return check_memory(request, status, err);
+}
+
+/* Priorities begin with 1, the highest. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters)
+{
+    uint64_t priority = parameters->priority, timeout_us = parameters->timeout_us;
+    if (priority && (!infer->priority || priority < infer->priority)) {
+        infer->priority = priority < UINT32_MAX ? (uint32_t)priority : UINT32_MAX;
+    }
+    if (timeout_us && (!infer->timeout_us || timeout_us < infer->timeout_us)) {
+        infer->timeout_us = timeout_us;
+    }
+}
+
+enum status infer_parse(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    TRY(remove_coding(request, err));
+    struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    struct oip_body parts;
+    infer->steps_bytes = 0;
+    infer->call_count = 0;
+    TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
+    TRY(infer->ops->parse(request, &parts, err));
+    return count_arena(infer, err);
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* A repeated DECODE may be for another generation of the model. */
+void infer_run_in(struct request *request, struct rt_invocation *invocation)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    struct hal_pool *running = infer->call.model->run_pool;
+    if (infer->running != running) {
+        if (infer->running) {
+            hal_pool_leave(infer->run_pool);
+        }
+        hal_pool_join(infer->run_pool, running);
+        infer->running = running;
+    }
+    rt_invocation_run_in(invocation, infer->run_pool);
+}
+
+enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+                        enum dtype dtype, const struct shape *shape, void **out_ptr,
+                        struct error *err)
+{
+    size_t bytes;
+    TRY(shape_bytes(shape, dtype, &bytes, err));
+    TRY(work_add(request, bytes, err));
+    return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+}
+
+/* The loop makes only so many calls itself. */
+static enum status check_calls(const struct request *request, struct error *err)
+{
+    return request->infer.call_count > INFER_CALLS_INLINE_MAX ? work_leave_loop(request, err)
+                                                              : ST_OK;
+}
+
+/* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
+ * body. */
+static void drop_bodies(struct request *request)
+{
+    body_reset(&request->body);
+    body_reset(&request->infer.inflated);
+}
+
+/* All inputs have been decoded, or |status| says why not. */
+static enum status end_decode(struct request *request, enum status status, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    status = check_memory(request, status, err);
+    if (status == ST_OK) {
+        status = count_arena(infer, err);
+    }
+    infer_media_stop(request, status == ST_OK);
+    infer->media.count = 0;
+    infer->media.wanted = 0;
+    infer->media.work = 0;
+    if (status != ST_OK) {
+        infer->ops->undo(request); /* nobody else frees the invocations of a list */
+        infer->bound_bytes = 0;
+        return status;
+    }
+    TRY(infer->ops->open_states(request, err));
+    drop_bodies(request);
+    return ST_OK;
+}
+
+enum status infer_decode(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    TRY(check_calls(request, err));
+    enum status status = count_steps(infer, err);
+    if (status == ST_OK) {
+        status = infer->ops->decode(request, err);
+    }
+    if (status == ST_OK && infer_media_needs_threads(request)) {
+        return ST_OK; /* infer_end_media() does the rest */
+    }
+    if (status == ST_OK) {
+        status = infer_media_read(request, err);
+    }
+    return end_decode(request, status, err);
+}
+
+enum status infer_end_media(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return end_decode(request, infer_media_end(request, err), err);
+}
+
+/* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
+
+enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
+    struct infer *infer = &request->infer;
+    TRY(check_calls(request, err));
+    enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
+    infer->is_short &=
+        infer->bundle == NULL; /* the calls have been freed, their bodies before them */
+    return status;
+}
+
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err)
+{
+    must(why->code != ST_OK);
+    char element[RT_CULPRIT_TEXT_MAX], behind[RT_CULPRIT_TEXT_MAX + 2];
+    *err = *why;
+    if (culprit->is_known) {
+        snprintf(behind, sizeof(behind), "%s: ", rt_culprit_print(culprit, element));
+        call->codec->name_input(call, culprit->input, behind, err);
+    }
+}
+
+static const struct params *params_of(const struct request *request)
+{
+    const struct model *model = request->infer.call.model; /* NULL: the request is a list */
+    return model ? &model->params : request->server->params;
+}
+
+/* The longest time that the client gives the request. */
+static uint64_t client_limit_ns(const struct request *request)
+{
+    uint64_t ns;
+    bool is_limit =
+        request->infer.timeout_us && !__builtin_mul_overflow(request->infer.timeout_us, 1000, &ns);
+    return is_limit ? ns : UINT64_MAX;
+}
+
+static uint64_t add_ns(uint64_t ns, uint64_t more)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(ns, more, &sum) ? RT_SCHED_NEVER : sum;
+}
+
+uint64_t infer_client_due_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops ? add_ns(request->arrived_ns, client_limit_ns(request))
+                              : RT_SCHED_NEVER;
+}
+
+/* The time in which its model was loaded does not count. */
+static uint64_t our_due_ns(const struct request *request, uint64_t limit_ms)
+{
+    return add_ns(request->arrived_ns + request->waited_ns, limit_ms * NS_PER_MS);
+}
+
+/* When one run has to be over, and the wait before the first: as we say, or the client, if that is
+ * sooner. */
+static uint64_t run_due_ns(const struct request *request)
+{
+    uint64_t ours = our_due_ns(request, params_of(request)->request_timeout);
+    uint64_t clients = infer_client_due_ns(request);
+    return clients < ours ? clients : ours;
+}
+
+/* When all runs together have to be over. */
+static uint64_t all_due_ns(const struct request *request)
+{
+    uint64_t ours = request->infer.ops->sample
+                        ? our_due_ns(request, params_of(request)->generation_timeout)
+                        : RT_SCHED_NEVER;
+    uint64_t clients = infer_client_due_ns(request);
+    return clients < ours ? clients : ours;
+}
+
+enum status infer_fail_late(const struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct params *params = params_of(request);
+    uint64_t all_ns = all_due_ns(request);
+    bool is_all = all_ns != RT_SCHED_NEVER && uv_hrtime() >= all_ns;
+    bool is_clients = (is_all ? all_ns : run_due_ns(request)) == infer_client_due_ns(request);
+    double ms = is_clients ? (double)client_limit_ns(request) / NS_PER_MS
+                : is_all   ? (double)params->generation_timeout
+                           : (double)params->request_timeout;
+    return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
+                     request->job.started_ns ? "not done" : "still waiting", ms,
+                     is_clients ? ""
+                     : is_all   ? " (--generation-timeout)"
+                                : " (--request-timeout)");
+}
+
+enum status infer_finish(struct request *request, enum status status, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
+    return request->infer.ops->finish(request, status, err);
+}
+
+uint64_t infer_wait_due_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return run_due_ns(request);
+}
+
+uint64_t infer_deadline_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (!request->infer.ops->sample) {
+        return infer_wait_due_ns(request);
+    }
+    uint64_t step_ns = uv_hrtime() + params_of(request)->request_timeout * NS_PER_MS;
+    uint64_t all_ns = all_due_ns(request);
+    return all_ns < step_ns ? all_ns : step_ns;
+}
+
+size_t infer_held_bytes(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops->held_bytes(request) + request->infer.bound_bytes +
+           body_bytes(request);
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static enum coding wanted_coding(const struct request *request)
+{
+    return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
+}
+
+/* Finding and printing a class takes as long as printing that many bytes of numbers. */
+#define CLASS_TEXT_BYTES 32
+
+static size_t class_bytes(const struct infer_output *output, const struct rt_result *result)
+{
+    size_t all = (size_t)shape_numel(&result->shape);
+    size_t rows = result->shape.rank > 1 ? (size_t)result->shape.dims[0] : 1;
+    bool is_all = rows == 0 || output->class_count > all / rows;
+    return (is_all ? all : rows * output->class_count) * CLASS_TEXT_BYTES;
+}
+
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
+    size_t bytes = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+        if (is_compressed || !output->is_binary) {
+            bytes += result->bytes.len;
+        }
+        bytes += output->class_count ? class_bytes(output, result) : 0;
+        bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
+    }
+    return bytes;
+}
+
+size_t infer_encode_bytes(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops->encode_bytes(request);
+}
+
+/* The answer is |spans|, of |bytes| in all. */
+static enum status compress(struct request *request, const struct span *spans, size_t count,
+                            size_t bytes, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(request);
+    if (infer->coding == CODING_IDENTITY) {
+        return ST_OK;
+    }
+    TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
+    buf_fini(&request->out);
+    return ST_OK;
+}
+
+enum status infer_compress_text(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct span text = buf_span(&request->out);
+    return compress(request, &text, 1, text.len, err);
+}
+
+/* Is the answer, or the end of it, the memory of results? */
+static bool has_results(const struct infer *infer)
+{
+    return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+}
+
+/* Memory that answers take beside their text, such as maps. Nothing has been printed yet, so the
+ * request may wait for it. */
+static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
+{
+    struct hal_pool *pool = request->infer.pool;
+    if (hal_pool_try_charge(pool, bytes)) {
+        return ST_OK;
+    }
+    error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
+    size_t held = request->infer.ops->held_bytes(request);
+    return infer_refuse_memory(request, held + bytes, err);
+}
+
+enum status infer_encode(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(request) : 0;
+    bool is_counted = bytes > ARENA_KEEP_BYTES;
+    infer->is_short = false; /* the rest of the step does not run twice */
+    TRY(is_counted ? take_for_answers(request, bytes, err) : ST_OK);
+    enum status status = infer->ops->print(request, err);
+    if (is_counted) {
+        hal_pool_discharge(infer->pool, bytes);
+    }
+    TRY(status);
+    TRY(compress(request, infer->encoded.spans, infer->encoded.span_count,
+                 infer->encoded.total_bytes, err));
+    if (!has_results(infer)) {
+        infer->ops->release(request);
+    }
+    return ST_OK;
+}
+
+bool infer_hand_over(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct error err;
+    shrink_answer(&request->infer, 0); /* the text is one that clients take: transfers_update() */
+    return !has_results(&request->infer) ||
+           request->infer.ops->hand_over(request, request->serving->transfers, &err) == ST_OK;
+}
+
+/* ---- answers of text ------------------------------------------------------------------------- */
+
+void infer_text_release(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.call.invocation == NULL);
+}
+
+enum status infer_text_hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+{
+    (void)request;
+    (void)pool;
+    (void)err;
+    return ST_OK; /* nothing of the answer is in a pool */
+}
+
+enum status infer_text_begin(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    infer->encoded.spans = arena_array(&infer->arena, 1, sizeof(struct span));
+    if (!infer->encoded.spans) {
+        return arena_fail(&infer->arena, "the answer", err);
+    }
+    oip_encode_begin(&infer->encoded);
+    return ST_OK;
+}
+
+enum status infer_text_end(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    oip_encode_end_json(&request->out, &request->infer.encoded);
+    return oip_encode_end(&request->out, &request->infer.encoded, err);
+}

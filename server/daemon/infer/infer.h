@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* The inference part of a request, shared by its steps. Functions are named after the step that
+ * calls them (request.def); functions of steps that run ANYWHERE touch nothing but the request. */
+#ifndef PTED_SERVER_DAEMON_INFER_INFER_H
+#define PTED_SERVER_DAEMON_INFER_INFER_H
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "hal/queue.h"
+#include "protocol/call.h"
+#include "protocol/oip.h"
+#include "protocol/oip_reply.h"
+#include "runtime/call/invocation.h"
+#include "runtime/sched/sched.h"
+#include "server/daemon/infer/infer_media.h"
+#include "server/daemon/infer/seats.h"
+#include "server/http/body.h"
+#include "server/http/coding.h"
+#include "server/model/model.h"
+
+struct bundle;
+struct codec;
+struct embedding;
+struct generation;
+struct hal_pool;
+struct infer_region;
+struct medium;
+struct region;
+struct request;
+struct transcription;
+struct rt_culprit;
+struct rt_invocation;
+struct rt_profile;
+struct rt_sequence;
+
+/* The most calls that a request may consist of, steps of pipelines included; and the most calls
+ * that the loop makes itself. */
+#define INFER_CALLS_MAX 512
+#define INFER_CALLS_INLINE_MAX 64
+
+#define INFER_OUTPUTS_MAX 256
+#define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* spans of an answer: JSON and binary tensors */
+
+/* A result that the client wants; results keep the client's order. */
+struct infer_output {
+    const struct model_io *io;
+    const char *name; /* name in the answer, as the client wrote it */
+    bool is_binary;
+    uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
+    bool is_answer;             /* as the model's card says: boxes, a map, a text */
+    bool is_json;               /* then each row as `call` writes it, and not as a file */
+    bool is_part;               /* another output's answer says what this one has */
+    const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
+                                   on; in the arena */
+    struct shape classes_shape;
+    struct region *region; /* the tensor goes there, and not into the answer; held by the request.
+                              NULL: it is in the answer */
+    uint64_t region_offset;
+    size_t region_bytes; /* room for it; when it has been stored, its bytes */
+};
+
+/* One call of a model: the whole request, or one call of its list (server/daemon/infer/bundle.h).
+ */
+struct infer_call {
+    struct model *model; /* shared: ref held from the time when it is found; NULL: not found */
+    const struct codec *codec;
+    struct oip_request oip;                  /* for codec_oip; borrows from the body */
+    struct call_request tree;                /* for codec_call; likewise */
+    const struct oip_parameters *parameters; /* of the codec in use */
+    struct tensor_nan nan;                   /* how the request writes NaN */
+    struct image_place *places; /* of the rows of model->picture, in the arena; set in DECODE
+                                   if they come as files */
+    uint32_t place_count;
+    struct infer_output *outputs;
+    size_t output_count;
+    struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
+    bool is_sequence_end;
+    struct rt_invocation *invocation; /* owned; NULL again when its results are text */
+    int64_t sample_count;             /* set after the run, for the statistics */
+    int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
+                       -1: they count for an earlier call of the list */
+};
+
+/*
+ * The difference between a call and a list of calls: one row each, called by the functions below.
+ */
+struct infer_ops {
+    bool is_apart; /* models are known after the body, so its memory is that of lists */
+    /* Before the body: does the target name something that works? 200, or the status to answer
+     * with. */
+    int (*find)(struct request *request);
+    /* May the present step, one that runs ANYWHERE, take longer than its bytes say? NULL: no. */
+    bool (*is_long)(const struct request *request);
+    enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
+    enum status (*decode)(struct request *request, struct error *err);
+    /* When everything is decoded: opens the sequences that the request names. */
+    enum status (*open_states)(struct request *request, struct error *err);
+    void (*undo)(struct request *request); /* undoes decode(), to try again */
+    enum status (*prepare)(struct request *request, enum rt_prepare_mode mode, struct error *err);
+    /* Memory for requests, bodies apart: the least that the request takes in all, as far as it is
+     * known before the call runs; the memory that it holds. */
+    size_t (*demand)(const struct request *request);
+    size_t (*held_bytes)(const struct request *request);
+    struct rt_sched_queue *(*enter)(
+        struct request *request); /* fills in the job; returns the queue */
+    /* As in struct rt_sched_job_ops; if it cannot start, the request's error is the reason. */
+    bool (*start)(struct request *request, enum hal_caller caller);
+    bool (*cancel)(struct request *request); /* as in struct rt_sched_job_ops */
+    enum status (*finish)(struct request *request, enum status status, struct error *err);
+    /* Of requests with several runs, such as one for each token, otherwise NULL: step SAMPLE after
+     * each; is there an event to be sent (or NULL: there are none); was it the last run; an error
+     * as the last event of a stream. */
+    enum status (*sample)(struct request *request, struct error *err);
+    bool (*has_events)(const struct request *request);
+    bool (*is_over)(const struct request *request);
+    void (*print_error_event)(const struct request *request, struct buf *out);
+    size_t (*encode_bytes)(const struct request *request); /* bytes of results that become text */
+    /* Bytes of memory that print() takes at a time beside the text, at most; NULL: not worth
+     * counting. */
+    size_t (*print_bytes)(const struct request *request);
+    enum status (*print)(struct request *request, struct error *err);
+    /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
+     * now on, as far as that pool may hold so much. */
+    void (*release)(struct request *request);
+    enum status (*hand_over)(struct request *request, struct hal_pool *pool, struct error *err);
+    void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
+    void (*reset)(struct request *request); /* the request is over (optional) */
+};
+
+/*
+ * Rows for requests whose results become text in each run, which frees its own invocation
+ * (infer.c). infer_text_begin(), before the text of the answer is printed to request->out, and
+ * infer_text_end() behind it, are for their print().
+ */
+void infer_text_release(struct request *request);
+MUST_CHECK enum status infer_text_hand_over(struct request *request, struct hal_pool *pool,
+                                            struct error *err);
+MUST_CHECK enum status infer_text_begin(struct request *request, struct error *err);
+MUST_CHECK enum status infer_text_end(struct request *request, struct error *err);
+
+struct infer {
+    const struct infer_ops *ops;         /* NULL: the request calls no model */
+    struct infer_call call;              /* if the request is for one model */
+    struct bundle *bundle;               /* if the request is a list; in |arena| */
+    struct generation *generation;       /* owned: if the request is to a language model */
+    struct transcription *transcription; /* owned: if it is to a speech model */
+    struct embedding *embedding;         /* owned: if it is to an encoder of texts */
+    struct arena arena;                  /* memory that the request made us allocate */
+    struct body inflated;                /* the body without its content coding */
+    struct body *body;    /* the one of both that is read; empty when all is decoded */
+    bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
+    bool is_unfit;        /* the model takes no body of this kind: 415 */
+    struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
+                             older generation. NULL: the call is for the newest one */
+    size_t bound_bytes;   /* bytes of the body that inputs use in place */
+    uint32_t call_count;  /* calls that the request consists of; from the step PARSE on */
+    struct hal_pool
+        *pool; /* owned: holds what the request needs before it runs; a member of |share| */
+    struct hal_pool *share; /* the model's pool, or that of lists; NULL: not yet a member */
+    struct hal_pool
+        *run_pool; /* owned: holds what the request needs to run; a member of |running| */
+    struct hal_pool *running; /* the model's pool for that; NULL: not yet a member */
+    struct hal_pool
+        *answer_pool; /* owned: holds an answer that grows from call to call; a member as well */
+    struct rt_profile *profile;    /* owned: of a call with ?profile=1; NULL: of no other one */
+    size_t steps_bytes;            /* bytes of heap for the steps of pipelines that it calls */
+    size_t charged_bytes;          /* bytes of those and of |arena| that are charged to |pool| */
+    size_t answer_bytes;           /* bytes that are charged to |answer_pool| */
+    uint64_t timeout_us;           /* given by the client; 0: none */
+    bool has_keep;                 /* the client says how long its model is kept (keep_alive) */
+    uint64_t keep_ns;              /* that long; KEEP_FOR_EVER */
+    uint32_t priority;             /* given by the client; 0: the default */
+    struct rt_sched_ticket ticket; /* place of a call in its sequence */
+    struct infer_media media;      /* files and texts that inputs came as */
+    struct seat seat;              /* of a request of many calls */
+    struct infer_region
+        *regions;               /* of shared memory that the request uses: refs held; in |arena| */
+    bool has_shared_outputs;    /* regions are written to */
+    struct span id;             /* that the body gave the request, kept in |arena|; or empty */
+    struct oip_encoded encoded; /* spans of the answer */
+    struct buf deflated;        /* the answer with a content coding */
+    enum coding coding;         /* content coding of the answer */
+};
+
+MUST_CHECK enum status infer_init(struct request *request, const struct params *params,
+                                  struct error *err);
+void infer_fini(struct request *request);
+void infer_reset(struct request *request);
+
+/* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
+ * or of lists, holds its memory and all that the request takes until it runs. */
+MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
+
+/* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
+ * and is the request's coding known? 200 or the status to answer with. */
+int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec);
+
+/*
+ * The call is for the model of that name: takes a reference to it, in place of an older one.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
+ * Any thread.
+ */
+MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
+                                        const char *name, uint32_t version, struct error *err);
+
+/* Drops the reference. */
+void infer_drop_model(struct infer_call *call);
+
+MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
+MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+/* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
+MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
+
+/* A tokenizer takes about as long for a byte as other work for so many. */
+#define INFER_TEXT_WEIGHT 8
+
+/* Of a request of several runs: its answer so far, and what it takes to go on, are |bytes| of heap
+ * memory beside the arena. ST_EXHAUSTED: that is more than its share of the memory for requests
+ * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
+MUST_CHECK enum status infer_count_answer(struct request *request, size_t bytes, struct error *err);
+
+/* Before its inputs: the call's memory to run is from the share of its model. */
+void infer_run_in(struct request *request, struct rt_invocation *invocation);
+
+/* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
+MUST_CHECK enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+                                   enum dtype dtype, const struct shape *shape, void **out_ptr,
+                                   struct error *err);
+
+/* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
+MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
+                                     struct error *err);
+/* The run has ended with |status|; sets what the client is told. */
+MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
+MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
+
+/* The answer is the text in request->out: applies the content coding that the client accepts. */
+MUST_CHECK enum status infer_compress_text(struct request *request, struct error *err);
+
+/* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
+ * that pool may not hold so much now. */
+MUST_CHECK bool infer_hand_over(struct request *request);
+
+/* Limits given in the request beside those of its head: the shorter time and the higher priority
+ * win. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
+
+/* Sets |why| the call failed, with the client's element that is to blame, if one is. */
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err);
+
+/* ST_TIMEOUT: "not done after 50 ms". */
+enum status infer_fail_late(const struct request *request, struct error *err);
+
+/* Bytes of the call's results that become text or go to shared memory, and the cost of their
+ * classes. */
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
+
+/* Bytes of results that ENCODE has to touch; they decide which thread does it. */
+size_t infer_encode_bytes(const struct request *request);
+
+/* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
+ * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
+enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err);
+
+/* When the step RUN has to be over. A generation has one limit for each of its steps, and one for
+ * all of them. */
+uint64_t infer_deadline_ns(const struct request *request);
+
+/* When the time that the client has given is over; RT_SCHED_NEVER: it has given none. */
+uint64_t infer_client_due_ns(const struct request *request);
+
+/* Until when its first heavy step waits for a thread. */
+uint64_t infer_wait_due_ns(const struct request *request);
+
+/* Bytes of memory for requests that the request holds while it waits to run. */
+size_t infer_held_bytes(const struct request *request);
+
+#endif

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# Calls of models: from the body of a request to its answer.
+server_daemon_libdaemon_a_SOURCES += \
+	%D%/bundle.c %D%/bundle.h \
+	%D%/bundle_edges.c \
+	%D%/bundle_read.c \
+	%D%/codec.c %D%/codec.h \
+	%D%/codec_call.c \
+	%D%/codec_form.c \
+	%D%/codec_oip.c \
+	%D%/codec_predict.c \
+	%D%/infer.c %D%/infer.h \
+	%D%/infer_answer.c %D%/infer_answer.h \
+	%D%/infer_media.c %D%/infer_media.h \
+	%D%/infer_one.c %D%/infer_one.h \
+	%D%/infer_profile.c %D%/infer_profile.h \
+	%D%/infer_sequence.c %D%/infer_sequence.h \
+	%D%/infer_shared.c %D%/infer_shared.h \
+	%D%/regions.c %D%/regions.h \
+	%D%/seats.c %D%/seats.h \
+	%D%/stats.c %D%/stats.h

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# The daemon: what serves over HTTP. main() is small; the rest is one archive.
+noinst_LIBRARIES += %D%/libdaemon.a
+%C%_libdaemon_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libdaemon_a_SOURCES = \
+	%D%/drain.c %D%/drain.h \
+	%D%/routes.c \
+	%D%/server.c %D%/server.h \
+	%D%/watchdog.c %D%/watchdog.h
+
+include server/daemon/api/local.mk
+include server/daemon/connection/local.mk
+include server/daemon/observe/local.mk
+include server/daemon/generation/local.mk
+include server/daemon/request/local.mk
+include server/daemon/infer/local.mk
+include server/daemon/serving/local.mk
+include server/daemon/conf/local.mk
+include server/daemon/console/local.mk
+
+bin_PROGRAMS += pted
+pted_SOURCES = %D%/main.c
+pted_CFLAGS = $(SERVER_CFLAGS)
+pted_LDADD = $(SERVER_LIBS)

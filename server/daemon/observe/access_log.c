@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Under systemd the lines go to the journal with fields: PTED_STATUS and so on, by which journalctl
+ * finds them. Without its socket they are lines of JSON on stderr, as elsewhere.
+ */
+#include "config.h"
+
+#include "server/daemon/observe/access_log.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "server/daemon/generation/generation.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/http/transport.h"
+#include "server/process/log.h"
+
+#define NS_PER_US 1000
+
+/* Bytes of texts of clients. */
+#define ID_BYTES_MAX 128
+#define PATH_BYTES_MAX 400
+#define AGENT_BYTES_MAX 200
+#define SUBJECT_BYTES_MAX 200
+#define ERROR_BYTES_MAX 240
+/* The rest of a line: names of members, numbers, times, the trace, the address. */
+#define REST_BYTES_MAX 1300
+_Static_assert(LINE_ESCAPED *(ID_BYTES_MAX + 2 * PATH_BYTES_MAX + AGENT_BYTES_MAX +
+                              SUBJECT_BYTES_MAX + ERROR_BYTES_MAX + MODEL_NAME_MAX) +
+                       REST_BYTES_MAX <=
+                   LINE_BYTES_MAX,
+               "any request fits into a line");
+
+/* A line is JSON, or an entry of the journal with its fields. */
+struct entry {
+    struct line line;
+    bool is_journal;
+};
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* ,"status": or PTED_STATUS= */
+static void put_name(struct entry *entry, const char *name)
+{
+    struct line *line = &entry->line;
+    if (!entry->is_journal) {
+        line_add(line, ",\"", 2);
+        line_add_str(line, name);
+        line_add(line, "\":", 2);
+        return;
+    }
+    line_add(line, (const char[]){LINE_SINK_FIELD_END}, 1);
+    line_add_str(line, "PTED_");
+    for (; *name; name++) {
+        line_add(line, (const char[]){*name >= 'a' && *name <= 'z' ? (char)(*name - 32) : *name},
+                 1);
+    }
+    line_add(line, "=", 1);
+}
+
+static void put_number(struct entry *entry, const char *name, uint64_t value)
+{
+    put_name(entry, name);
+    line_add_number(&entry->line, value);
+}
+
+static void put_text(struct entry *entry, const char *name, struct span text, size_t max)
+{
+    put_name(entry, name);
+    (entry->is_journal ? line_add_text : line_add_quoted)(&entry->line, text, max);
+}
+
+/* "2026-11-24T09:46:38.123456Z"; the part up to the seconds is made once a second. */
+static void add_time(struct line *line)
+{
+    static char text[sizeof("2026-11-24T09:46:38")];
+    static time_t printed;
+    struct timespec now;
+    char rest[8] = {'.', 0, 0, 0, 0, 0, 0, 'Z'};
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec != printed) {
+        struct tm utc;
+        gmtime_r(&now.tv_sec, &utc);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        printed = now.tv_sec;
+    }
+    long us = now.tv_nsec / NS_PER_US;
+    for (int i = 6; i > 0; i--, us /= 10) {
+        rest[i] = (char)('0' + us % 10);
+    }
+    line_add(line, text, sizeof(text) - 1);
+    line_add(line, rest, sizeof(rest));
+}
+
+/* ---- a line ---------------------------------------------------------------------------------- */
+
+static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
+}
+
+static void put_phases(struct entry *entry, const struct request *request, uint64_t now_ns)
+{
+    const struct rt_sched_job *job = &request->job;
+    if (request_has_run(request)) {
+        uint64_t encoded_ns = request->encoded_ns > job->finished_ns ? request->encoded_ns : now_ns;
+        put_number(entry, "batch", job->batch_size > 0 ? job->batch_size : 1);
+        uint64_t decode_us = infer_media_ns(&request->infer.media) / NS_PER_US;
+        uint64_t prepare_us = us_between(request->arrived_ns, job->queued_ns);
+        put_number(entry, "prepare_us", prepare_us > decode_us ? prepare_us - decode_us : 0);
+        if (request->infer.media.ended_ns) {
+            put_number(entry, "decode_us", decode_us);
+        }
+        put_number(entry, "queue_us", us_between(job->queued_ns, job->started_ns));
+        put_number(entry, "compute_us", us_between(job->started_ns, job->finished_ns));
+        put_number(entry, "encode_us", us_between(job->finished_ns, encoded_ns));
+    }
+    put_number(entry, "total_us",
+               request->arrived_ns ? us_between(request->arrived_ns, now_ns) : 0);
+}
+
+static void put_trace(struct entry *entry, const struct trace *trace)
+{
+    put_text(entry, "trace_id", span_of(trace->id, sizeof(trace->id)), sizeof(trace->id));
+    put_text(entry, "span_id", span_of(trace->span, sizeof(trace->span)), sizeof(trace->span));
+    if (trace->has_parent) {
+        put_text(entry, "parent_id", span_of(trace->parent, sizeof(trace->parent)),
+                 sizeof(trace->parent));
+    }
+}
+
+/* The field X-Request-Id, or else the id in the body, if it was kept. */
+static struct span id_of(const struct request *request)
+{
+    struct span id = head_value(&request->head, HTTP_X_REQUEST_ID);
+    return id.len || !request_is_loops(request) ? id : request->infer.id;
+}
+
+static void put_request(struct entry *entry, struct request *request)
+{
+    const struct exchange *exchange = request->exchange;
+    struct span id = id_of(request), agent = head_value(&request->head, HTTP_USER_AGENT);
+    put_text(entry, "remote", span_str(request->remote), TRANSPORT_REMOTE_MAX);
+    if (request->via) {
+        put_text(entry, "via", span_str(request->via), TRANSPORT_REMOTE_MAX);
+    }
+    put_text(entry, "method", span_str(request->method ? request->method : ""),
+             TRANSPORT_REMOTE_MAX);
+    put_text(entry, "path", head_path(&request->head), PATH_BYTES_MAX);
+    put_number(entry, "status", (uint64_t)request_status(request));
+    put_number(entry, "bytes_in", request->head.bytes + request->body_bytes);
+    put_number(entry, "bytes_out", exchange->sent_bytes);
+    if (id.len) {
+        put_text(entry, "id", id, ID_BYTES_MAX);
+    }
+    if (request->match.model[0]) {
+        put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
+    }
+    const struct generation_counts counts =
+        request_is_loops(request) ? generation_counts(request) : (struct generation_counts){0};
+    if (counts.prompt_tokens) {
+        put_number(entry, "prompt_tokens", counts.prompt_tokens);
+        put_number(entry, "answer_tokens", counts.answer_tokens);
+        put_number(entry, "first_token_us", counts.first_ns / NS_PER_US);
+    }
+    if (request->token_name) {
+        put_text(entry, "token", span_str(request->token_name), TOKEN_NAME_MAX);
+    }
+    if (exchange->tls_version) {
+        put_text(entry, "tls", span_str(exchange->tls_version), TRANSPORT_REMOTE_MAX);
+    }
+    if (exchange->tls_subject) {
+        put_text(entry, "tls_subject", span_str(exchange->tls_subject), SUBJECT_BYTES_MAX);
+    }
+    if (agent.len) {
+        put_text(entry, "user_agent", agent, AGENT_BYTES_MAX);
+    }
+    const struct trace *trace = request_trace(request);
+    if (trace) {
+        put_trace(entry, trace);
+    }
+}
+
+static bool is_wanted(struct access_log *log, const struct options *options, int status)
+{
+    if (options->access_log == OPTIONS_ACCESS_ALL || status >= 400) {
+        return true;
+    }
+    return options->access_log == OPTIONS_ACCESS_SAMPLED &&
+           log->good_count++ % options->params.access_log_sample == 0;
+}
+
+/* Lines are lost: the log says so, now and then. */
+static void tell_lost(struct server *server)
+{
+    struct access_log *log = &server->access_log;
+    uint64_t lost = line_writer_counts(log->writer).lost;
+    if (lost != log->lost_count && server_may_log(server, LOG_KIND_ACCESS, SHARE_NOBODY)) {
+        log_line(LOG_WARNING, "access log: %llu lines were lost so far", (unsigned long long)lost);
+        log->lost_count = lost;
+    }
+}
+
+/* The time; the journal knows it, and shows its people a sentence. */
+static void begin(struct entry *entry, struct request *request)
+{
+    struct line *line = &entry->line;
+    if (!entry->is_journal) {
+        line_add_str(line, "{\"time\":\"");
+        add_time(line);
+        line_add_str(line, "\"");
+        return;
+    }
+    line_add_str(line, "PRIORITY=6\036SYSLOG_IDENTIFIER=pted\036MESSAGE=");
+    line_add_text(line, span_str(request->method ? request->method : "-"), TRANSPORT_REMOTE_MAX);
+    line_add_str(line, " ");
+    line_add_text(line, head_path(&request->head), PATH_BYTES_MAX);
+    line_add_str(line, " ");
+    line_add_number(line, (uint64_t)request_status(request));
+}
+
+void access_log_request(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct server *server = request->server;
+    struct access_log *log = &server->access_log;
+    if (!log->writer || !is_wanted(log, server->options, request_status(request))) {
+        return;
+    }
+    struct entry entry;
+    entry.line.len = 0;
+    entry.is_journal = log->is_journal;
+    begin(&entry, request);
+    put_request(&entry, request);
+    put_phases(&entry, request, uv_hrtime());
+    if (request_is_loops(request) && request->err.code != ST_OK) {
+        char text[ERROR_TEXT_MAX];
+        put_text(&entry, "error", span_str(error_log_text(&request->err, text)), ERROR_BYTES_MAX);
+    }
+    line_add_str(&entry.line, entry.is_journal ? "\n" : "}\n");
+    line_writer_add(log->writer, entry.line.text, entry.line.len);
+    tell_lost(server);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+enum status access_log_open(struct access_log *log, const struct options *options,
+                            struct error *err)
+{
+    if (options->access_log == OPTIONS_ACCESS_OFF) {
+        return ST_OK;
+    }
+    struct line_sink *sink;
+    log->is_journal = !options->access_log_file && log_stderr_is_journal() &&
+                      line_sink_journal(LINE_SINK_JOURNAL_PATH, &sink, err) == ST_OK;
+    if (!log->is_journal) {
+        TRY(line_sink_file(options->access_log_file, &sink, err));
+    }
+    return line_writer_new(sink, (size_t)options->params.access_log_bytes, &log->writer, err);
+}
+
+void access_log_close(struct access_log *log)
+{
+    line_writer_free(log->writer);
+    log->writer = NULL;
+}
+
+enum status access_log_reopen(struct access_log *log, struct error *err)
+{
+    return log->writer ? line_writer_reopen(log->writer, err) : ST_OK;
+}
+
+struct line_writer_counts access_log_counts(const struct access_log *log)
+{
+    return log->writer ? line_writer_counts(log->writer) : (struct line_writer_counts){0};
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The access log: a line of JSON for each request at its end, or for some of them (--access-log).
+ * The loop only prints the line into memory; server/process/line_writer.h writes it. Text from a
+ * client is quoted and bounded, so it can forge neither a line nor a member. Loop thread, but
+ * access_log_counts().
+ */
+#ifndef PTED_SERVER_DAEMON_OBSERVE_ACCESS_LOG_H
+#define PTED_SERVER_DAEMON_OBSERVE_ACCESS_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "server/process/line_writer.h"
+#include "server/process/options.h"
+
+struct request;
+
+/* Zeroed at first. */
+struct access_log {
+    struct line_writer *writer; /* owned; NULL: there is no access log */
+    bool is_journal;            /* lines are entries of the journal */
+    uint64_t good_count;        /* successful requests, for the samples */
+    uint64_t lost_count;        /* lost lines that the log has told of */
+};
+
+MUST_CHECK enum status access_log_open(struct access_log *log, const struct options *options,
+                                       struct error *err);
+void access_log_close(struct access_log *log);
+
+/* Opens its file again, if it has one. */
+MUST_CHECK enum status access_log_reopen(struct access_log *log, struct error *err);
+
+/* |request| is over, or its client has gone; the exchange is still known. */
+void access_log_request(struct request *request);
+
+/* Zeros without an access log. Any thread. */
+struct line_writer_counts access_log_counts(const struct access_log *log);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts of the daemon, beside those of models (server/model/model_stats.h), for GET /metrics. The
+ * loop counts. The page is printed on a thread, because its length grows with the models: it reads
+ * counters while they grow; for values that only the loop may read, the loop has made a copy.
+ */
+#ifndef PTED_SERVER_DAEMON_OBSERVE_METRICS_H
+#define PTED_SERVER_DAEMON_OBSERVE_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counter.h"
+#include "base/histogram.h"
+#include "base/share.h"
+#include "server/daemon/request/turn_watch.h"
+#include "server/model/status_counts.h"
+#include "server/daemon/request/offload.h"
+#include "server/daemon/request/route.h"
+
+struct buf;
+struct request;
+struct server;
+
+/* Why a model was unloaded. */
+enum metrics_unload {
+    METRICS_IDLE,      /* nobody needed it for --idle-unload */
+    METRICS_ASKED,     /* likewise, for the keep_alive of its last request */
+    METRICS_DISPLACED, /* others needed its memory */
+    METRICS_ORDERED,   /* by a request of an administrator */
+    METRICS_GONE,      /* its file has gone or does not load any more */
+    METRICS_UNLOADS
+};
+
+/* Zeroed at first. */
+struct metrics {
+    struct status_counts requests[ROUTE_COUNT + 1]; /* the last one: requests without a route */
+    struct counter accepted, turned_away;           /* connections */
+    struct counter changes, refused_changes;        /* of models */
+    struct counter unloads[METRICS_UNLOADS];        /* models */
+    struct counter received_bytes, sent_bytes;
+    struct histogram turns; /* of the loop, from their first work to their end; ns */
+};
+
+/* Numbers of the loop at one moment. */
+struct metrics_look {
+    bool is_ready;
+    uint32_t connections, requests;
+    uint64_t evictions;
+    struct share_stats shared_requests, shared_transfers; /* by client */
+    int64_t tls_expiry_s;                                 /* 0: there is no TLS */
+    uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
+    struct turn_records turns;
+};
+
+/* The loop. |request| is over, or its client has gone; the exchange is still known. */
+void metrics_count_request(const struct request *request);
+
+/* The loop. */
+struct metrics_look metrics_take_look(struct server *server);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request and its answer, between a connection and a call. The owner of an exchange speaks a
+ * protocol and knows no models. The call (server/daemon/request/request.h) knows models and no
+ * protocol. HTTP/1 is the only protocol now (server/daemon/connection/conn.h). A further one fills
+ * in a struct exchange_ops and calls the functions for protocols; calls do not change.
+ *
+ * The protocol takes the exchange through its phases. It gives the fields of the head, then the
+ * body in pieces, and says when the request is complete. The call answers with a status, fields and
+ * parts, in one write or in several. Either side can end the exchange early: the protocol calls
+ * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
+ *
+ * Where memory is short (server/daemon/request/transfers.h), an exchange has a pace, and it may
+ * have to wait. The protocol owns the storage and uses it for one request after the other. HTTP/1
+ * has one exchange for each connection; a protocol with streams would have one for each stream.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_DAEMON_REQUEST_EXCHANGE_H
+#define PTED_SERVER_DAEMON_REQUEST_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "server/http/http.h"
+#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/route.h"
+#include "server/daemon/request/tokens.h"
+
+struct body;
+struct exchange;
+struct head;
+struct request;
+struct server;
+
+#define EXCHANGE_MAGIC 0x65786368u
+
+/* The most parts of one write; the memory for a protocol's own text around them. */
+#define EXCHANGE_PARTS_MAX 257
+#define EXCHANGE_SCRATCH_BYTES 2072
+
+enum exchange_phase {
+    EXCHANGE_IDLE,  /* there is no request, or the client has gone */
+    EXCHANGE_HEAD,  /* a request has begun */
+    EXCHANGE_BODY,  /* its head is complete */
+    EXCHANGE_CALL,  /* the request is complete or refused; the call works, or writes the answer */
+    EXCHANGE_FLUSH, /* the call is over, and the client has yet to take the rest of the answer */
+};
+
+/* The role of an address decides what its clients may ask for. */
+enum listener_role {
+    LISTENER_PUBLIC,
+    LISTENER_ADMIN,  /* everything, also what changes the models; no token is needed */
+    LISTENER_HEALTH, /* routes for probes alone; no token is needed */
+    LISTENER_ROLE_COUNT,
+};
+
+/* The head of a request beside its target and its fields. */
+struct exchange_head {
+    enum route_method method;
+    const char *method_name; /* a constant */
+    bool has_body;
+    uint64_t content_length; /* 0: not known, or no body */
+};
+
+enum exchange_written {
+    EXCHANGE_WRITTEN, /* the parts are not needed any more, and the next write may come */
+    EXCHANGE_WAITS, /* the parts stay where they are, and no write comes, until request_written() */
+    EXCHANGE_BROKEN, /* nothing reaches the client any more */
+};
+
+/* The functions of a protocol. Calls use the first two, the rules of memory use the others. */
+struct exchange_ops {
+    /*
+     * Writes the next |parts| of the answer. |answer| is given with the first write and is NULL
+     * later. An answer in several writes is a stream (answer->is_stream): its length is not known
+     * before its end.
+     */
+    enum exchange_written (*write)(struct exchange *exchange, const struct http_answer *answer,
+                                   const struct span *parts, unsigned count, bool is_last);
+    /* The call is over and has left the exchange. The last write has been made. */
+    void (*end)(struct exchange *exchange);
+    /* Reads on: there is memory for the body again. */
+    void (*resume)(struct exchange *exchange);
+    /* The request has been refused: reads no more of it, and calls exchange_run(). */
+    void (*refuse)(struct exchange *exchange);
+    /* Ends the exchange without a word to the client; calls exchange_cancel(). */
+    void (*abort)(struct exchange *exchange);
+};
+
+struct exchange {
+    uint32_t magic;
+    enum exchange_phase phase; /* set by the protocol */
+    const struct exchange_ops *ops;
+    struct server *server;   /* borrowed; outlives it */
+    struct request *request; /* the call, from HEAD to the end of CALL; borrowed */
+    struct request *writer;  /* its parts are being written, even if the client has gone */
+    const char *remote;      /* the client's address for the log; the protocol's */
+    const char *via;         /* of the proxy that has said who that is; NULL: none; likewise */
+    uint64_t client;         /* who is charged, see server/http/client.h; the protocol's */
+    struct list link;        /* in server->transfers.exchanges */
+    struct list wait_link;   /* in server->transfers.waiting */
+    uint64_t wait_since_ms;  /* since when it waits */
+    struct pace pace;        /* of the body or of the answer */
+    size_t kept_bytes;       /* heap memory that the protocol holds, set by exchange_keep() */
+    size_t charged_bytes;    /* memory that is charged for it, see transfers_update() */
+    uint64_t sent_bytes;     /* of the answer, including what the protocol has put around it */
+    bool is_local;           /* it came by a way that --shared-memory names */
+    bool is_proxy;           /* the head says who the client is, see request_begin() */
+    enum listener_role role; /* of the address that the client came to */
+    const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the protocol's */
+    const char *tls_subject; /* of the client's certificate; NULL: it has none; the protocol's */
+    struct token_memory token_memory; /* of its connection; see server/daemon/request/access.h */
+    bool is_head_only;                /* HEAD: the parts of the answer are not sent */
+};
+
+/* ---- for protocols --------------------------------------------------------------------------- */
+
+void exchange_init(struct exchange *exchange, struct server *server, const struct exchange_ops *ops,
+                   const char *remote);
+
+/* The exchange has no request and no waiting write; the protocol holds no more memory for it. */
+void exchange_fini(struct exchange *exchange);
+
+/* The protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
+void exchange_keep(struct exchange *exchange, size_t bytes);
+
+/* A request begins. False: there is no memory. */
+MUST_CHECK bool exchange_begin(struct exchange *exchange);
+
+/* The target and the fields go there (server/http/head.h). */
+struct head *exchange_fields(struct exchange *exchange);
+
+/* The head is complete: checks the route, its limits and its model. False: the request is refused.
+ */
+MUST_CHECK bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head);
+
+/*
+ * The body: |bytes| more have been announced, or have come. Both return 0, or the status to refuse
+ * the request with; exchange_error() has the text then.
+ */
+MUST_CHECK int exchange_expect_body(struct exchange *exchange, uint64_t bytes);
+MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
+
+/*
+ * Before the protocol reads more of the body. False: others need the memory, so nothing may be read
+ * now; the protocol stops reading and calls transfers_wait_for_memory(). |missing| is 0, or the
+ * number of bytes that are certain to come: then |*out_len| of them can be read straight to
+ * |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
+ */
+MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
+                              size_t *out_len);
+
+/* Has nothing of the body been taken yet? */
+bool exchange_is_bodyless(const struct exchange *exchange);
+
+/* Refuses the request. The text goes to exchange_error() before that. */
+struct error *exchange_error(struct exchange *exchange);
+void exchange_refuse(struct exchange *exchange, int http_status);
+bool exchange_is_refused(const struct exchange *exchange);
+
+/* Refuses the request unless it has been refused before, and reads no more of it. */
+void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
+                      int http_status);
+
+/* The request is complete, or refused: the call begins. It may have ended on return. */
+void exchange_run(struct exchange *exchange);
+
+/* After EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation, too. */
+void exchange_note_written(struct exchange *exchange, bool is_ok);
+
+/* The client has gone. The call ends now or as soon as it can; end() will not be called. */
+void exchange_cancel(struct exchange *exchange);
+
+/* Memory for the protocol's text around the parts of a write, until the write is done. */
+char *exchange_scratch(struct exchange *exchange);
+
+/* The answer is on its way: only the client has something left to do. */
+bool exchange_is_answering(const struct exchange *exchange);
+
+/* ---- for calls ------------------------------------------------------------------------------- */
+
+/* See struct exchange_ops. */
+enum exchange_written exchange_write(struct exchange *exchange, const struct http_answer *answer,
+                                     const struct span *parts, unsigned count, bool is_last);
+void exchange_end(struct exchange *exchange);
+
+/* The call waits for memory, since |since_ms|: request_retry() will be called. */
+void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
+
+/* ---- for the rules of memory (transfers.c) -----------------------------------------------------
+ */
+
+/* Is memory held at the client's pace? The client sends a body or takes an answer; or a complete
+ * body waits because its model's queue is full. */
+bool exchange_is_paced(const struct exchange *exchange);
+bool exchange_is_parked(const struct exchange *exchange);
+
+/* The body that is being received, or NULL. */
+struct body *exchange_upload(const struct exchange *exchange);
+
+/* Memory that is held for the client: on the heap; on the heap and in the pool. */
+size_t exchange_heap_bytes(const struct exchange *exchange);
+size_t exchange_held_bytes(const struct exchange *exchange);
+
+/* Takes the memory of a paced or parked exchange, which others need. */
+void exchange_evict(struct exchange *exchange);
+
+/*
+ * Tries again for an exchange that waits for memory, see transfers_wait_for_memory(). True: it
+ * waits no more.
+ */
+bool exchange_retry(struct exchange *exchange);
+
+#endif

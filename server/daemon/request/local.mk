@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# Requests: routes, who may ask, steps, memory, and exchanges with a protocol.
+server_daemon_libdaemon_a_SOURCES += \
+	%D%/access.c %D%/access.h \
+	%D%/transfers.c %D%/transfers.h \
+	%D%/exchange.c %D%/exchange.h \
+	%D%/offload.c %D%/offload.h \
+	%D%/query.c %D%/query.def %D%/query.h \
+	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/request_answer.c \
+	%D%/request_head.c \
+	%D%/request_log.c %D%/request_log.h \
+	%D%/request_priv.h \
+	%D%/request_take.c \
+	%D%/route.c %D%/route.def %D%/route.h \
+	%D%/routes.h \
+	%D%/tokens.c %D%/tokens.h \
+	%D%/trace.c %D%/trace.h \
+	%D%/turn_part.def \
+	%D%/turn_watch.c %D%/turn_watch.h \
+	%D%/work.c %D%/work.h

@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
+ * step moves on (STEP_NEXT), has more work than may be done where it runs (STEP_MOVE), or waits
+ * until another part calls run_steps() again: the parser for READ, a worker for ANYWHERE steps, the
+ * device for RUN, the client for WRITE.
+ */
+#include "config.h"
+
+#include "server/daemon/request/request.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/sched/job.h"
+#include "server/http/http.h"
+#include "server/daemon/infer/infer_one.h"
+#include "server/process/log.h"
+#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request_log.h"
+#include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/routes.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+
+/* The greatest Retry-After: a client would not believe a longer one. */
+#define RETRY_AFTER_S_MAX 60
+
+/* Memory that others have waited for this long is taken from any client. */
+#define PRESSING_MS 1000
+
+enum step_result {
+    STEP_NEXT,
+    STEP_MOVE, /* the step goes on, or begins again, at the next place
+                  (server/daemon/request/work.h) */
+    STEP_WAIT,
+};
+enum step_where { LOOP, ANYWHERE };
+
+typedef enum step_result step_f(struct request *request);
+
+struct step_info {
+    const char *name;
+    step_f *run;
+    enum step_where where;
+    unsigned next; /* bits of the steps that may come next */
+};
+
+#define NEXT(name) (1u << STEP_##name)
+#define STEP(name, fn, where, next) static step_f fn;
+#include "server/daemon/request/request.def"
+#undef STEP
+
+static const struct step_info steps[STEP_COUNT] = {
+#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, where, next},
+#include "server/daemon/request/request.def"
+#undef STEP
+};
+
+bool request_step_may_follow(enum request_step from, enum request_step to)
+{
+    return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
+}
+
+const char *request_step_name(enum request_step step)
+{
+    return steps[step].name;
+}
+
+/* ---- the loop over the steps ----------------------------------------------------------------- */
+
+/* A wait for memory says nothing new of the work of a step. */
+static void go(struct request *request, enum request_step next)
+{
+    must(request_step_may_follow(request->step, next));
+    if (next != STEP_WAIT_MEMORY && request->step != STEP_WAIT_MEMORY) {
+        work_reset(request);
+    }
+    request->step = next;
+}
+
+/* In another task the step stands behind all others that wait, also as a heavy one again. */
+static enum step_result move_on(struct request *request)
+{
+    request->err.code = ST_OK;
+    work_move_on(request);
+    return STEP_MOVE;
+}
+
+/* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
+static enum step_result advance(struct request *request, enum status status, enum request_step next)
+{
+    if (status == ST_WOULD_BE_HEAVY) {
+        must(request->work.place != WORK_HEAVY);
+        return move_on(request);
+    }
+    if (status == ST_EXHAUSTED && request->infer.is_short) {
+        request->resume_step = request->step;
+        next = STEP_WAIT_MEMORY;
+    } else if (status == ST_WOULD_LOAD) {
+        request->resume_step = request->step;
+        next = STEP_LOAD;
+    } else if (status != ST_OK) {
+        must(request->err.code == status);
+        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(status));
+        next = STEP_WRITE;
+    }
+    go(request, next);
+    return STEP_NEXT;
+}
+
+static void on_work(uv_work_t *work);
+static void on_work_done(uv_work_t *work, int uv_status);
+
+/* An answer that is computed has its turn, whenever that is. */
+static void offload_steps(struct request *request, enum work_place place)
+{
+    bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
+    request->is_on_worker = true;
+    request->work.place = place;
+    request->task.client = request->client;
+    offload_begin_task(request->server, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+                       &request->task, on_work, on_work_done,
+                       has_run || !request->infer.ops ? RT_SCHED_NEVER
+                                                      : infer_wait_due_ns(request));
+}
+
+static enum step_result run_at(struct request *request, enum work_place place)
+{
+    work_begin(request, place);
+    return steps[request->step].run(request);
+}
+
+/* The memory for inputs that a step takes is counted apart from what the step says. */
+static enum step_result run_on_loop(struct request *request)
+{
+    struct server *server = request->server;
+    enum turn_part part = (enum turn_part)request->step;
+    uint64_t known = work_known(request), before = hal_pool_taken(request->infer.pool);
+    turn_watch_enter(server, part);
+    enum step_result result = run_at(request, WORK_ON_LOOP);
+    if (result != STEP_WAIT) { /* else the request may be over */
+        uint64_t said = request->work.bytes;
+        uint64_t taken = hal_pool_taken(request->infer.pool) - before - request->work.reserved;
+        turn_watch_note_bytes(server, part, known + (taken > said ? taken : said));
+    }
+    return result;
+}
+
+static void run_steps(struct request *request)
+{
+    enum step_result result = STEP_NEXT;
+    while (result != STEP_WAIT) {
+        enum work_place place =
+            steps[request->step].where == ANYWHERE ? work_place(request) : WORK_ON_LOOP;
+        if (place != WORK_ON_LOOP) {
+            offload_steps(request, place);
+            return;
+        }
+        result = run_on_loop(request);
+    }
+}
+
+/* On a worker: runs steps as far as this task may. */
+static void on_work(uv_work_t *work)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    enum work_place place = request->work.place;
+    enum step_result result = STEP_NEXT;
+    while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
+           work_place(request) <= place) {
+        result = run_at(request, place);
+        must(result != STEP_WAIT);
+    }
+}
+
+/* No thread was free for its heavy step in time. */
+static void give_up_waiting(struct request *request)
+{
+    request->job.started_ns = 0; /* of an earlier use */
+    enum status status = infer_fail_late(request, &request->err);
+    (void)advance(request, status, STEP_WRITE);
+}
+
+static void on_work_done(uv_work_t *work, int uv_status)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    bool is_late = uv_status == UV_ETIMEDOUT;
+    must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
+    offload_end_task(request->server, &request->task);
+    if (is_late) {
+        give_up_waiting(request);
+    }
+    request->next = NULL;
+    turns_add(request->server, request);
+}
+
+void request_run(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_READ);
+    request->arrived_ns = uv_hrtime();
+    run_steps(request);
+}
+
+/* ---- steps, in their order ------------------------------------------------------------------- */
+
+static enum step_result step_read(struct request *request)
+{
+    if (request->http_status) {
+        go(request, STEP_WRITE);
+        return STEP_NEXT;
+    }
+    if (request_route(request)->handler) {
+        go(request, STEP_PARSE);
+        return STEP_NEXT;
+    }
+    if (request->server->is_starting) {
+        request->absent[0] = '\0';
+        return advance(request, ST_WOULD_LOAD, STEP_PARSE);
+    }
+    return advance(request, infer_settle(request, &request->err), STEP_PARSE);
+}
+
+/* A handler that has more to print than a turn has time for is called again. */
+static enum step_result run_handler(struct request *request)
+{
+    request->is_unfinished = false;
+    enum status status = request_route(request)->handler(request, &request->err);
+    if (!request->is_unfinished) {
+        return advance(request, status,
+                       request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
+    }
+    must(status == ST_OK && !request->is_on_worker);
+    request->next = NULL;
+    turns_add(request->server, request);
+    return STEP_WAIT;
+}
+
+static enum step_result step_parse(struct request *request)
+{
+    if (request_route(request)->handler) {
+        return run_handler(request);
+    }
+    return advance(request, infer_parse(request, &request->err), STEP_DECODE);
+}
+
+static enum step_result step_decode(struct request *request)
+{
+    enum status status = infer_decode(request, &request->err);
+    bool has_files = status == ST_OK && infer_media_needs_threads(request);
+    return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
+}
+
+/* Twice: before the threads that read files, and after them. Without memory it all begins again. */
+static enum step_result step_media(struct request *request)
+{
+    if (!request->infer.media.is_read) {
+        enum status begun = infer_media_begin(request, &request->err);
+        request->is_on_worker = begun == ST_OK;
+        return begun == ST_OK ? STEP_WAIT : advance(request, begun, STEP_PREPARE);
+    }
+    enum status status = infer_end_media(request, &request->err);
+    enum step_result result = advance(request, status, STEP_PREPARE);
+    if (request->step == STEP_WAIT_MEMORY) {
+        request->resume_step = STEP_DECODE;
+    }
+    return result;
+}
+
+/* The loop uses plans that exist; a thread makes new ones. */
+static enum step_result step_prepare(struct request *request)
+{
+    bool is_on_loop = request->work.place == WORK_ON_LOOP;
+    enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
+    enum status status = infer_prepare(request, mode, &request->err);
+    return status == ST_WOULD_PLAN ? move_on(request) : advance(request, status, STEP_RUN);
+}
+
+static struct request *request_of(struct rt_sched_job *job)
+{
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(job, struct request, job), REQUEST_MAGIC);
+    return request;
+}
+
+static bool start_job(struct rt_sched_job *job, bool may_run_inline)
+{
+    struct request *request = request_of(job);
+    return request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
+}
+
+static bool cancel_job(struct rt_sched_job *job)
+{
+    struct request *request = request_of(job);
+    return request->infer.ops->cancel(request);
+}
+
+/* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
+static void on_job_done(struct rt_sched_job *job, enum status status)
+{
+    struct request *request = request_of(job);
+    request->run_status = status;
+    request->is_unreleased = job->started_ns != 0;
+    if (job->batch_size > 1) {
+        request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
+    }
+    uv_thread_t self = uv_thread_self();
+    if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
+        request->is_run_done = true;
+    } else {
+        server_complete(request->server, request);
+    }
+}
+
+static enum step_result finish_run(struct request *request)
+{
+    if (request->run_status == ST_UNAVAILABLE) {
+        repository_verify_files(&request->serving->repository);
+    }
+    enum status status = infer_finish(request, request->run_status, &request->err);
+    bool has_runs = request->infer.ops->sample != NULL;
+    return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
+}
+
+/* The first call that ends without its device starts the recovery. */
+static void look_for_loss(const struct request *request)
+{
+    const struct serving *serving = request->serving;
+    if (serving == request->server->serving && hal_device_is_lost(serving->device)) {
+        recovery_begin(request->server);
+    }
+}
+
+static const struct rt_sched_job_ops job_ops = {
+    .start = start_job,
+    .start_batch = rt_job_start_batch,
+    .fits = rt_job_fits,
+    .cancel = cancel_job,
+    .done = on_job_done,
+};
+
+/* Seconds until there should be room again. */
+static uint32_t retry_after_s(struct rt_sched_queue *queue)
+{
+    uint64_t s = rt_sched_drain_ns(queue) / NS_PER_S + 1;
+    return s < RETRY_AFTER_S_MAX ? (uint32_t)s : RETRY_AFTER_S_MAX;
+}
+
+static enum step_result step_run(struct request *request)
+{
+    struct rt_sched_queue *queue = request->infer.ops->enter(request);
+    request->job.ops = &job_ops;
+    request->job.deadline_ns = infer_deadline_ns(request);
+    request->job.priority = request->infer.priority;
+    request->job.bytes = infer_held_bytes(request);
+    request->job.client = request->client;
+    request->is_submitting = true;
+    /* Several runs follow each other: on the loop they would take more than a turn. */
+    bool may_run_inline = request->infer.ops->sample == NULL;
+    enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
+    request->is_submitting = false;
+    if (status != ST_OK) {
+        if (request->infer.call.model) {
+            error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
+        }
+        request->retry_after_s = retry_after_s(queue);
+        return advance(request, status, STEP_WRITE);
+    }
+    if (request->is_run_done) {
+        look_for_loss(request);
+        return finish_run(request);
+    }
+    server_watch_deadline(request->server, rt_sched_due_ns(&request->job));
+    return STEP_WAIT;
+}
+
+void request_go_on(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool has_run = !request->is_on_worker && !request->is_unfinished;
+    must(!has_run || request->step == STEP_RUN);
+    request->server->waits.told_count -= request->step == STEP_LOAD && request->is_unfinished;
+    request->is_on_worker = false;
+    if (has_run) {
+        look_for_loss(request);
+        server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
+    }
+    if (!request->exchange) {
+        go(request, STEP_DONE);
+    } else if (has_run) {
+        finish_run(request);
+    }
+    run_steps(request);
+}
+
+static enum step_result step_sample(struct request *request)
+{
+    const struct infer_ops *ops = request->infer.ops;
+    enum status status = ops->sample(request, &request->err);
+    request->infer.is_short = false; /* the step does not wait for memory */
+    if (status == ST_WOULD_BE_HEAVY) {
+        return move_on(request);
+    }
+    request_release_job(request);
+    request->is_run_done = false;
+    request->wait_since_ms = 0; /* each step may wait as long as another */
+    if (status != ST_OK) {
+        return advance(request, status, STEP_WRITE);
+    }
+    bool has_events = ops->has_events && ops->has_events(request);
+    go(request, has_events ? STEP_SEND : ops->is_over(request) ? STEP_ENCODE : STEP_DECODE);
+    return STEP_NEXT;
+}
+
+/* The events are out: the next token, or the end. */
+static void go_on_sending(struct request *request)
+{
+    buf_reset(&request->out);
+    go(request, request->infer.ops->is_over(request) ? STEP_DONE : STEP_DECODE);
+}
+
+static enum step_result step_send(struct request *request)
+{
+    bool is_last = request->infer.ops->is_over(request);
+    request->encoded_ns = is_last ? uv_hrtime() : 0;
+    enum exchange_written written = request_answer_send(request, is_last);
+    if (written == EXCHANGE_WAITS) {
+        if (!is_last) {
+            seats_begin_unread(request);
+        }
+        transfers_update(request->exchange);
+        return STEP_WAIT;
+    }
+    if (written == EXCHANGE_BROKEN) {
+        go(request, STEP_DONE);
+    } else {
+        go_on_sending(request);
+    }
+    return STEP_NEXT;
+}
+
+/* Waits only for memory that pools lack now: see struct infer. */
+static enum step_result step_wait_memory(struct request *request)
+{
+    uint64_t now_ms = uv_now(&request->server->loop);
+    request->infer.is_short = false;
+    if (request->wait_since_ms == 0) {
+        request->wait_since_ms = now_ms;
+    }
+    if (now_ms - request->wait_since_ms >= TRANSFERS_WAIT_MS_MAX) {
+        return advance(request, request->err.code, STEP_WRITE);
+    }
+    exchange_wait_for_memory(request->exchange, request->wait_since_ms);
+    return STEP_WAIT;
+}
+
+/* Loads that one request may cause: a list can name many models, which displace each other. */
+#define LOADS_MAX 64
+
+static enum step_result step_load(struct request *request)
+{
+    if (request->is_unfinished) { /* it has waited, and this is its turn */
+        request->is_unfinished = false;
+        return advance(request, request->err.code, request->resume_step);
+    }
+    request->err.code = ST_OK;
+    enum status status =
+        request->load_count++ < LOADS_MAX
+            ? changes_need(request, request->absent, &request->err)
+            : error_set(&request->err, ST_EXHAUSTED,
+                        "the models of this request are not loaded at the same time: "
+                        "--model-bytes-max is too small, or they are displaced by others");
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+static enum step_result step_change(struct request *request)
+{
+    enum status status = changes_begin(request, &request->order, &request->err);
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+void request_note_changed(struct request *request, enum status status, const struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_load = request->step == STEP_LOAD;
+    must((is_load || request->step == STEP_CHANGE) && request->exchange);
+    request->err.code = ST_OK;
+    if (status != ST_OK) {
+        request->err = *err;
+    }
+    if (is_load) { /* there may be many of them */
+        request->is_unfinished = true;
+        request->next = NULL;
+        request->server->waits.told_count++;
+        turns_add(request->server, request);
+        return;
+    }
+    enum step_result result = advance(request, status, STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
+static enum step_result step_encode(struct request *request)
+{
+    return advance(request, infer_encode(request, &request->err), STEP_WRITE);
+}
+
+static void print_error(struct request *request)
+{
+    request_log_error(request, request->http_status, &request->err, -1);
+    buf_reset(&request->out);
+    if (request->exchange->sent_bytes > 0) {
+        request->infer.ops->print_error_event(request, &request->out);
+    } else {
+        routes_print_error(&request->match, &request->out, request->err.text, request->http_status);
+    }
+}
+
+/* The client of a stream has taken its events, or has gone. */
+static bool end_sending(struct request *request, bool is_here)
+{
+    if (seats_end_unread(request, &request->err) == ST_OK) {
+        if (is_here) {
+            go_on_sending(request);
+        }
+        return is_here;
+    }
+    if (is_here) {
+        (void)advance(request, request->err.code, STEP_WRITE);
+    } else {
+        request_log_error(request, http_status_of(request->err.code), &request->err, -1);
+    }
+    return is_here;
+}
+
+void request_written(struct request *request, bool is_ok)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->step == STEP_SEND && end_sending(request, request->exchange && is_ok)) {
+        transfers_update(request->exchange); /* the client has nothing left to take */
+    } else {
+        go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
+    }
+    run_steps(request);
+}
+
+/* The client takes the answer at its own pace, so the pool of transfers must hold its memory. */
+static bool hand_over(struct request *request)
+{
+    bool is_done = infer_hand_over(request);
+    if (is_done) {
+        request_release_job(request);
+    }
+    return is_done && !transfers_are_over(request->exchange);
+}
+
+static enum step_result step_write(struct request *request)
+{
+    if (request->err.code != ST_OK) {
+        request->infer.encoded.has_binary = false;
+        request->infer.coding = CODING_IDENTITY;
+        request->content_type = NULL;
+        print_error(request);
+    }
+    body_reset(&request->body);
+    request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
+    enum exchange_written written = request->exchange->sent_bytes > 0
+                                        ? request_answer_send(request, true)
+                                        : request_answer_write(request);
+    if (written == EXCHANGE_WAITS) {
+        transfers_update(request->exchange);
+        if (!hand_over(request)) {
+            transfers_wait_for_memory(request->exchange);
+        }
+        return STEP_WAIT;
+    }
+    go(request, STEP_DONE);
+    return STEP_NEXT;
+}
+
+int request_status(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->exchange->sent_bytes == 0) {
+        return HTTP_GONE;
+    }
+    return request->http_status ? request->http_status : 200;
+}
+
+bool request_is_loops(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return !request->is_on_worker && request->step != STEP_RUN;
+}
+
+bool request_has_run(const struct request *request)
+{
+    const struct rt_sched_job *job = &request->job;
+    return request_is_loops(request) && request->arrived_ns > 0 && request->infer.ops &&
+           job->queued_ns >= request->arrived_ns && job->started_ns >= job->queued_ns &&
+           job->finished_ns >= job->started_ns;
+}
+
+/* The answer is out, or the client has gone; the exchange is still known. */
+static void note_end(struct request *request)
+{
+    metrics_count_request(request);
+    request_log_end(request);
+    access_log_request(request);
+    spans_request(request);
+}
+
+static enum step_result step_done(struct request *request)
+{
+    struct exchange *exchange = request->exchange;
+    struct server *server = request->server;
+    if (request->infer.ops) {
+        request->infer.ops->count(request, uv_hrtime());
+    }
+    if (exchange) {
+        note_end(request);
+    }
+    request_give_back(request);
+    if (exchange) {
+        exchange_end(exchange);
+    } else {
+        server_check_drained(server);
+    }
+    return STEP_WAIT;
+}
+
+/* ---- leaving early --------------------------------------------------------------------------- */
+
+/* It has waited for a thread. */
+static void leave_thread(struct request *request)
+{
+    request->is_on_worker = false;
+    go(request, STEP_DONE);
+    run_steps(request);
+}
+
+void request_abandon(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    note_end(request);
+    request->exchange = NULL;
+    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_path(&request->head)),
+             request->is_on_worker ? "of a worker" : request_step_name(request->step));
+    if (request->infer.media.open > 0) {
+        if (infer_media_leave(request)) {
+            leave_thread(request);
+        }
+    } else if (request->is_on_worker && offload_forget_task(request->server, &request->task)) {
+        leave_thread(request);
+    } else if (request->is_on_worker) {
+        uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
+    } else if (request->step == STEP_LOAD && request->is_unfinished) {
+        return; /* request_go_on() ends it in its turn */
+    } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
+        changes_forget(request);
+        go(request, STEP_DONE);
+        run_steps(request);
+    } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {
+        go(request, STEP_DONE);
+        run_steps(request);
+    } else if (request->step == STEP_RUN) {
+        rt_sched_cancel(&request->job);
+    }
+}
+
+bool request_is_waited_for(const struct request *request)
+{
+    return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
+           request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
+           request->step == STEP_WAIT_MEMORY || request->step == STEP_CHANGE ||
+           request->step == STEP_LOAD;
+}
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static bool is_pressing(const struct request *request)
+{
+    return uv_now(&request->server->loop) - request->exchange->wait_since_ms >= PRESSING_MS;
+}
+
+/* Clients hold too much unread, or this answer is still where it was computed and other calls wait
+ * for that room. */
+static bool retry_hand_over(struct request *request)
+{
+    int tries = 0;
+    while (request->exchange && !hand_over(request)) {
+        if (tries++ == TRANSFERS_EVICTIONS_MAX ||
+            !transfers_evict_slowest(request->server, NULL, is_pressing(request))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the step that found no memory again. */
+static void retry_step(struct request *request)
+{
+    transfers_evict_slowest(request->server, request->exchange, is_pressing(request));
+    request->err.code = ST_OK;
+    request->is_run_done = false;
+    go(request, request->resume_step);
+    run_steps(request);
+}
+
+bool request_is_parked(const struct request *request)
+{
+    return !request->is_on_worker && request->step == STEP_WAIT_MEMORY &&
+           request->resume_step == STEP_READ;
+}
+
+void request_give_up(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request_is_parked(request));
+    enum step_result result = advance(request, request->err.code, STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
+bool request_retry(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    turn_watch_enter(request->server, TURN_RETRY);
+    if (request->step == STEP_WRITE) {
+        return retry_hand_over(request);
+    }
+    must(request->step == STEP_WAIT_MEMORY);
+    retry_step(request);
+    return true;
+}

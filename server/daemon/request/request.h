@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The call behind one exchange, from the first byte of the request to the last byte of the answer,
+ * driven by the steps of request.def. It knows no protocol and no connection
+ * (server/daemon/request/exchange.h). Requests are recycled with their memory, so the usual request
+ * does not malloc.
+ *
+ * A request belongs to the loop, except while a worker runs its ANYWHERE steps, or while its job
+ * waits and runs. Then the loop touches nothing but |exchange|, |is_on_worker|, |task| and the
+ * cancellation.
+ */
+#ifndef PTED_SERVER_DAEMON_REQUEST_REQUEST_H
+#define PTED_SERVER_DAEMON_REQUEST_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "runtime/sched/sched.h"
+#include "server/daemon/infer/infer.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/offload.h"
+#include "server/daemon/request/query.h"
+#include "server/daemon/request/route.h"
+#include "server/daemon/request/trace.h"
+#include "server/daemon/request/work.h"
+#include "server/daemon/serving/changes.h"
+#include "server/http/body.h"
+#include "server/http/head.h"
+#include "server/http/transport.h"
+
+struct metrics_look;
+struct repository_index;
+struct server;
+struct serving;
+struct token_use;
+
+#define REQUEST_MAGIC 0x72657175u
+
+enum request_step {
+#define STEP(name, ...) STEP_##name,
+#include "server/daemon/request/request.def"
+#undef STEP
+    STEP_COUNT
+};
+
+struct request {
+    uint32_t magic;
+    /* While |is_on_worker| these belong to the worker. That flag is the loop's and stands apart,
+     * because a compiler may read neighbouring flags as one word. */
+    enum request_step step;
+    struct work work;   /* of the present step */
+    bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
+
+    struct server *server;     /* borrowed; outlives every request */
+    struct serving *serving;   /* held from request_take() until the request is given back */
+    struct exchange *exchange; /* the protocol's; NULL when the client has gone */
+    struct list link;          /* in server->idle_requests */
+    struct request *next;      /* in server->completed, or server->turns.requests */
+
+    struct head head;
+    const char *method; /* as the client wrote it; NULL: not known yet */
+    struct route_match match;
+    struct query query;
+    struct body body;
+    struct hal_pool
+        *upload_pool; /* owned; a member of the pool of transfers: holds |body| as it comes */
+
+    int http_status; /* status of the answer; 0 while it is open */
+    struct error err;
+    struct buf out;           /* the answer's JSON */
+    const char *content_type; /* of another answer; a constant, or NULL */
+    bool is_page;             /* the answer is a file of the console */
+    size_t body_bytes;        /* bytes received */
+    bool is_on_worker;        /* the steps are queued and not back */
+    struct repository_index
+        *listing; /* ref held: that handler's models, |listed| of them printed */
+    uint32_t listed;
+    const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
+    struct list change_link;         /* in a change that it waits for */
+    /* with ST_WOULD_LOAD: the file that is only listed; empty: the first models are awaited */
+    char absent[MODEL_NAME_MAX + 1];
+    uint32_t load_count;               /* times that it has waited for a file */
+    struct list wait_link;             /* in server->waits, while it waits for one */
+    uint64_t wait_began_ns, waited_ns; /* since when; all earlier waits together */
+    struct changes_order order;        /* set by the handler of a request that changes models */
+    struct infer infer;
+
+    uint64_t client;   /* who is charged for what it takes (base/share.h), set with its head; see
+                        * server/http/client.h */
+    bool is_counted;   /* in server->requests, as one of |client| */
+    bool is_operators; /* of an administrator: by its address, or by the scope of its token */
+    struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
+    const char *token_name;      /* that it came with; NULL: none */
+    const char *remote;          /* the client's address for the log; the exchange's, or |named| */
+    const char *via; /* of the proxy that has named it; the exchange's; NULL: none has */
+    char named[TRANSPORT_REMOTE_MAX];
+    const char *challenge; /* of a refusal: which token is needed; a constant, or NULL */
+
+    struct trace trace;                   /* that it belongs to; see request_trace() */
+    char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
+    bool has_trace;
+    bool is_local;   /* the client is on this machine, see struct exchange */
+    bool is_sampled; /* it has been decided whether a trace begins with it */
+
+    uint64_t arrived_ns; /* when the message was complete */
+    uint64_t encoded_ns; /* when the answer was complete; 0: not yet */
+    uint32_t retry_after_s;
+    struct rt_sched_job job;
+    enum request_step
+        resume_step;        /* in WAIT_MEMORY: the step that found no memory; in LOAD: no model */
+    uint64_t wait_since_ms; /* when a step first found no memory; 0: none has */
+    bool is_unreleased;     /* the job has run, and the scheduler waits for rt_sched_released() */
+    bool is_submitting;     /* inside rt_sched_submit() on the loop */
+    bool is_run_done;       /* ...which ran the job inline, or ended it */
+    enum status run_status;
+
+    struct offload_task task;
+    char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */
+};
+
+/* A request in step READ for |exchange|; NULL without memory. */
+struct request *request_take(struct server *server, struct exchange *exchange);
+
+/* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
+ * wrong. */
+MUST_CHECK bool request_begin(struct request *request, const struct exchange_head *head);
+
+/* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
+MUST_CHECK int request_add_body(struct request *request, struct span bytes);
+
+/* A complete request whose exchange waits for memory (transfers_wait_for_memory()) tries again: to
+ * go on, or to keep its answer. True: it waits no more. */
+MUST_CHECK bool request_retry(struct request *request);
+
+/* Refuses a request whose body waits for room in the pool of its model. */
+bool request_is_parked(const struct request *request);
+void request_give_up(struct request *request);
+
+/* Step WRITE: the whole answer in one write. */
+enum exchange_written request_answer_write(struct request *request);
+
+/* Step SEND: the next write of a stream, of the events in |out|. */
+enum exchange_written request_answer_send(struct request *request, bool is_last);
+
+/* Memory that an answer holds while it is written: on the heap; in the pool. */
+size_t request_answer_heap_bytes(const struct request *request);
+size_t request_answer_pool_bytes(const struct request *request);
+
+/* The answer is going to be an error; |err| is set. */
+void request_refuse(struct request *request, int http_status);
+
+/* The message is complete, or has been refused: runs steps until one has to wait. */
+void request_run(struct request *request);
+
+/* A write that had to wait is done, see exchange_note_written(). The client may have gone. */
+void request_written(struct request *request, bool is_ok);
+
+/* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
+ * was given, or with a handler that is unfinished. */
+void request_go_on(struct request *request);
+
+/* The change that the request has begun is made, or cannot be, for the reason |err|. */
+void request_note_changed(struct request *request, enum status status, const struct error *err);
+
+/* The client has gone. The one way out of any step before its time; ends the request now or as soon
+ * as the worker that has it gives it back. */
+void request_abandon(struct request *request);
+
+/* The status that the client got, for logs and counts; HTTP_GONE: it left before its answer. The
+ * exchange is known. */
+int request_status(const struct request *request);
+
+/* At the end: do the parts of the request belong to the loop? A client may leave while a thread or
+ * the device has them. */
+bool request_is_loops(const struct request *request);
+
+/* Likewise, and has a model run? Then |job| has the times of this request. */
+bool request_has_run(const struct request *request);
+
+/* The request's trace, with the request's id in it: the trace that the client named, or a new one
+ * that begins with this call. NULL: there is none. */
+const struct trace *request_trace(struct request *request);
+
+/* A complete request that the client waits for: there is no answer yet. */
+bool request_is_waited_for(const struct request *request);
+
+void request_free(struct request *request);
+
+/* request.def: may |to| follow |from|? */
+bool request_step_may_follow(enum request_step from, enum request_step to);
+const char *request_step_name(enum request_step step);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The answer of a request: a status and fields, and the bytes where they lie. */
+#include "config.h"
+
+#include "base/check.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request.h"
+
+_Static_assert(INFER_SPANS_MAX <= EXCHANGE_PARTS_MAX, "one write takes any answer");
+
+/* The client's X-Request-Id, if that can be a field of ours as it is. */
+static struct span repeat_id(const struct request *request)
+{
+    struct span id = head_value(&request->head, HTTP_X_REQUEST_ID);
+    bool is_plain = id.len <= HTTP_REQUEST_ID_MAX;
+    for (size_t i = 0; is_plain && i < id.len; i++) {
+        is_plain = id.ptr[i] > ' ' && id.ptr[i] < 0x7f;
+    }
+    return is_plain ? id : span_str("");
+}
+
+static struct span continue_trace(struct request *request)
+{
+    const struct trace *trace = request_trace(request);
+    if (!trace) {
+        return span_str("");
+    }
+    trace_print(trace, request->traceparent);
+    return span_of(request->traceparent, sizeof(request->traceparent));
+}
+
+static struct http_answer describe_answer(struct request *request)
+{
+    if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
+        request->retry_after_s = 1; /* there is no better one */
+    }
+    struct http_answer answer = {
+        .status = request->http_status ? request->http_status : 200,
+        .content_type = request->content_type ? request->content_type : "application/json",
+        .content_length = request->out.len,
+        .allow = request->match.allow,
+        .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
+        .retry_after_s = request->retry_after_s,
+        .is_page = request->is_page,
+        .request_id = repeat_id(request),
+        .traceparent = continue_trace(request),
+    };
+    access_describe(request, &answer);
+    const struct infer *infer = &request->infer;
+    if (infer->encoded.has_binary) {
+        answer.content_length = infer->encoded.total_bytes;
+        answer.content_type = "application/octet-stream";
+        answer.json_bytes = infer->encoded.json_bytes;
+    }
+    if (infer->coding != CODING_IDENTITY) {
+        answer.content_length = infer->deflated.len;
+        answer.content_encoding = coding_name(infer->coding);
+    }
+    return answer;
+}
+
+/* The type of the body: JSON, or JSON and tensors, or either with a content coding. */
+static const struct span *answer_spans(const struct request *request, struct span *whole,
+                                       size_t *out_count)
+{
+    const struct infer *infer = &request->infer;
+    *out_count = 1;
+    if (infer->coding != CODING_IDENTITY) {
+        *whole = buf_span(&infer->deflated);
+    } else if (infer->encoded.has_binary) {
+        *out_count = infer->encoded.span_count;
+        return infer->encoded.spans;
+    } else {
+        *whole = buf_span(&request->out);
+    }
+    return whole;
+}
+
+size_t request_answer_heap_bytes(const struct request *request)
+{
+    return request->out.capacity + request->infer.deflated.capacity;
+}
+
+size_t request_answer_pool_bytes(const struct request *request)
+{
+    const struct infer *infer = &request->infer;
+    bool has_results = infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+    return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
+}
+
+enum exchange_written request_answer_write(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct http_answer answer = describe_answer(request);
+    struct span whole;
+    size_t count;
+    const struct span *parts = answer_spans(request, &whole, &count);
+    must(count <= EXCHANGE_PARTS_MAX);
+    return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
+}
+
+enum exchange_written request_answer_send(struct request *request, bool is_last)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_first = request->exchange->sent_bytes == 0;
+    struct http_answer answer = {0};
+    struct span events = buf_span(&request->out);
+    if (is_first) {
+        request->content_type = "text/event-stream; charset=utf-8";
+        answer = describe_answer(request);
+        answer.is_stream = true;
+    }
+    return exchange_write(request->exchange, is_first ? &answer : NULL, &events, 1, is_last);
+}

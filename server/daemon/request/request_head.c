@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of a request: its route, its access, its query, its trace; and the limits and the memory
+ * of the body that it announces. */
+#include "config.h"
+
+#include "server/daemon/request/request_priv.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/resource.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/server.h"
+#include "server/http/client.h"
+#include "server/http/forwarded.h"
+#include "server/http/http.h"
+#include "server/process/log.h"
+
+/* Greatest body of a request that no model gets. */
+#define CONTROL_BYTES_MAX (256 << 10)
+
+void request_refuse(struct request *request, int http_status)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->err.code != ST_OK);
+    request->http_status = http_status;
+}
+
+size_t request_announced_json(const struct request *request)
+{
+    struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    size_t bytes = 0;
+    for (size_t i = 0; i < value.len && i < 9; i++) {
+        bytes = bytes * 10 + (size_t)(value.ptr[i] - '0') % 10;
+    }
+    return bytes;
+}
+
+static enum status announce_body(struct request *request, const struct exchange_head *head)
+{
+    /* A handler parses only small bodies on the loop. */
+    size_t max = request->server->params->body_bytes_max;
+    request->body.max_bytes =
+        request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
+    if (head->content_length > request->body.max_bytes) {
+        return error_set(
+            &request->err, ST_TOO_LARGE, "Content-Length: expected at most %zu bytes%s, got %llu",
+            request->body.max_bytes, request->body.max_bytes == max ? " (--body-bytes-max)" : "",
+            (unsigned long long)head->content_length);
+    }
+    if (!head->has_body) {
+        return ST_OK;
+    }
+    return body_announce(&request->body, (size_t)head->content_length,
+                         request_announced_json(request), &request->err);
+}
+
+int request_add_body(struct request *request, struct span bytes)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    enum status status = body_add(&request->body, bytes, &request->err);
+    request->body_bytes = request->body.len;
+    return status == ST_OK ? 0 : http_status_of(status);
+}
+
+/* The daemon has to allow ?profile=1. */
+static int check_query(struct request *request)
+{
+    const struct route *route = request_route(request);
+    if (route->ignores_queries) {
+        return 200;
+    }
+    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
+        ST_OK) {
+        return 400;
+    }
+    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
+        error_set(&request->err, ST_INVALID,
+                  "profile=1: calls are not profiled here, see --profile-spans-max");
+        return 403;
+    }
+    return 200;
+}
+
+static int find_route(struct request *request, const struct exchange_head *head)
+{
+    if (access_is_preflight(request, head)) {
+        request->match.id = ROUTE_PREFLIGHT;
+        return 200;
+    }
+    return route_find(head_target(&request->head), head->method, &request->match, &request->err);
+}
+
+/* Before the first models are there, it is not known what the daemon has. Calls wait for them. */
+static int check_started(struct request *request)
+{
+    const struct route *route = request_route(request);
+    if (!request->server->is_starting || route->is_for_probes || !route->handler) {
+        return 200;
+    }
+    error_set(&request->err, ST_UNAVAILABLE, "models are loading");
+    return 503;
+}
+
+/* Probes are answered always. */
+static int count_in(struct request *request)
+{
+    struct share *requests = &request->server->requests;
+    if (request_route(request)->is_for_probes) {
+        return 200;
+    }
+    enum share_taken taken = share_take(requests, request->client, 1);
+    request->is_counted = taken == SHARE_TAKEN;
+    if (!request->is_counted) {
+        resource_refuse(RESOURCE_REQUESTS, requests, taken, request->client, &request->err);
+    }
+    return request->is_counted ? 200 : 429;
+}
+
+/* A proxy whose word is believed may say whose request it has passed on. If it does not, or not
+ * understandably, the client is the proxy. */
+static void name_client(struct request *request)
+{
+    static const enum http_field fields[] = {
+        [OPTIONS_X_FORWARDED_FOR] = HTTP_X_FORWARDED_FOR,
+        [OPTIONS_FORWARDED] = HTTP_FORWARDED,
+    };
+    struct server *server = request->server;
+    struct address client;
+    struct error err;
+    char text[ADDRESS_TEXT_MAX];
+    bool is_found;
+    if (!request->exchange->is_proxy) {
+        return;
+    }
+    if (forwarded_find(&server->proxies, &request->head, fields[server->options->proxy_says],
+                       &client, &is_found, &err) != ST_OK &&
+        server_may_log(server, LOG_KIND_PROXY, request->exchange->client)) {
+        log_line(LOG_WARNING, "proxy %s: %s", request->exchange->remote, err.text);
+    }
+    if (is_found) {
+        address_print(&client, text);
+        snprintf(request->named, sizeof(request->named), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
+        request->remote = request->named;
+        request->via = request->exchange->remote;
+        request->client = client_of_address(&client);
+    }
+}
+
+bool request_begin(struct request *request, const struct exchange_head *head)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    request->method = head->method_name;
+    name_client(request);
+    int status = find_route(request, head);
+    status = status == 200 ? access_begin(request) : status;
+    status = status == 200 ? check_started(request) : status;
+    status = status == 200 ? count_in(request) : status;
+    status = status == 200 ? check_query(request) : status;
+    if (status == 200) {
+        enum status announced = announce_body(request, head);
+        status = announced == ST_OK ? 200 : http_status_of(announced);
+    }
+    if (status == 200 && !request_route(request)->handler) {
+        status = infer_begin(request, request_route(request)->ops, request_route(request)->codec);
+    }
+    if (status != 200) {
+        request_refuse(request, status);
+    }
+    return status == 200;
+}
+
+const struct trace *request_trace(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
+    if (count > 0 && !request->has_trace) {
+        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
+        request->has_trace = true;
+    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
+        request->is_sampled = true;
+        request->has_trace = spans_begin_trace(request->server, &request->trace);
+    }
+    return request->has_trace ? &request->trace : NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files request*.c. Threads as in request.h. */
+#ifndef PTED_SERVER_DAEMON_REQUEST_REQUEST_PRIV_H
+#define PTED_SERVER_DAEMON_REQUEST_REQUEST_PRIV_H
+
+#include <stddef.h>
+
+#include "server/daemon/request/request.h"
+#include "server/daemon/request/routes.h"
+
+static inline const struct route *request_route(const struct request *request)
+{
+    return routes_get(request->match.id);
+}
+
+/* ---- request_head.c -------------------------------------------------------------------------- */
+
+/* The offset of the tensors in the body, if the client gives it; otherwise 0. Only the place of the
+ * body and the thread of its step depend on it. */
+size_t request_announced_json(const struct request *request);
+
+/* ---- request_take.c -------------------------------------------------------------------------- */
+
+/* The results of the job are gone, or belong to the client. */
+void request_release_job(struct request *request);
+
+/* The opposite of request_take(): the request is over, and may be taken again. */
+void request_give_back(struct request *request);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests are taken for an exchange and given back. Some wait to be taken again, with their
+ * memory. */
+#include "config.h"
+
+#include "server/daemon/request/request_priv.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/share.h"
+#include "hal/pool.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+#include "server/model/repository.h"
+
+/* Memory that a request keeps for its next use. */
+#define KEEP_BYTES_MAX (256 << 10)
+
+static struct request *request_new(struct server *server)
+{
+    struct error err;
+    struct request *request = calloc(1, sizeof(*request));
+    if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
+                    infer_init(request, server->params, &err) != ST_OK)) {
+        hal_pool_free(request->upload_pool);
+        free(request);
+        return NULL;
+    }
+    if (request) {
+        request->magic = REQUEST_MAGIC;
+        request->server = server;
+        head_init(&request->head, server->params);
+        body_init(&request->body, NULL, server->params->body_bytes_max);
+        buf_init(&request->out, server->params->answer_bytes_max);
+        offload_init_task(&request->task, request);
+        list_init(&request->link);
+        list_init(&request->change_link);
+        list_init(&request->wait_link);
+    }
+    return request;
+}
+
+void request_free(struct request *request)
+{
+    if (request) {
+        OBJ_CHECK(request, REQUEST_MAGIC);
+        must(!request->exchange && !request->serving);
+        list_remove(&request->link);
+        infer_fini(request);
+        buf_fini(&request->out);
+        body_fini(&request->body);
+        head_fini(&request->head);
+        hal_pool_free(request->upload_pool);
+        request->magic = 0;
+        free(request);
+    }
+}
+
+struct request *request_take(struct server *server, struct exchange *exchange)
+{
+    struct request *request;
+    if (list_is_empty(&server->idle_requests)) {
+        request = request_new(server);
+        if (!request) {
+            return NULL;
+        }
+    } else {
+        request = LIST_ENTRY(server->idle_requests.next, struct request, link);
+        list_remove(&request->link);
+        server->idle_request_count--;
+    }
+    server->busy_request_count++;
+    request->step = STEP_READ;
+    request->serving = server_hold_serving(server);
+    if (request->serving->transfers) { /* otherwise the device was lost */
+        hal_pool_join(request->upload_pool, request->serving->transfers);
+        request->body.pool = request->upload_pool;
+    }
+    request->exchange = exchange;
+    request->is_local = exchange->is_local;
+    request->http_status = 0;
+    request->err.code = ST_OK;
+    work_reset(request);
+    request->is_on_worker = request->is_unfinished = false;
+    request->query = (struct query){.given = 0};
+    request->is_run_done = request->is_unreleased = false;
+    request->body_bytes = 0;
+    request->method = NULL;
+    request->retry_after_s = 0;
+    request->arrived_ns = request->wait_since_ms = 0;
+    request->listed = request->load_count = 0;
+    request->waited_ns = 0;
+    request->look = NULL;
+    request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
+    request->is_counted = false;
+    request->is_operators = exchange->role == LISTENER_ADMIN;
+    request->remote = exchange->remote;
+    request->via = exchange->via;
+    request->token_use = NULL;
+    request->token_name = request->challenge = NULL;
+    request->has_trace = request->is_sampled = false;
+    request->content_type = NULL;
+    request->is_page = false;
+    request->match.id = ROUTE_COUNT;
+    request->match.allow = NULL;
+    request->match.is_v1 = false;
+    request->match.model[0] = request->match.region[0] = '\0';
+    return request;
+}
+
+void request_release_job(struct request *request)
+{
+    if (request->is_unreleased) {
+        request->is_unreleased = false;
+        rt_sched_released(request->serving->sched);
+    }
+}
+
+/* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
+void request_give_back(struct request *request)
+{
+    struct server *server = request->server;
+    body_reset(&request->body);
+    infer_reset(request);
+    request_release_job(request);
+    access_end(request);
+    if (request->is_counted) {
+        share_give(&server->requests, request->client, 1);
+    }
+    head_reset(&request->head);
+    if (request->out.capacity > KEEP_BYTES_MAX) {
+        buf_fini(&request->out);
+    }
+    buf_reset(&request->out);
+    if (request->body.pool) {
+        hal_pool_leave(request->upload_pool);
+    }
+    request->body.pool = request->infer.inflated.pool = NULL;
+    if (request->listing) {
+        repository_unref_index(request->listing);
+        request->listing = NULL;
+    }
+    server_let_go_serving(server, request->serving);
+    request->serving = NULL;
+    request->exchange = NULL;
+    server->busy_request_count--;
+    trim_note_use(server);
+    if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
+        list_push_front(&server->idle_requests, &request->link);
+        server->idle_request_count++;
+    } else {
+        request_free(request);
+    }
+}

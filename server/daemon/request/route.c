@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/request/route.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "server/http/head.h"
+
+struct route_info {
+    const char *pattern;
+    enum route_method method;
+};
+
+#define ROUTE_GET ROUTE_GET_ONLY
+#define ROUTE_POST ROUTE_POST_ONLY
+static const struct route_info routes[ROUTE_COUNT] = {
+#define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = {pattern, ROUTE_##method},
+#include "server/daemon/request/route.def"
+#undef ROUTE
+};
+
+const char *route_pattern(enum route_id id)
+{
+    return id < ROUTE_COUNT ? routes[id].pattern : "none";
+}
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool route_decode(struct span text, char *out, size_t max)
+{
+    size_t len = 0;
+    out[0] = '\0'; /* a caller may show it, even if it is refused */
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (c == '%') {
+            int high = in_range(i + 1, 2, text.len) ? hex_digit(text.ptr[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(text.ptr[i + 2]) : -1;
+            if (low < 0) {
+                return false;
+            }
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        }
+        if (c < 0x20 || c == 0x7f || len == max) {
+            return false;
+        }
+        out[len++] = (char)c;
+        out[len] = '\0';
+    }
+    return true;
+}
+
+/* "http://host/path" means the same as "/path". */
+static bool is_path(struct span target)
+{
+    static const char scheme[] = "http://";
+    size_t len = sizeof(scheme) - 1;
+    return target.len > 0 &&
+           (target.ptr[0] == '/' ||
+            (target.len >= len && strncasecmp((const char *)target.ptr, scheme, len) == 0));
+}
+
+/* The names that a pattern has taken out of a path. */
+struct taken {
+    struct span model, region;
+    uint32_t version;
+};
+
+/* One segment, or its part before |stop|, into |taken|, which the pattern calls 'm', 'r' or 'v';
+ * false: it cannot be that. */
+static bool take_segment(char what, char stop, const uint8_t **at, const uint8_t *end,
+                         struct taken *taken)
+{
+    const uint8_t *first = *at;
+    while (*at < end && **at != '/' && !(stop == ':' && **at == ':')) {
+        ++*at;
+    }
+    struct span segment = span_of(first, (size_t)(*at - first));
+    if (what == 'm' || what == 'r') {
+        *(what == 'm' ? &taken->model : &taken->region) = segment;
+        return segment.len > 0;
+    }
+    return model_name_parse_version(segment, &taken->version);
+}
+
+/* Byte by byte, so that most patterns fail early. A part in brackets is tried, then left out. */
+static bool pattern_matches(const char *pattern, const uint8_t *at, const uint8_t *end,
+                            struct taken *taken)
+{
+    for (; *pattern; pattern++) {
+        if (*pattern == '[') {
+            if (pattern_matches(pattern + 1, at, end, taken)) {
+                return true;
+            }
+            taken->version = 0;
+            taken->region = span_str("");
+            pattern = strchr(pattern, ']');
+        } else if (*pattern == '{') {
+            if (!take_segment(pattern[1], pattern[3], &at, end, taken)) {
+                return false;
+            }
+            pattern += 2; /* to the closing brace */
+        } else if (*pattern != ']' && (at == end || *at++ != (uint8_t)*pattern)) {
+            return false;
+        }
+    }
+    return at == end;
+}
+
+static bool method_fits(enum route_method route, enum route_method method)
+{
+    return route == method || (route == ROUTE_GET_ONLY && method == ROUTE_HEAD_ONLY);
+}
+
+/* The methods that a path allows, by whether GET and POST have a route there. */
+static const char *const allowed[2][2] = {{NULL, "POST"}, {"GET, HEAD", "GET, HEAD, POST"}};
+
+/* A name that the pattern does not have is "". */
+static bool take_names(const struct taken *taken, struct route_match *match, struct error *err)
+{
+    bool is_model = route_decode(taken->model, match->model, MODEL_NAME_MAX);
+    if (!is_model || !route_decode(taken->region, match->region, MODEL_NAME_MAX)) {
+        error_set(err, ST_INVALID, "%s name: expected at most %d characters, with valid %%XX",
+                  is_model ? "region" : "model", MODEL_NAME_MAX);
+        return false;
+    }
+    return true;
+}
+
+static bool is_below_v1(struct span path)
+{
+    const struct span v1 = span_str("/v1/");
+    return path.len >= v1.len && memcmp(path.ptr, v1.ptr, v1.len) == 0;
+}
+
+int route_find(struct span target, enum route_method method, struct route_match *out_match,
+               struct error *err)
+{
+    struct span path = head_path_of(target);
+    bool has_get = false, has_post = false;
+    out_match->id = ROUTE_COUNT;
+    out_match->is_v1 = false;
+    if (!is_path(target)) {
+        error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
+        return 400;
+    }
+    for (int i = 0; i < ROUTE_COUNT; i++) {
+        struct taken taken = {.version = 0};
+        if (!pattern_matches(routes[i].pattern, path.ptr, path.ptr + path.len, &taken)) {
+            continue;
+        }
+        if (!method_fits(routes[i].method, method)) {
+            has_get |= routes[i].method == ROUTE_GET_ONLY;
+            has_post |= routes[i].method == ROUTE_POST_ONLY;
+            continue;
+        }
+        out_match->version = taken.version;
+        out_match->id = (enum route_id)i; /* its errors have the form of the route */
+        return take_names(&taken, out_match, err) ? 200 : 400;
+    }
+    out_match->is_v1 = is_below_v1(path);
+    out_match->allow = allowed[has_get][has_post];
+    if (out_match->allow) {
+        error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
+        return 405;
+    }
+    error_set(err, ST_NOT_FOUND, "no such path, see GET /openapi.json");
+    return 404;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a request target to a row of route.def, with the model's name and version taken out. Names
+ * are decoded once, after the path was split, and looked up in tables; no part of a target ever
+ * becomes the name of a file. Any thread.
+ */
+#ifndef PTED_SERVER_DAEMON_REQUEST_ROUTE_H
+#define PTED_SERVER_DAEMON_REQUEST_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "server/model/model_name.h"
+
+enum route_id {
+#define ROUTE(id, method, pattern, behaviour) ROUTE_##id,
+#include "server/daemon/request/route.def"
+#undef ROUTE
+    ROUTE_COUNT
+};
+
+enum route_method { ROUTE_GET_ONLY, ROUTE_HEAD_ONLY, ROUTE_POST_ONLY, ROUTE_OTHER };
+
+struct route_match {
+    enum route_id id;                /* ROUTE_COUNT: none */
+    char model[MODEL_NAME_MAX + 1];  /* decoded, terminated; "" when the route has none */
+    char region[MODEL_NAME_MAX + 1]; /* of shared memory; likewise */
+    uint32_t version;                /* 0: none was named */
+    const char *allow;               /* of a 405 */
+    bool is_v1;                      /* no route, below /v1: errors are in the form of OpenAI's */
+};
+
+/*
+ * 200, or the status to answer with: 400 for a target that is malformed, 404 for one that nobody
+ * serves, 405 with |allow|. The query is ignored here: server/daemon/request/query.h reads it.
+ */
+int route_find(struct span target, enum route_method method, struct route_match *out_match,
+               struct error *err);
+
+/* The pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
+const char *route_pattern(enum route_id id);
+
+/* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
+ */
+bool route_decode(struct span text, char *out, size_t max);
+
+#endif

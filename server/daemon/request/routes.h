@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The behaviour of each route: a row for each route of route.def. */
+#ifndef PTED_SERVER_DAEMON_REQUEST_ROUTES_H
+#define PTED_SERVER_DAEMON_REQUEST_ROUTES_H
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "server/daemon/infer/infer.h"
+#include "server/daemon/request/query.h"
+#include "server/daemon/request/route.h"
+#include "server/daemon/request/tokens.h"
+
+struct request;
+
+/* Prints the answer of a route that calls no model, see server/daemon/api/api.h. */
+typedef enum status api_handler_f(struct request *request, struct error *err);
+
+struct route {
+    api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
+    bool is_long;           /* the handler runs on a thread */
+    enum token_scope scope; /* that a client of --listen needs */
+    bool is_for_probes;     /* answered at --health-listen, too */
+    bool changes;           /* without a token, not for pages of other origins */
+    bool changes_models;    /* the handler says in request->order what is to change */
+    const struct infer_ops *ops;
+    const struct codec *codec;
+    uint32_t queries;     /* the parameters of a query that it takes, a set of
+                             server/daemon/request/query.h */
+    bool ignores_queries; /* a query is not looked at */
+    /* The form of an error's body. */
+    void (*print_error)(struct buf *out, const char *text, int http_status);
+};
+
+/* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
+const struct route *routes_get(enum route_id id);
+
+/* Prints an error in the form of the route. If no route matches, paths of /v1 get the form of
+ * OpenAI's API. */
+void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
+                        int http_status);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/request/transfers.h"
+
+#include "base/check.h"
+#include "hal/pool.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/serving.h"
+#include "server/http/body.h"
+#include "server/process/log.h"
+#include "server/process/options.h"
+
+/* Recently moved bytes count half after each period of this length. */
+#define HALF_LIFE_MS 100
+#define NEXT_TO_NOTHING 4096
+#define LITTLE (16 << 10) /* about 100 KB a second */
+/* A transfer counts as stopped if it has not moved a byte for this long while others wait. */
+#define PAUSE_MS 300
+/* An upload takes the memory of an upload that is this many times slower. */
+#define FAR_SLOWER 4
+#define RETRY_MS 20
+#define MS_PER_S 1000
+/* A transfer counts as alone if the others together hold less than this fraction of the memory. */
+#define ALONE 64
+/* The fraction of the memory that exchanges may hold outside the pool. */
+#define SMALL 8
+
+/* ---- how fast -------------------------------------------------------------------------------- */
+
+void pace_begin(struct pace *pace, uint64_t now_ms)
+{
+    *pace = (struct pace){
+        .begun_ms = now_ms, .moved_ms = now_ms, .halved_ms = now_ms, .window_ms = now_ms};
+}
+
+static uint64_t recent_bytes(const struct pace *pace, uint64_t now_ms)
+{
+    uint64_t halvings = (now_ms - pace->halved_ms) / HALF_LIFE_MS;
+    return halvings < 64 ? pace->recent_bytes >> halvings : 0;
+}
+
+void pace_move(struct pace *pace, size_t bytes, uint64_t now_ms)
+{
+    pace->recent_bytes = recent_bytes(pace, now_ms) + bytes;
+    pace->halved_ms = now_ms - (now_ms - pace->halved_ms) % HALF_LIFE_MS;
+    pace->moved_ms = now_ms;
+    pace->window_bytes += bytes;
+}
+
+void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms)
+{
+    pace->begun_ms = now_ms;
+    pace->moved_ms += now_ms - since_ms;
+    pace->halved_ms += now_ms - since_ms;
+    pace->window_ms += now_ms - since_ms;
+}
+
+bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t now_ms)
+{
+    uint64_t elapsed_ms = now_ms - pace->window_ms;
+    if (params->rate_min == 0 || elapsed_ms < params->rate_window) {
+        return false;
+    }
+    bool is_slow = pace->window_bytes * MS_PER_S < params->rate_min * elapsed_ms;
+    pace->window_ms = now_ms;
+    pace->window_bytes = 0;
+    return is_slow;
+}
+
+/* ---- how much -------------------------------------------------------------------------------- */
+
+static struct hal_pool *pool_of(const struct server *server)
+{
+    return server->serving ? server->serving->transfers : NULL;
+}
+
+static void charge(struct server *server, size_t before, size_t bytes)
+{
+    struct hal_pool *pool = pool_of(server);
+    server->transfers.heap_bytes += bytes;
+    server->transfers.heap_bytes -= before;
+    if (pool && bytes > before) {
+        hal_pool_charge(pool, bytes - before);
+    } else if (pool && bytes < before) {
+        hal_pool_discharge(pool, before - bytes);
+    }
+}
+
+void transfers_update(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    size_t heap_bytes = exchange_heap_bytes(exchange);
+    if (heap_bytes != exchange->charged_bytes) {
+        charge(exchange->server, exchange->charged_bytes, heap_bytes);
+        exchange->charged_bytes = heap_bytes;
+    }
+}
+
+void transfers_leave_pool(struct server *server)
+{
+    if (pool_of(server)) {
+        hal_pool_discharge(pool_of(server), server->transfers.heap_bytes);
+    }
+}
+
+void transfers_enter_pool(struct server *server)
+{
+    if (pool_of(server)) {
+        hal_pool_charge(pool_of(server), server->transfers.heap_bytes);
+    }
+}
+
+/* ---- whose turn it is to give memory back ---------------------------------------------------- */
+
+/* The bytes that moved recently; false: the exchange is not to be evicted. An upload that waits
+ * for memory has sent more than we have read, so it is not slow. */
+static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
+{
+    bool is_waiting = exchange->phase == EXCHANGE_BODY && !list_is_empty(&exchange->wait_link);
+    bool is_parked = exchange_is_parked(exchange),
+         has_stopped = now_ms - exchange->pace.moved_ms >= PAUSE_MS;
+    *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&exchange->pace, now_ms);
+    return is_parked || (exchange_is_paced(exchange) && !is_waiting &&
+                         now_ms - exchange->pace.begun_ms >= HALF_LIFE_MS);
+}
+
+/* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
+ * bytes; among equally slow ones the exchange that holds most. NULL: there is none. */
+static struct exchange *find_slowest(const struct server *server, const struct exchange *except,
+                                     uint64_t limit, uint64_t now_ms)
+{
+    struct exchange *slowest = NULL;
+    uint64_t lowest = limit;
+    size_t most = 0;
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+         node = node->next) {
+        struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
+        uint64_t pace;
+        if (exchange == except || !find_pace(exchange, now_ms, &pace)) {
+            continue;
+        }
+        size_t held = exchange_held_bytes(exchange);
+        if (held > 0 && (pace < lowest || (slowest && pace == lowest && held > most))) {
+            slowest = exchange;
+            lowest = pace;
+            most = held;
+        }
+    }
+    return slowest;
+}
+
+static void evict(struct exchange *exchange)
+{
+    if (server_may_log(exchange->server, LOG_KIND_REFUSED, exchange->client)) {
+        log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
+                 exchange_held_bytes(exchange));
+    }
+    exchange->server->transfers.evicted_count++;
+    exchange->server->transfers.is_evicting = true;
+    exchange_evict(exchange);
+    exchange->server->transfers.is_evicting = false;
+}
+
+static bool evict_below(struct server *server, const struct exchange *except, uint64_t limit)
+{
+    if (server->transfers.is_evicting) {
+        return false;
+    }
+    struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
+    if (slowest) {
+        evict(slowest);
+    }
+    return slowest != NULL;
+}
+
+/* For the upload of |exchange|: a far slower exchange, or an exchange that hardly moves, gives way.
+ */
+static bool make_room(struct exchange *exchange)
+{
+    uint64_t far_slower =
+        recent_bytes(&exchange->pace, uv_now(&exchange->server->loop)) / FAR_SLOWER;
+    return evict_below(exchange->server, exchange,
+                       far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
+}
+
+bool transfers_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing)
+{
+    return evict_below(server, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
+}
+
+bool transfers_are_over(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct hal_pool *pool = pool_of(exchange->server);
+    struct hal_pool_stats stats;
+    if (!pool || !hal_pool_is_over(pool)) {
+        return false;
+    }
+    hal_pool_stats(pool, &stats);
+    return stats.held_bytes - exchange_held_bytes(exchange) > stats.size_bytes / ALONE;
+}
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static void move_all(struct list *from, struct list *to)
+{
+    while (!list_is_empty(from)) {
+        struct list *link = from->next;
+        list_remove(link);
+        list_push_back(to, link);
+    }
+}
+
+/* If no upload has a precharge, one goes on, however large it is. */
+static bool is_only_upload(const struct server *server)
+{
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+         node = node->next) {
+        const struct body *body = exchange_upload(LIST_ENTRY(node, struct exchange, link));
+        if (body && body->precharged) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool precharge(struct exchange *exchange)
+{
+    struct body *body = exchange_upload(exchange);
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX; i++) {
+        if (body_precharge(body, false)) {
+            return true;
+        }
+        if (!make_room(exchange)) {
+            break;
+        }
+    }
+    return is_only_upload(exchange->server) && body_precharge(body, true);
+}
+
+/* Memory that was precharged may still be in use, for example by an upload that has paused since.
+ */
+static bool has_room(struct exchange *exchange)
+{
+    struct body *body = exchange_upload(exchange);
+    size_t len;
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX; i++) {
+        if (body_room(body, &len)) {
+            return true;
+        }
+        if (!make_room(exchange)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool may_send_large(struct exchange *exchange)
+{
+    const struct body *body = exchange_upload(exchange);
+    if (body->len < body->capacity) {
+        return true;
+    }
+    if (!body->precharged &&
+        (exchange->server->transfers.is_upload_waiting || !precharge(exchange))) {
+        return false;
+    }
+    return has_room(exchange);
+}
+
+/* Small bodies have a part of the memory for transfers that large bodies cannot take. */
+static bool may_send_small(struct exchange *exchange)
+{
+    const struct hal_pool *pool = pool_of(exchange->server);
+    size_t of_others = exchange->server->transfers.heap_bytes - exchange->charged_bytes;
+    return !exchange_upload(exchange)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
+}
+
+bool transfers_may_send(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    if (exchange_upload(exchange)->announced > BODY_SMALL_BYTES) {
+        return may_send_large(exchange);
+    }
+    if (may_send_small(exchange)) {
+        return true;
+    }
+    for (int i = 0; i < TRANSFERS_EVICTIONS_MAX && transfers_are_over(exchange); i++) {
+        if (!make_room(exchange)) {
+            return false;
+        }
+    }
+    return !transfers_are_over(exchange);
+}
+
+static void take_precharges_back(struct server *server)
+{
+    uint64_t now_ms = uv_now(&server->loop);
+    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+         node = node->next) {
+        struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
+        struct body *body = exchange_upload(exchange);
+        if (body && list_is_empty(&exchange->wait_link) &&
+            now_ms - exchange->pace.moved_ms >= PAUSE_MS) {
+            body_drop_precharge(body);
+        }
+    }
+}
+
+/* Who waits. */
+static uint64_t client_of(const struct exchange *exchange)
+{
+    return exchange->request ? exchange->request->client : exchange->client;
+}
+
+/* Moves all that wait to |now|: first the oldest one of each client, then the others. So a client
+ * with one request finds memory beside a client with hundreds. */
+static void take_turns(struct transfers *transfers, struct list *now)
+{
+    struct list others;
+    list_init(now);
+    list_init(&others);
+    while (!list_is_empty(&transfers->waiting)) {
+        struct exchange *exchange = LIST_ENTRY(transfers->waiting.next, struct exchange, wait_link);
+        uint64_t client = client_of(exchange);
+        bool is_first =
+            client == SHARE_NOBODY || (share_held(&transfers->turn, client) == 0 &&
+                                       share_take(&transfers->turn, client, 1) == SHARE_TAKEN);
+        list_remove(&exchange->wait_link);
+        list_push_back(is_first ? now : &others, &exchange->wait_link);
+    }
+    share_clear(&transfers->turn);
+    move_all(&others, now);
+}
+
+void transfers_stats(struct server *server, struct share_stats *out_stats)
+{
+    struct transfers *transfers = &server->transfers;
+    bool has_memory = true;
+    for (struct list *node = transfers->exchanges.next; has_memory && node != &transfers->exchanges;
+         node = node->next) {
+        const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
+        has_memory = share_take(&transfers->turn, client_of(exchange),
+                                exchange_held_bytes(exchange)) == SHARE_TAKEN;
+    }
+    share_stats(&transfers->turn, out_stats);
+    share_clear(&transfers->turn);
+    out_stats->taken_back_count = transfers->evicted_count;
+}
+
+/*
+ * Retries each waiting exchange once, as far as the turn has time, including those that begin to
+ * wait again; the others come first in the next turn. A retry may evict others, which
+ * then leave the list.
+ */
+static void on_retry(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    struct list *waiting = &server->transfers.waiting, now;
+    take_turns(&server->transfers, &now);
+    bool was_upload_waiting = server->transfers.is_upload_waiting;
+    if (was_upload_waiting) {
+        take_precharges_back(server);
+    }
+    server->transfers.is_upload_waiting = false;
+    bool has_time = true;
+    while (has_time && !list_is_empty(&now)) {
+        struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, wait_link);
+        list_remove(&exchange->wait_link);
+        if (!exchange_retry(exchange)) {
+            list_push_back(waiting, &exchange->wait_link);
+            server->transfers.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+        }
+        has_time = turns_has_time(server);
+    }
+    if (!list_is_empty(&now)) {
+        server->transfers.is_upload_waiting |= was_upload_waiting;
+        move_all(waiting, &now);
+        move_all(&now, waiting);
+    }
+    if (list_is_empty(waiting)) {
+        uv_timer_stop(timer);
+    }
+}
+
+void transfers_init(struct server *server)
+{
+    list_init(&server->transfers.exchanges);
+    list_init(&server->transfers.waiting);
+    share_init_for_one_thread(&server->transfers.turn, UINT64_MAX, 0);
+    uv_timer_init(&server->loop, &server->transfers.timer);
+}
+
+void transfers_fini(struct server *server)
+{
+    share_fini(&server->transfers.turn);
+}
+
+void transfers_wait_for_memory(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct transfers *transfers = &exchange->server->transfers;
+    must(list_is_empty(&exchange->wait_link));
+    exchange->wait_since_ms = uv_now(&exchange->server->loop);
+    transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+    list_push_back(&transfers->waiting, &exchange->wait_link);
+    if (!uv_is_active((const uv_handle_t *)&transfers->timer)) {
+        uv_timer_start(&transfers->timer, on_retry, RETRY_MS, RETRY_MS);
+    }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a step runs follows from its work, which is counted in bytes that it reads or writes:
+ *
+ *     on the loop       up to --inline-bytes-max, nothing that may wait
+ *     on a thread       up to --light-bytes-max
+ *     in a heavy task   any number (server/daemon/request/offload.h)
+ *
+ * work_place() answers from what is known before the step begins. Nothing else decides, so it may
+ * be asked again after any wait. A step that finds out more tells work_add() before it does it. It
+ * fails then with ST_WOULD_BE_HEAVY, undoes what it has done, and begins again at the next place.
+ *
+ * Threads as in request.h.
+ */
+#ifndef PTED_SERVER_DAEMON_REQUEST_WORK_H
+#define PTED_SERVER_DAEMON_REQUEST_WORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct request;
+
+enum work_place { WORK_ON_LOOP, WORK_ON_THREAD, WORK_HEAVY };
+
+struct work {
+    enum work_place place; /* where the present step runs: set by whoever runs it */
+    uint64_t bytes;        /* that this run of it has handled, beside those known before */
+    uint64_t reserved;     /* by this run, of memory that the device is going to write */
+    uint64_t found;        /* that it handles at least, as a run of it has found out */
+};
+
+/* Bytes that the present step handles, as far as that is known before it. */
+uint64_t work_known(const struct request *request);
+
+/* The place for the present step. */
+enum work_place work_place(const struct request *request);
+
+/* Begins a run of the present step, at |place|. */
+void work_begin(struct request *request, enum work_place place);
+
+/* The present run of the step is about to handle |bytes| more. ST_WOULD_BE_HEAVY: not here. */
+MUST_CHECK enum status work_add(struct request *request, uint64_t bytes, struct error *err);
+
+/* What follows may take long, or wait for a disk. ST_WOULD_BE_HEAVY: the step runs on the loop. */
+MUST_CHECK enum status work_leave_loop(const struct request *request, struct error *err);
+
+/* The bytes of one piece of work, such as a file, in a run at |place|; 0: no limit. */
+uint64_t work_piece_max(const struct request *request, enum work_place place);
+
+/* The present run of the step has ended with ST_WOULD_BE_HEAVY: work_place() is a later one now, or
+ * still WORK_HEAVY. */
+void work_move_on(struct request *request);
+
+/* Another step is the present one from now on. */
+void work_reset(struct request *request);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/request/routes.h"
+
+#include "base/check.h"
+#include "protocol/oip_reply.h"
+#include "server/daemon/api/api.h"
+#include "server/language/embed_reply.h"
+#include "server/language/reply.h"
+#include "server/daemon/generation/embedding.h"
+#include "server/daemon/generation/generation.h"
+#include "server/daemon/generation/transcription.h"
+#include "server/daemon/infer/bundle.h"
+#include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer_one.h"
+
+static void print_error(struct buf *out, const char *text, int http_status)
+{
+    (void)http_status; /* the protocol has no member for it */
+    oip_print_error(out, text);
+}
+
+#define ANSWERS_ANYONE(fn)                                                                         \
+    {                                                                                              \
+        .handler = (fn), .is_for_probes = true, .ignores_queries = true,                           \
+        .print_error = print_error                                                                 \
+    }
+#define ANSWERS_PROBES(fn)                                                                         \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_for_probes = true,                         \
+        .ignores_queries = true, .print_error = print_error                                        \
+    }
+#define ANSWERS(fn)                                                                                \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = print_error                     \
+    }
+#define LISTS(fn)                                                                                  \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .ignores_queries = true,                       \
+        .print_error = reply_print_error                                                           \
+    }
+#define ANSWERS_ON_THREAD(fn)                                                                      \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_long = true, .print_error = print_error    \
+    }
+#define SHOWS(fn)                                                                                  \
+    {                                                                                              \
+        .handler = (fn), .is_long = true, .ignores_queries = true, .print_error = print_error      \
+    }
+#define INFERS_ON_THREAD(fn)                                                                       \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .is_long = true, .print_error = print_error   \
+    }
+#define CHANGES(fn)                                                                                \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes = true, .changes_models = true,      \
+        .print_error = print_error                                                                 \
+    }
+#define ADMINISTERS(fn)                                                                            \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes = true, .print_error = print_error   \
+    }
+#define SHARES(fn)                                                                                 \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .changes = true, .print_error = print_error   \
+    }
+#define CALLS(rows, how)                                                                           \
+    {                                                                                              \
+        .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = print_error    \
+    }
+#define QUERIES_OF_CALLS (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
+#define CALLS_ONE(how, known)                                                                      \
+    {                                                                                              \
+        .ops = &infer_ops_one, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .queries = (known),    \
+        .print_error = print_error                                                                 \
+    }
+#define GENERATES(how)                                                                             \
+    {                                                                                              \
+        .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,               \
+        .codec = &(how), .print_error = reply_print_error                                          \
+    }
+#define TRANSCRIBES(how)                                                                           \
+    {                                                                                              \
+        .ops = &transcription_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,            \
+        .codec = &(how), .print_error = reply_print_error                                          \
+    }
+
+#define EMBEDS(how, print)                                                                         \
+    {                                                                                              \
+        .ops = &embedding_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,                \
+        .codec = &(how), .print_error = (print)                                                    \
+    }
+
+static const struct route routes[ROUTE_COUNT + 1] = {
+#define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
+#include "server/daemon/request/route.def"
+#undef ROUTE
+    [ROUTE_COUNT] = {.print_error = print_error},
+};
+
+void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
+                        int http_status)
+{
+    if (match->id == ROUTE_COUNT && match->is_v1) {
+        reply_print_error(out, text, 400); /* its 404 is about a model */
+    } else {
+        routes_get(match->id)->print_error(out, text, http_status);
+    }
+}
+
+const struct route *routes_get(enum route_id id)
+{
+    must(id <= ROUTE_COUNT);
+    return &routes[id];
+}

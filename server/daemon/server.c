@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start: device, sockets, models, then READY. While a thread loads the first models, only probes
+ * get answers. drain.c has the stop.
+ */
+#include "config.h"
+
+#include "server/daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/resource.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sequence.h"
+#include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/listener.h"
+#include "server/daemon/observe/dump.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/serving/reload.h"
+#include "server/daemon/serving/serving.h"
+#include "server/process/log.h"
+
+#define SWEEP_MS_MAX 1000
+#define SWEEP_MS_MIN 10
+/* Open files that are not connections in use: the daemon's own, and connections that linger. */
+#define FILES_RESERVED 48
+#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* by then every open window has ended */
+#define NS_PER_S 1000000000u
+#define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* All handles except handles of sockets. */
+#define HANDLE_COUNT 22
+static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
+{
+    uv_handle_t *all[HANDLE_COUNT] = {
+        (uv_handle_t *)&server->wake,          (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,         (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain.timer,   (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->drain.sigterm, (uv_handle_t *)&server->drain.sigint,
+        (uv_handle_t *)&server->sighup,        (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,     (uv_handle_t *)&server->transfers.timer,
+        (uv_handle_t *)&server->trim.timer,    (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,    (uv_handle_t *)&server->changes.timer,
+        (uv_handle_t *)&server->watch.poll,    (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,       (uv_handle_t *)&server->tls.hub.idle,
+        (uv_handle_t *)&server->watch.ticker,  (uv_handle_t *)&server->proving.timer,
+    };
+    memcpy(handles, all, sizeof(all));
+}
+
+static void close_handles(struct server *server)
+{
+    must(!server->is_closing);
+    uv_handle_t *handles[HANDLE_COUNT];
+    list_handles(server, handles);
+    server->is_closing = true;
+    listener_close_all(server);
+    for (size_t i = 0; i < HANDLE_COUNT; i++) {
+        if (handles[i]->data) { /* NULL: the start failed before this handle */
+            uv_close(handles[i], NULL);
+        }
+    }
+}
+
+void server_check_drained(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (server->conn_count == 0) {
+        uv_timer_stop(&server->sweep);
+    }
+    if (server->drain.is_active && !server->is_closing && server->conn_count == 0 &&
+        server->busy_request_count == 0 && list_is_empty(&server->listeners)) {
+        close_handles(server);
+    }
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void reopen_access_log(struct server *server)
+{
+    struct error err;
+    const char *path = server->options->access_log_file;
+    if (!path || !server->access_log.writer) {
+        return;
+    }
+    if (access_log_reopen(&server->access_log, &err) == ST_OK) {
+        log_line(LOG_NOTICE, "SIGHUP: access log %s is open again", path);
+    } else {
+        log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
+    }
+}
+
+static void on_user_signal(uv_signal_t *signal, int number)
+{
+    (void)number;
+    dump_in_flight(server_of(signal->data));
+}
+
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    struct error err;
+    (void)number;
+    reopen_access_log(server_of(signal->data));
+    if (log_reopen(&err) != ST_OK) {
+        log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
+    } else if (log_path()) {
+        log_line(LOG_NOTICE, "SIGHUP: log file %s is open again", log_path());
+    }
+    reload_begin(server_of(signal->data));
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* The process was stopped, its machine slept, or others had the processor. Timers come before
+ * sockets in a turn of the loop, so what clients have sent meanwhile is not read yet. They get the
+ * time back. */
+static void postpone(struct server *server, uint64_t pause_ms, uint64_t now)
+{
+    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
+        conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
+    }
+    server->drain.refuses_at_ms += server->drain.is_active ? pause_ms : 0;
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    uint64_t now = uv_now(&server->loop), since_ms = now - server->swept_ms;
+    turn_watch_enter(server, TURN_SWEEP);
+    server->swept_ms = now;
+    if (since_ms > 2 * uv_timer_get_repeat(timer)) {
+        postpone(server, since_ms, now);
+        return;
+    }
+    for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
+        next = node->next;
+        conn_check_deadline(LIST_ENTRY(node, struct conn, link), now);
+    }
+}
+
+/* A quarter of the shortest limit, so that no limit ends more than a quarter late. */
+static uint64_t sweep_interval_ms(const struct params *params)
+{
+    const uint64_t limits[] = {params->idle_timeout,
+                               params->header_timeout,
+                               params->body_timeout,
+                               params->write_timeout,
+                               params->linger_timeout,
+                               params->rate_window,
+                               params->drain_incomplete_timeout};
+    uint64_t interval = SWEEP_MS_MAX;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        interval = limits[i] / 4 < interval ? limits[i] / 4 : interval;
+    }
+    return interval > SWEEP_MS_MIN ? interval : SWEEP_MS_MIN;
+}
+
+void server_start_sweep(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (!uv_is_active((const uv_handle_t *)&server->sweep)) {
+        uint64_t interval = sweep_interval_ms(server->params);
+        server->swept_ms = uv_now(&server->loop);
+        uv_timer_start(&server->sweep, on_sweep, interval, interval);
+    }
+}
+
+static void on_deadline(uv_poll_t *poll, int uv_status, int events)
+{
+    struct server *server = server_of(poll->data);
+    uint64_t count;
+    (void)uv_status;
+    (void)events;
+    turn_watch_enter(server, TURN_DEADLINES);
+    if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
+        return; /* the timer has been set again in the meantime */
+    }
+    server->deadline_ns = RT_SCHED_NEVER;
+    for (struct serving *serving = server->serving; serving; serving = serving->older) {
+        if (serving->sched) {
+            server_watch_deadline(server, rt_sched_expire(serving->sched));
+            server_watch_deadline(server, rt_sequences_expire(serving->sequences));
+        }
+    }
+    server_watch_deadline(server, offload_expire(server));
+    server_watch_deadline(server, waits_expire(server, uv_hrtime()));
+    server_watch_deadline(server, changes_unload_idle(server, uv_hrtime()));
+}
+
+/* Timers of libuv count in ms. A batch can fill up a hundred times in one ms. */
+void server_watch_deadline(struct server *server, uint64_t deadline_ns)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (deadline_ns >= server->deadline_ns || server->is_closing) {
+        return;
+    }
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                     .tv_nsec = (long)(deadline_ns % NS_PER_S) + (deadline_ns == 0)}};
+    server->deadline_ns = deadline_ns;
+    int rc = timerfd_settime(server->deadline_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    must(rc == 0);
+}
+
+static void on_log_flush(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    if (log_limits_flush(&server->log_limits, false)) {
+        uv_timer_start(timer, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+}
+
+bool server_may_log(struct server *server, enum log_kind kind, uint64_t client)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    bool may_log = log_limits_admit(&server->log_limits, kind, client);
+    if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
+        uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+    return may_log;
+}
+
+/* ---- what workers hand back ------------------------------------------------------------------ */
+
+/*
+ * This replaces uv_async_send(). There the loop spins until the sender has finished. If the loop
+ * has preempted that sender, on a busy machine it spins for about a ms, until the sender runs
+ * again.
+ */
+static void wake_loop(struct server *server)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(server->wake_fd, &one, sizeof(one));
+    must(written == sizeof(one)); /* the counter cannot overflow */
+}
+
+void server_complete(struct server *server, struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(server, SERVER_MAGIC);
+    struct request *head = atomic_load_explicit(&server->completed, memory_order_relaxed);
+    do {
+        request->next = head;
+    } while (!atomic_compare_exchange_weak_explicit(&server->completed, &head, request,
+                                                    memory_order_release, memory_order_relaxed));
+    if (!head) {
+        wake_loop(server); /* otherwise the pending wake-up covers this request too */
+    }
+}
+
+static void on_wake(uv_poll_t *poll, int uv_status, int events)
+{
+    struct server *server = server_of(poll->data);
+    uint64_t count;
+    (void)uv_status;
+    (void)events;
+    turn_watch_enter(server, TURN_COLLECT);
+    if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
+        return;
+    }
+    struct request *stack =
+        atomic_exchange_explicit(&server->completed, NULL, memory_order_acquire);
+    struct request *oldest = NULL;
+    while (stack) {
+        struct request *next = stack->next;
+        stack->next = oldest;
+        oldest = stack;
+        stack = next;
+    }
+    if (oldest) {
+        turns_add(server, oldest);
+    }
+}
+
+/* ---- what calls run on ----------------------------------------------------------------------- */
+
+const char *server_device_name(const struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    return server->options->device ? server->options->device : "cpu";
+}
+
+struct serving *server_hold_serving(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(server->serving, SERVING_MAGIC);
+    server->serving->users++;
+    return server->serving;
+}
+
+void server_let_go_serving(struct server *server, struct serving *serving)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(serving, SERVING_MAGIC);
+    must(serving->users > 0);
+    if (--serving->users == 0 && serving != server->serving) {
+        struct serving *newer = server->serving;
+        while (newer->older != serving) {
+            newer = newer->older;
+            OBJ_CHECK(newer, SERVING_MAGIC); /* else it is not in the list */
+        }
+        newer->older = serving->older;
+        serving_free(serving);
+    }
+}
+
+void server_replace_serving(struct server *server, struct serving *fresh)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(fresh, SERVING_MAGIC);
+    must(fresh != server->serving && fresh->users == 0);
+    struct serving *old = server->serving;
+    transfers_leave_pool(server);
+    server->serving = fresh;
+    transfers_enter_pool(server);
+    repository_keep_stats(&fresh->repository, &old->repository);
+    fresh->older = old;
+    if (old->users == 0) {
+        fresh->older = old->older;
+        serving_free(old);
+    }
+    proving_begin(server);
+    changes_watch_idle(server, uv_hrtime());
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static enum status uv_fail(struct error *err, const char *what, int uv_code)
+{
+    return error_set(err, ST_SYSTEM, "%s: %s", what, uv_strerror(uv_code));
+}
+
+/* Takes over |fd|, also on failure. */
+static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll_cb fn,
+                         struct error *err)
+{
+    if (fd < 0) {
+        return error_set(err, ST_SYSTEM, "event loop: %s", strerror(errno));
+    }
+    int rc = uv_poll_init(&server->loop, poll, fd);
+    if (rc == 0) {
+        poll->data = server;
+        rc = uv_poll_start(poll, UV_READABLE, fn);
+    }
+    return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
+}
+
+/* Connections beside |size| places that wait until a proxy says whose they are. */
+static uint32_t unnamed_max(const struct server *server, uint32_t size)
+{
+    bool has_headers = server->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
+    return has_headers ? places_unnamed_max(size) : 0;
+}
+
+/*
+ * An eventfd with a number above the descriptors of all connections. libuv keeps a table by
+ * descriptor and aborts if it cannot enlarge the table. Watching this descriptor first makes the
+ * table large enough for all others.
+ */
+static int open_eventfd(const struct server *server)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    uint32_t most = server->places.size + unnamed_max(server, server->places.size);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)most + FILES_RESERVED - 1);
+    if (high < 0) {
+        return fd; /* the process may not have that many descriptors */
+    }
+    close(fd);
+    return high;
+}
+
+/* The inits without a check cannot fail on an initialised loop. */
+static enum status init_handles(struct server *server, struct error *err)
+{
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->wake_fd = open_eventfd(server);
+    TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
+    server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
+    uv_timer_init(&server->loop, &server->sweep);
+    uv_timer_init(&server->loop, &server->log_flush);
+    uv_timer_init(&server->loop, &server->accept_retry);
+    drain_init(server);
+    recovery_init(server);
+    changes_init(server);
+    waits_init(server);
+    transfers_init(server);
+    trim_init(server);
+    proving_init(server);
+    turns_init(server);
+    watchdog_init(server);
+    uv_signal_init(&server->loop, &server->sighup);
+    uv_signal_init(&server->loop, &server->sigusr1);
+    uv_handle_t *handles[HANDLE_COUNT];
+    list_handles(server, handles);
+    for (size_t i = 0; i < HANDLE_COUNT; i++) {
+        handles[i]->data = server;
+    }
+    server->watch.poll.data = NULL; /* watch_init() sets the data of its handles */
+    server->watch.timer.data = server->watch.ticker.data = NULL;
+    tls_init(server); /* sets its own */
+    return ST_OK;
+}
+
+/* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/*
+ * Lowers the number of connections to what the descriptors allow. Further clients then get an
+ * answer that says so; without a free descriptor they could not even be accepted. Models hold
+ * descriptors too, and twice as many while they are loaded again for another device.
+ */
+static void limit_connections(struct server *server)
+{
+    struct rlimit limit;
+    uint64_t reserved = FILES_RESERVED + 2 * (uint64_t)rt_program_descriptors();
+    uint32_t before = server->places.size;
+    uint32_t wanted = (uint32_t)server->params->connection_count_max;
+    places_resize(&server->places, wanted);
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        limit.rlim_cur = RLIM_INFINITY;
+    }
+    uint64_t allowed =
+        limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
+    uint64_t unnamed = unnamed_max(server, allowed < wanted ? (uint32_t)allowed : wanted);
+    allowed -= unnamed < allowed / 2 ? unnamed : allowed / 2;
+    if (allowed < wanted) {
+        places_resize(&server->places, (uint32_t)allowed);
+    }
+    share_resize(&server->requests, server->places.size,
+                 resource_kept(RESOURCE_REQUESTS, server->places.size));
+    if (allowed < wanted && allowed != before) {
+        log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
+                 server->places.size, (unsigned long long)limit.rlim_cur);
+    }
+}
+
+enum status server_init(struct server *server, const struct options *options, struct error *err)
+{
+    *server = (struct server){
+        .magic = SERVER_MAGIC,
+        .options = options,
+        .model_options = options,
+        .params = &options->params,
+        .deadline_ns = RT_SCHED_NEVER,
+        .spare_fd = -1,
+        .wake_fd = -1,
+        .deadline_fd = -1,
+    };
+    list_init(&server->listeners);
+    list_init(&server->conns);
+    places_init(&server->places, 0);
+    share_init_for_one_thread(&server->requests, 0, 0);
+    list_init(&server->idle_requests);
+    notify_init(&server->notify);
+    log_limits_init(&server->log_limits, uv_hrtime);
+    trace_source_init(&server->traces);
+    regions_init(&server->regions, server->params);
+    seats_init(&server->seats);
+    raise_file_limit();
+    signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
+    signal(SIGUSR1, SIG_IGN);
+    int rc = uv_loop_init(&server->loop);
+    if (rc < 0) {
+        return uv_fail(err, "event loop", rc);
+    }
+    server->has_loop = true;
+    server->thread = uv_thread_self();
+    limit_connections(server);
+    TRY(init_handles(server, err));
+    TRY(access_read(&server->access, options, err));
+    TRY(tls_open(server, err));
+    TRY(access_log_open(&server->access_log, options, err));
+    TRY(spans_open(&server->spans, options, err));
+    TRY(offload_start(server, err));
+    TRY(proxies_read(&server->proxies, &options->proxies, err));
+    TRY(listener_bind_all(server, err));
+    server->read_buffer = malloc(SERVER_READ_BYTES);
+    if (!server->read_buffer) {
+        return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
+    }
+    TRY(watch_init(server, err)); /* first: nothing that comes meanwhile is missed */
+    return serving_new(options, server_device_name(server), true, &server->serving, err);
+}
+
+/*
+ * The loop runs for microseconds between waits, while busy workers run without a pause. From Linux
+ * 6.12 on, a thread that asks for short turns gets the processor as soon as it is woken. Otherwise
+ * it waits milliseconds until the workers' turns end; in that time no client gets an answer, and a
+ * model whose clients wait for answers has nothing to run. Older kernels ignore the request.
+ */
+static void ask_for_short_turns(void)
+{
+#if defined(__linux__) && defined(SYS_sched_setattr)
+    const struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } attr = {
+        .size = sizeof(attr),
+        .nice = getpriority(PRIO_PROCESS, 0),
+        .runtime_ns = LOOP_TURN_NS,
+    };
+    syscall(SYS_sched_setattr, 0, &attr, 0);
+#endif
+}
+
+enum status server_start(struct server *server, struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    server->is_starting = true;
+    TRY(listener_start_all(server, err));
+    return changes_start(server, err);
+}
+
+void server_end_start(struct server *server, enum status status, const struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    must(server->is_starting && !server->drain.is_active);
+    if (status != ST_OK) {
+        server->failure = *err;
+        drain_begin(server);
+        return;
+    }
+    server->is_starting = false;
+    limit_connections(server);
+    listener_open_all(server);
+    uint32_t ready = repository_ready_count(&server->serving->repository),
+             count = repository_count(&server->serving->repository);
+    log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
+    if (count == 0 && server->options->folder_count == 0) {
+        log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
+    }
+    notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
+    watchdog_start(server); /* nobody expects signs of life before */
+}
+
+enum status server_run(struct server *server, struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    drain_watch_signals(server);
+    uv_signal_start(&server->sighup, on_hangup, SIGHUP);
+    uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
+    TRY(server_start(server, err));
+    ask_for_short_turns();
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    if (server->failure.code != ST_OK) {
+        *err = server->failure;
+        return err->code;
+    }
+    log_line(LOG_NOTICE, "stopped");
+    return ST_OK;
+}
+
+void server_fini(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (server->has_loop && !server->is_closing) {
+        close_handles(server);
+        uv_run(&server->loop, UV_RUN_DEFAULT);
+    }
+    while (!list_is_empty(&server->idle_requests)) {
+        request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
+    }
+    places_fini(&server->places);
+    offload_fini(&server->offload);
+    share_fini(&server->requests);
+    transfers_fini(server);
+    regions_fini(&server->regions);
+    seats_fini(&server->seats);
+    access_fini(&server->access);
+    tls_fini(server);
+    access_log_close(&server->access_log);
+    spans_close(&server->spans);
+    log_limits_flush(&server->log_limits, true);
+    log_limits_fini(&server->log_limits);
+    changes_fini(server);
+    waits_fini(server);
+    watch_fini(server);
+    reload_fini(server);
+    serving_free(server->serving);
+    free(server->read_buffer);
+    if (server->has_loop) {
+        int rc = uv_loop_close(&server->loop);
+        must(rc == 0);
+    }
+    if (server->wake_fd >= 0) {
+        close(server->wake_fd);
+    }
+    if (server->deadline_fd >= 0) {
+        close(server->deadline_fd);
+    }
+    if (server->spare_fd >= 0) {
+        close(server->spare_fd);
+    }
+    notify_fini(&server->notify);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon as one object: the loop, its addresses, its connections, its models. Only the loop
+ * thread uses it, except |completed| and |wake|, through which workers hand requests back.
+ */
+#ifndef PTED_SERVER_DAEMON_SERVER_H
+#define PTED_SERVER_DAEMON_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "server/daemon/connection/places.h"
+#include "server/daemon/connection/tls.h"
+#include "server/daemon/connection/turns.h"
+#include "server/daemon/drain.h"
+#include "server/http/proxies.h"
+#include "server/daemon/infer/regions.h"
+#include "server/daemon/infer/seats.h"
+#include "server/daemon/observe/access_log.h"
+#include "server/daemon/observe/metrics.h"
+#include "server/daemon/observe/spans.h"
+#include "server/process/log_limit.h"
+#include "server/process/notify.h"
+#include "server/process/options.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/offload.h"
+#include "server/daemon/request/trace.h"
+#include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/proving.h"
+#include "server/daemon/serving/recovery.h"
+#include "server/daemon/serving/trim.h"
+#include "server/daemon/serving/waits.h"
+#include "server/daemon/serving/watch.h"
+#include "server/daemon/watchdog.h"
+
+struct conf;
+struct conf_sources;
+struct request;
+struct serving;
+
+#define SERVER_MAGIC 0x73727672u
+
+#define SERVER_READ_BYTES (64 << 10)
+#define SERVER_IDLE_REQUESTS_MAX 64
+
+struct server {
+    uint32_t magic;
+    const struct options *options;       /* borrowed; outlives the server */
+    const struct params *params;         /* of |options| */
+    const struct options *model_options; /* name the models; |options|, or of |config| */
+    const struct conf_sources *sources;  /* borrowed: of the settings, for SIGHUP; or NULL */
+    struct conf *config;                 /* owned: read by the last SIGHUP; NULL: there was none */
+    uv_loop_t loop;
+    uv_thread_t thread;      /* the loop's */
+    struct serving *serving; /* owned; requests may still hold a replaced one */
+    struct recovery recovery;
+    struct changes changes;
+    struct waits waits;
+    struct watch watch;
+    struct proving proving;
+    struct trim trim;
+    struct turns turns;
+    struct notify notify;
+    struct offload offload;
+    struct watchdog watchdog;
+    struct drain drain;
+    struct log_limits log_limits;
+    struct metrics metrics;
+    struct access access;
+    struct proxies proxies;
+    struct tls tls;
+    struct access_log access_log;
+    struct spans spans;
+    struct regions regions;     /* of shared memory; any thread */
+    struct trace_source traces; /* ids of spans */
+
+    struct list listeners;
+    struct list conns;
+    uint32_t conn_count;  /* those that are being closed included */
+    struct places places; /* of connections */
+    struct transfers transfers;
+    struct seats seats;        /* any thread */
+    struct list idle_requests; /* to be used again */
+    uint32_t idle_request_count;
+    uint32_t busy_request_count; /* includes requests whose client has gone */
+    struct share requests;       /* those that have been admitted, by client; the loop's */
+    atomic_bool is_profiling;    /* a call is measured; any thread */
+    uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for the current read */
+
+    uv_poll_t wake; /* of |wake_fd| */
+    int spare_fd;   /* closed to make room for one accept(); -1: it is in use for that */
+    int wake_fd;    /* an eventfd; written when |completed| gets its first request */
+    _Atomic(struct request *) completed; /* a stack of requests that workers have finished */
+
+    uv_poll_t deadline;      /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
+                                what has waited to be joined */
+    int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
+    uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
+    uv_timer_t sweep;        /* checks the deadlines of all connections; runs while there are any */
+    uint64_t swept_ms;       /* when it did so last, on the clock of the loop */
+    uv_timer_t log_flush;    /* writes how many lines were suppressed */
+    uv_timer_t accept_retry; /* accepts again after an error */
+    uv_signal_t sighup, sigusr1;
+    bool is_starting;     /* the first models are loading, or failed: calls wait for them */
+    struct error failure; /* of the start; its code is ST_OK if there is none */
+    bool is_closing;      /* handles are being closed; the loop ends soon */
+    bool has_loop;        /* |loop| is initialised */
+};
+
+/* Opens the device, takes or binds the sockets. Nothing is accepted before the start. The process
+ * ignores SIGPIPE, which sockets of clients that have left raise. */
+MUST_CHECK enum status server_init(struct server *server, const struct options *options,
+                                   struct error *err);
+
+/* Listens, and begins to load the first models; until they are loaded, only probes get answers. */
+MUST_CHECK enum status server_start(struct server *server, struct error *err);
+
+/* Starts, and serves until a signal has ended it and the last request is answered. Also returns an
+ * error of a model that was to be loaded first. */
+MUST_CHECK enum status server_run(struct server *server, struct error *err);
+
+/* Also after a failed server_init(). */
+void server_fini(struct server *server);
+
+/* The device that the user asked for. */
+const char *server_device_name(const struct server *server);
+
+/* The server of a callback: |data| of its handle or its work. */
+static inline struct server *server_of(void *data)
+{
+    struct server *server;
+    OBJ_CAST(server, data, SERVER_MAGIC);
+    return server;
+}
+
+/* For a request, from its beginning to its end. */
+struct serving *server_hold_serving(struct server *server);
+void server_let_go_serving(struct server *server, struct serving *serving);
+
+/* Takes |fresh| over. The old one goes now, or with the last request that holds it. */
+void server_replace_serving(struct server *server, struct serving *fresh);
+
+/* The first models are loaded, or |err| says why not; then the daemon stops. */
+void server_end_start(struct server *server, enum status status, const struct error *err);
+
+/* A connection was added: its deadline is looked at from now on. */
+void server_start_sweep(struct server *server);
+
+/* Something is due at |deadline_ns|: a job that was submitted, a sequence that was let go. */
+void server_watch_deadline(struct server *server, uint64_t deadline_ns);
+
+/* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
+void server_check_drained(struct server *server);
+
+/* May a line of |kind| be logged now that |client| has caused, or SHARE_NOBODY? Loop thread. */
+bool server_may_log(struct server *server, enum log_kind kind, uint64_t client);
+
+/* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
+void server_complete(struct server *server, struct request *request);
+
+#endif

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/serving/changes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/resource.h"
+#include "runtime/sched/sequence.h"
+#include "server/daemon/conf/conf.h"
+#include "server/daemon/request/request.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/reload.h"
+#include "server/daemon/serving/serving.h"
+#include "server/process/log.h"
+
+/* How long a retired model may lie unused. */
+#define LOOK_MS 50
+/* A file that is to be loaded waits so long for others to become unused, and looks so often. */
+#define ROOM_MS 5000
+#define ROOM_LOOK_MS 5
+#define STOPPING "the daemon is stopping"
+
+static struct changes *changes_of(struct server *server)
+{
+    OBJ_CHECK(&server->changes, CHANGES_MAGIC);
+    return &server->changes;
+}
+
+/* ---- models that were replaced --------------------------------------------------------------- */
+
+/* Takes the retired models out that nobody uses, into changes->going. */
+static void take_unused(struct changes *changes)
+{
+    must(!changes->going && changes->retired_count > 0);
+    changes->going = calloc(changes->retired_count, sizeof(*changes->going));
+    changes->going_count = 0;
+    if (!changes->going) {
+        return; /* the next look has memory, perhaps */
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < changes->retired_count; i++) {
+        struct changes_retired *retired = &changes->retired[i];
+        if (refs_is_only(&retired->model->refs)) {
+            changes->going[changes->going_count++] = *retired;
+        } else {
+            changes->retired[kept++] = *retired;
+        }
+    }
+    changes->retired_count = kept;
+}
+
+/* A thread: the memory of a large model takes milliseconds to go back. */
+static void free_going(uv_work_t *work)
+{
+    struct changes *changes = changes_of(server_of(work->data));
+    for (uint32_t i = 0; i < changes->going_count; i++) {
+        model_unref(changes->going[i].model);
+    }
+}
+
+static void end_going(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    for (uint32_t i = 0; i < changes->going_count; i++) {
+        server_let_go_serving(server, changes->going[i].serving);
+    }
+    free(changes->going);
+    changes->going = NULL;
+    changes->going_count = 0;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* A look that is due already stays so: changes without a pause would put it off for ever. */
+static void watch_retired(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    bool is_due = uv_is_active((const uv_handle_t *)&changes->timer);
+    if (changes->retired_count > 0 && !changes->going && !is_due && !server->is_closing) {
+        uv_timer_start(&changes->timer, on_timer, LOOK_MS, 0);
+    }
+}
+
+static void begin_next(struct server *server);
+
+/* Models have gone, or may have become unused: a change that waits for that tries again. */
+static void use_room(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->awaits_room) {
+        changes->awaits_room = false;
+        begin_next(server);
+    }
+}
+
+static void on_going_freed(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    must(uv_status == 0);
+    offload_end(server, OFFLOAD_LONG);
+    end_going(server);
+    trim_note_use(server);
+    if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
+        uv_timer_start(&changes_of(server)->timer, on_timer, 0, 0);
+        return; /* models that have just been retired go first */
+    }
+    watch_retired(server);
+    use_room(server);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    struct changes *changes = changes_of(server);
+    turn_watch_enter(server, TURN_MODELS);
+    if (changes->going) {
+        return; /* on_going_freed() looks again */
+    }
+    if (server->serving->sequences) {
+        repository_forget_generations(&server->serving->repository, server->serving->sequences);
+    }
+    if (changes->retired_count > 0) {
+        take_unused(changes);
+    }
+    if (changes->going_count > 0) {
+        changes->going_work.data = server;
+        offload_begin(server, OFFLOAD_LONG, &changes->going_work, free_going, on_going_freed);
+        return;
+    }
+    end_going(server);
+    watch_retired(server);
+    use_room(server);
+}
+
+void changes_drop_retired(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->retired_count == 0 || changes->going) {
+        return;
+    }
+    if (server->serving->sequences) {
+        repository_forget_generations(&server->serving->repository, NULL);
+    }
+    take_unused(changes);
+    free_going(&(uv_work_t){.data = server});
+    end_going(server);
+}
+
+static bool reserve_retired(struct changes *changes, uint32_t count)
+{
+    if (count > changes->retired_capacity) {
+        struct changes_retired *retired =
+            realloc(changes->retired, count * sizeof(*changes->retired));
+        if (!retired) {
+            return false;
+        }
+        changes->retired = retired;
+        changes->retired_capacity = count;
+    }
+    return true;
+}
+
+/* Takes the references over. */
+static void retire(struct server *server, struct model **models, uint32_t count,
+                   struct serving *serving)
+{
+    struct changes *changes = changes_of(server);
+    bool has_room = reserve_retired(changes, changes->retired_count + count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_room) {
+            server_hold_serving(server);
+            changes->retired[changes->retired_count++] =
+                (struct changes_retired){models[i], serving};
+        } else {
+            model_unref(models[i]); /* frees it here, or its last call does */
+        }
+    }
+    watch_retired(server);
+}
+
+/* Models were unloaded. */
+static void unload(struct server *server, struct repository_removed *removed)
+{
+    retire(server, removed->models, removed->count, server->serving);
+    free(removed->models);
+}
+
+/* Counts the models that |update| has taken out of service. */
+static void count_unloads(struct server *server, const struct update *update)
+{
+    struct repository_index *index = repository_ref_index(&server->serving->repository);
+    enum metrics_unload why = update->kind == UPDATE_UNLOAD ? METRICS_ORDERED : METRICS_GONE;
+    for (uint32_t i = 0; i < update->retired_count; i++) {
+        const struct model *model = update->retired[i];
+        const struct model *twin = repository_index_twin(index, model);
+        counter_add(&server->metrics.unloads[why],
+                    model->program && (!twin || !model_is_ready(twin)));
+    }
+    repository_unref_index(index);
+}
+
+/* ---- models that nobody needs ---------------------------------------------------------------- */
+
+/* The models change or will do so soon: a later look finds them as they are then. */
+#define IDLE_PAUSE_NS 100000000u
+
+/* Tells the operator of them, and counts those that went sooner or later by a request's word. */
+static uint32_t report_idle(struct server *server, const struct repository_removed *removed)
+{
+    uint32_t asked_count = 0;
+    for (uint32_t i = 0; i < removed->count; i++) {
+        const struct model *model = removed->models[i];
+        bool is_asked = model->origin->keep.is_asked;
+        asked_count += is_asked;
+        if (server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+            log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
+                     model->version, is_asked ? " (keep_alive)" : "");
+        }
+    }
+    return asked_count;
+}
+
+static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
+{
+    struct changes *changes = changes_of(server);
+    struct serving *serving = server->serving;
+    struct repository_removed removed;
+    struct error err;
+    uint64_t next_ns;
+    if (changes->current || changes->awaits_room || server->recovery.is_active ||
+        server->is_starting || server->waits.told_count > 0) {
+        return now_ns + IDLE_PAUSE_NS;
+    }
+    if (!serving->sequences || server->drain.is_active) {
+        return RT_SCHED_NEVER;
+    }
+    if (repository_unload_idle(&serving->repository, serving->sequences, now_ns, &removed, &next_ns,
+                               &err) != ST_OK) {
+        log_line(LOG_ERROR, "idle models: %s", err.text);
+        return now_ns + IDLE_PAUSE_NS;
+    }
+    if (removed.count > 0) {
+        uint32_t asked_count = report_idle(server, &removed);
+        counter_add(&server->metrics.unloads[METRICS_ASKED], asked_count);
+        counter_add(&server->metrics.unloads[METRICS_IDLE], removed.count - asked_count);
+        unload(server, &removed);
+    }
+    return next_ns;
+}
+
+uint64_t changes_unload_idle(struct server *server, uint64_t now_ns)
+{
+    struct changes *changes = changes_of(server);
+    if (now_ns >= changes->idle_due_ns) {
+        changes->idle_due_ns = look_for_idle(server, now_ns);
+    }
+    return changes->idle_due_ns;
+}
+
+void changes_watch_idle(struct server *server, uint64_t due_ns)
+{
+    struct changes *changes = changes_of(server);
+    if (due_ns < changes->idle_due_ns) {
+        changes->idle_due_ns = due_ns;
+        server_watch_deadline(server, due_ns);
+    }
+}
+
+/* ---- one change after the other -------------------------------------------------------------- */
+
+static struct change *new_change(void)
+{
+    struct change *change = calloc(1, sizeof(*change));
+    if (change) {
+        list_init(&change->link);
+        list_init(&change->requests);
+    }
+    return change;
+}
+
+static void free_change(struct server *server, struct change *change)
+{
+    if (change->is_load) {
+        share_give(&changes_of(server)->loads, change->client, 1);
+    }
+    update_fini(&change->update);
+    list_remove(&change->link);
+    conf_free(change->config);
+    free(change);
+}
+
+static void append(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    list_push_back(&changes->waiting, &change->link);
+    changes->waiting_count++;
+    begin_next(server);
+}
+
+static const char *verb_of(enum update_kind kind)
+{
+    return kind == UPDATE_UNLOAD ? "unload" : "load";
+}
+
+/* Tells the operator of the change, whoever asked for it. */
+static void report(struct server *server, const struct change *change)
+{
+    const struct update *update = &change->update;
+    struct repository *repository = &server->serving->repository;
+    if (change->status != ST_OK && update->kind == UPDATE_SCAN) {
+        log_line(LOG_ERROR, "looking for changed models: %s; nothing has changed",
+                 change->err.text);
+    } else if (change->status != ST_OK) {
+        log_line(LOG_WARNING, "%s of model '%s': %s; nothing has changed", verb_of(update->kind),
+                 update->name, change->err.text);
+    } else {
+        uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
+        log_line(LOG_NOTICE,
+                 "model files: %u loaded, %u failed, %u gone, %u unchanged; serving %u of %u "
+                 "models",
+                 update->loaded_count, update->failed_count, update->gone_count, update->kept_count,
+                 ready, count);
+        notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
+    }
+}
+
+/* A call has had a file loaded. Clients can do that often. */
+static void report_load(struct server *server, const struct change *change)
+{
+    if (!server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+        return;
+    }
+    if (change->status == ST_OK) {
+        log_line(LOG_INFO, "model %s: loaded for a call", change->update.name);
+    } else {
+        log_line(LOG_WARNING, "%s", change->err.text);
+    }
+}
+
+static bool has_effect(const struct update *update)
+{
+    return update->kind != UPDATE_SCAN || update->loaded_count > 0 || update->gone_count > 0 ||
+           update->failed_count > 0 || update->refusal_count > 0 || update->retries_failed;
+}
+
+static void publish(struct server *server, struct change *change)
+{
+    struct update *update = &change->update;
+    struct serving *serving = server->serving;
+    if (change->status == ST_OK && has_effect(update)) {
+        change->status = update_publish(update, serving->sequences, &change->err);
+    }
+    if (change->status == ST_OK) {
+        count_unloads(server, update);
+        retire(server, update->retired, update->retired_count, serving);
+        update->retired_count = 0;
+        proving_begin(server);
+        changes_watch_idle(server, uv_hrtime());
+    }
+    if (update->kind == UPDATE_START) {
+        server_end_start(server, change->status, &change->err);
+        if (change->status != ST_OK) { /* which clients need not know */
+            change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
+        }
+        return;
+    }
+    if (change->is_reload && change->status == ST_OK) {
+        update_fini(update); /* it borrows from the settings that are replaced */
+        reload_adopt(server, change->config);
+        change->config = NULL;
+    } else if (change->is_reload) {
+        reload_refuse(server, NULL);
+    }
+    counter_add(
+        change->status == ST_OK ? &server->metrics.changes : &server->metrics.refused_changes, 1);
+    if (update->kind == UPDATE_NEED) {
+        report_load(server, change);
+    } else if (change->status != ST_OK || has_effect(update)) {
+        report(server, change);
+    }
+}
+
+static void tell_requests(struct change *change, enum status status, const struct error *err)
+{
+    while (!list_is_empty(&change->requests)) {
+        struct request *request = LIST_ENTRY(change->requests.next, struct request, change_link);
+        changes_forget(request);
+        request_note_changed(request, status, err);
+    }
+}
+
+/* Tells the requests that wait, and is done with the change. */
+static void finish(struct server *server, struct change *change)
+{
+    tell_requests(change, change->status, &change->err);
+    free_change(server, change);
+}
+
+static void prepare(uv_work_t *work)
+{
+    struct change *change = changes_of(server_of(work->data))->current;
+    change->status = update_prepare(&change->update, &change->err);
+}
+
+/* The device was lost: models that were loaded for it are of no use. */
+static void begin_again(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    const struct update update = {
+        .kind = change->update.kind,
+        .with_dependents = change->update.with_dependents,
+        .retries_failed = change->update.retries_failed,
+    };
+    char name[sizeof(update.name)];
+    snprintf(name, sizeof(name), "%s", change->update.name);
+    update_fini(&change->update);
+    change->update = update;
+    snprintf(change->update.name, sizeof(name), "%s", name);
+    list_push_front(&changes->waiting, &change->link);
+    changes->waiting_count++;
+}
+
+/*
+ * The limit of memory for models lacks some bytes: lists files that nobody uses. False: there are
+ * none for now, and the change has waited long enough for them.
+ */
+static bool make_room(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    struct serving *serving = server->serving;
+    struct repository_removed removed;
+    struct error err;
+    uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
+    change->wait_ms = change->wait_ms ? change->wait_ms : now;
+    update_fini(&change->update);                   /* its draft holds all models */
+    bool may_evict = server->waits.told_count == 0; /* else a model that was loaded for them */
+    if (may_evict && repository_evict(&serving->repository, serving->sequences, bytes, &removed,
+                                      &err) == ST_OK) {
+        counter_add(&server->metrics.unloads[METRICS_DISPLACED], removed.count);
+        unload(server, &removed);
+        changes->awaits_room = true;
+        uv_timer_start(&changes->timer, on_timer, 0, 0);
+        return true;
+    }
+    if (now - change->wait_ms >= ROOM_MS) {
+        return false;
+    }
+    changes->awaits_room = true;
+    uv_timer_start(&changes->timer, on_timer, ROOM_LOOK_MS, 0);
+    return true;
+}
+
+static void on_prepared(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    struct changes *changes = changes_of(server);
+    struct change *change = changes->current;
+    struct serving *serving = changes->serving;
+    must(uv_status == 0 && change);
+    turn_watch_enter(server, TURN_MODELS);
+    offload_end(server, OFFLOAD_LONG);
+    changes->current = NULL;
+    changes->serving = NULL;
+    if (server->is_closing) {
+        server_let_go_serving(server, serving);
+        free_change(server, change); /* no request is left, which could wait for it */
+        return;
+    }
+    if (serving != server->serving || server->recovery.is_active) {
+        begin_again(server, change);
+        server_let_go_serving(server, serving);
+    } else if (change->status == ST_EXHAUSTED && change->update.short_bytes &&
+               make_room(server, change)) {
+        begin_again(server, change);
+        server_let_go_serving(server, serving);
+        return;
+    } else {
+        publish(server, change);
+        server_let_go_serving(server, serving);
+        finish(server, change);
+    }
+    begin_next(server);
+    server_check_drained(server);
+}
+
+/* The daemon stops: nothing changes any more. */
+static void refuse_waiting(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    while (!list_is_empty(&changes->waiting)) {
+        struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
+        list_remove(&change->link);
+        changes->waiting_count--;
+        change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
+        finish(server, change);
+    }
+}
+
+static void begin_next(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->current || list_is_empty(&changes->waiting) || changes->awaits_room ||
+        server->recovery.is_active || server->watch.is_working) {
+        return;
+    }
+    if (server->drain.is_active || server->is_closing) {
+        refuse_waiting(server);
+        return;
+    }
+    struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
+    list_remove(&change->link);
+    changes->waiting_count--;
+    changes->current = change;
+    changes->serving = server_hold_serving(server);
+    change->update.repository = &changes->serving->repository;
+    change->update.options = change->config ? &change->config->options : server->model_options;
+    changes->work.data = server;
+    offload_begin(server, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
+}
+
+void changes_go_on(struct server *server)
+{
+    begin_next(server);
+}
+
+/* ---- asking for a change --------------------------------------------------------------------- */
+
+enum status changes_start(struct server *server, struct error *err)
+{
+    struct change *change = new_change();
+    if (!change) {
+        return error_set(err, ST_EXHAUSTED, "no memory to load models");
+    }
+    change->update.kind = UPDATE_START;
+    append(server, change);
+    return ST_OK;
+}
+
+/* A scan that waits sees everything that happens until it begins. */
+static struct change *find_scan(struct changes *changes)
+{
+    for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
+        struct change *change = LIST_ENTRY(l, struct change, link);
+        if (change->update.kind == UPDATE_SCAN) {
+            return change;
+        }
+    }
+    return NULL;
+}
+
+static struct change *scan(struct server *server, bool retries_failed)
+{
+    struct change *change = find_scan(changes_of(server));
+    if (change) {
+        change->update.retries_failed |= retries_failed;
+        return change;
+    }
+    change = new_change();
+    if (!change) {
+        log_line(LOG_ERROR, "looking for changed models: out of memory");
+        return NULL;
+    }
+    change->update.kind = UPDATE_SCAN;
+    change->update.retries_failed = retries_failed;
+    list_push_back(&changes_of(server)->waiting, &change->link);
+    changes_of(server)->waiting_count++;
+    return change;
+}
+
+void changes_scan(struct server *server, bool retries_failed)
+{
+    scan(server, retries_failed);
+    begin_next(server);
+}
+
+void changes_reload(struct server *server, struct conf *config)
+{
+    struct change *change = scan(server, true);
+    if (!change) {
+        reload_refuse(server, config);
+        return;
+    }
+    change->is_reload = true;
+    if (config) {
+        conf_free(change->config); /* of a reload that has not begun */
+        change->config = config;
+    }
+    begin_next(server);
+}
+
+/* A change of |kind| of the model |name|, which waits. */
+static enum status add_change(struct server *server, const struct changes_order *order,
+                              struct change **out_change, struct error *err)
+{
+    if (changes_of(server)->waiting_count >= CHANGES_WAITING_MAX) {
+        return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
+                         CHANGES_WAITING_MAX);
+    }
+    if (server->drain.is_active) {
+        return error_set(err, ST_UNAVAILABLE, STOPPING);
+    }
+    struct change *change = new_change();
+    if (!change) {
+        return error_set(err, ST_EXHAUSTED, "no memory to change models");
+    }
+    change->update.kind = order->kind;
+    change->update.with_dependents = order->with_dependents;
+    snprintf(change->update.name, sizeof(change->update.name), "%s", order->name);
+    *out_change = change;
+    return ST_OK;
+}
+
+enum status changes_begin(struct request *request, const struct changes_order *order,
+                          struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct change *change;
+    TRY(add_change(request->server, order, &change, err));
+    list_push_back(&change->requests, &request->change_link);
+    append(request->server, change);
+    return ST_OK;
+}
+
+/* The change of that kind and name that is not yet made; or NULL. */
+static struct change *find_change(struct changes *changes, enum update_kind kind, const char *name)
+{
+    struct change *current = changes->current;
+    if (current && current->update.kind == kind && strcmp(current->update.name, name) == 0) {
+        return current;
+    }
+    for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
+        struct change *change = LIST_ENTRY(l, struct change, link);
+        if (change->update.kind == kind && strcmp(change->update.name, name) == 0) {
+            return change;
+        }
+    }
+    return NULL;
+}
+
+/* A load of the file |name|, charged to the client of |request|. */
+static enum status add_load(struct request *request, const char *name, struct change **out_change,
+                            struct error *err)
+{
+    const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
+    struct share *loads = &changes_of(request->server)->loads;
+    enum share_taken taken = share_take(loads, request->client, 1);
+    if (taken != SHARE_TAKEN) {
+        return resource_refuse(RESOURCE_LOADS, loads, taken, request->client, err);
+    }
+    if (add_change(request->server, &order, out_change, err) != ST_OK) {
+        share_give(loads, request->client, 1);
+        return err->code;
+    }
+    (*out_change)->is_load = true;
+    (*out_change)->client = request->client;
+    return ST_OK;
+}
+
+enum status changes_need(struct request *request, const char *name, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct server *server = request->server;
+    bool is_start = *name == '\0';
+    struct change *change =
+        find_change(changes_of(server), is_start ? UPDATE_START : UPDATE_NEED, name);
+    bool is_new = !change && !is_start;
+    if (!change && is_start) {
+        return error_set(err, ST_UNAVAILABLE, STOPPING);
+    }
+    TRY(waits_begin(request, err));
+    if (is_new && add_load(request, name, &change, err) != ST_OK) {
+        waits_end(request);
+        return err->code;
+    }
+    list_push_back(&change->requests, &request->change_link);
+    if (is_new) {
+        append(server, change);
+    }
+    return ST_OK;
+}
+
+void changes_refuse_start(struct server *server)
+{
+    struct error err;
+    struct change *change = find_change(changes_of(server), UPDATE_START, "");
+    if (change) { /* which a thread may have; the requests are the loop's */
+        tell_requests(change, error_set(&err, ST_UNAVAILABLE, STOPPING), &err);
+    }
+}
+
+void changes_forget(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    list_remove(&request->change_link);
+    waits_end(request);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void changes_init(struct server *server)
+{
+    server->changes = (struct changes){.magic = CHANGES_MAGIC, .idle_due_ns = RT_SCHED_NEVER};
+    list_init(&server->changes.waiting);
+    share_init(&server->changes.loads, CHANGES_LOADS_MAX,
+               resource_kept(RESOURCE_LOADS, CHANGES_LOADS_MAX));
+    uv_timer_init(&server->loop, &server->changes.timer);
+}
+
+void changes_fini(struct server *server)
+{
+    if (server->changes.magic == 0) {
+        return; /* the start failed before */
+    }
+    struct changes *changes = changes_of(server);
+    must(!changes->current && !changes->going);
+    while (!list_is_empty(&changes->waiting)) {
+        free_change(server, LIST_ENTRY(changes->waiting.next, struct change, link));
+    }
+    for (uint32_t i = 0; i < changes->retired_count; i++) {
+        model_unref(changes->retired[i].model);
+        server_let_go_serving(server, changes->retired[i].serving);
+    }
+    free(changes->retired);
+    share_fini(&changes->loads);
+    changes->magic = 0;
+}

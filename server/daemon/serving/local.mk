@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# What calls run on, and what changes it: models that come and go, a device that is lost.
+server_daemon_libdaemon_a_SOURCES += \
+	%D%/changes.c %D%/changes.h \
+	%D%/proving.c %D%/proving.h \
+	%D%/recovery.c %D%/recovery.h \
+	%D%/reload.c %D%/reload.h \
+	%D%/serving.c %D%/serving.h \
+	%D%/trim.c %D%/trim.h \
+	%D%/waits.c %D%/waits.h \
+	%D%/watch.c %D%/watch.h

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/daemon/serving/watch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/folder.h"
+#include "server/daemon/server.h"
+#include "server/daemon/serving/changes.h"
+#include "server/process/log.h"
+
+/* Quiet that is awaited after an event, and the longest wait. */
+#define QUIET_MS 100
+#define WAIT_MS_MAX 1000
+/* Between two looks at which folders the names stand for. */
+#define TICK_MS 2000
+/* DIR/NAME/VERSION */
+#define DEPTH 2
+#define EVENTS_BYTES 4096
+#define EVENTS                                                                                     \
+    (IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM |         \
+     IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR)
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Adds |folder| and the folders in it; folders that are watched already stay so. False: there is no
+ * room for more. Entries that are no folders are refused by IN_ONLYDIR. */
+static bool add_folder(int fd, const char *folder, int depth)
+{
+    if (inotify_add_watch(fd, folder, EVENTS) < 0) {
+        return errno != ENOSPC && errno != ENOMEM;
+    }
+    DIR *dir = depth > 0 ? folder_open(folder) : NULL;
+    bool has_room = true;
+    for (struct dirent *entry; dir && has_room && (entry = readdir(dir)) != NULL;) {
+        char path[PATH_MAX];
+        bool is_candidate =
+            entry->d_name[0] != '.' &&
+            (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN);
+        if (is_candidate &&
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) < PATH_MAX) {
+            has_room = add_folder(fd, path, depth - 1);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return has_room;
+}
+
+/* False: some folders are not watched. */
+static bool add_folders(const struct server *server)
+{
+    bool has_room = true;
+    const struct options *options = server->model_options;
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        has_room = add_folder(server->watch.fd, options->folders[i], DEPTH) && has_room;
+    }
+    return has_room;
+}
+
+/* Identifies the folders that the names stand for, as one number. */
+static uint64_t identify_folders(const struct server *server)
+{
+    const struct options *options = server->model_options;
+    uint64_t id = 0;
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        struct stat stat_of = {0};
+        (void)!stat(options->folders[i], &stat_of); /* 0: there is none */
+        id = (id * 31 + stat_of.st_dev) * 31 + stat_of.st_ino;
+    }
+    return id;
+}
+
+static void report_room(struct watch *watch)
+{
+    if (!watch->has_room && !watch->is_short) {
+        log_line(LOG_WARNING, "--watch: the system has no room to watch all folders (sysctl "
+                              "fs.inotify.max_user_watches); SIGHUP looks at all of them");
+    }
+    watch->is_short = !watch->has_room;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* A thread: a folder may be large, or far away. */
+static void add_new(uv_work_t *work)
+{
+    struct server *server = server_of(work->data);
+    server->watch.seen = identify_folders(server);
+    server->watch.has_room = add_folders(server);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void on_added(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    struct watch *watch = &server->watch;
+    must(uv_status == 0 && watch->is_working);
+    offload_end(server, OFFLOAD_LONG);
+    watch->is_working = false;
+    report_room(watch);
+    if (server->is_closing) {
+        return;
+    }
+    changes_scan(server, false); /* also what has waited for this look */
+    if (watch->since_ms) {
+        uv_timer_start(&watch->timer, on_timer, QUIET_MS, 0);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    struct watch *watch = &server->watch;
+    if (watch->is_working) {
+        return; /* on_added() starts the timer again */
+    }
+    if (server->changes.current) { /* it may bring other folders */
+        uv_timer_start(timer, on_timer, QUIET_MS, 0);
+        return;
+    }
+    watch->since_ms = 0;
+    watch->is_working = true;
+    watch->work.data = server;
+    offload_begin(server, OFFLOAD_LONG, &watch->work, add_new, on_added);
+}
+
+static void ask(uv_work_t *work)
+{
+    struct server *server = server_of(work->data);
+    server->watch.now = identify_folders(server);
+}
+
+static void on_asked(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    struct watch *watch = &server->watch;
+    must(uv_status == 0 && watch->is_working);
+    offload_end(server, OFFLOAD_LONG);
+    watch->is_working = false;
+    if (server->is_closing) {
+        return;
+    }
+    if (watch->now != watch->seen) {
+        watch_look(server);
+    }
+    changes_go_on(server); /* changes that have waited for this question */
+}
+
+static void on_tick(uv_timer_t *ticker)
+{
+    struct server *server = server_of(ticker->data);
+    struct watch *watch = &server->watch;
+    if (watch->is_working || server->changes.current || server->drain.is_active) {
+        return; /* the next tick will do */
+    }
+    watch->is_working = true;
+    watch->work.data = server;
+    offload_begin(server, OFFLOAD_LONG, &watch->work, ask, on_asked);
+}
+
+/* The kind of event does not matter: the scan looks at everything. */
+static void on_events(uv_poll_t *poll, int uv_status, int events)
+{
+    struct server *server = server_of(poll->data);
+    struct watch *watch = &server->watch;
+    char bytes[EVENTS_BYTES];
+    (void)uv_status;
+    (void)events;
+    if (read(watch->fd, bytes, sizeof(bytes)) <= 0) {
+        return;
+    }
+    uint64_t now = uv_now(&server->loop);
+    watch->since_ms = watch->since_ms ? watch->since_ms : now;
+    uint64_t waited = now - watch->since_ms;
+    uint64_t left = waited < WAIT_MS_MAX ? WAIT_MS_MAX - waited : 0;
+    uv_timer_start(&watch->timer, on_timer, left < QUIET_MS ? left : QUIET_MS, 0);
+}
+
+void watch_look(struct server *server)
+{
+    struct watch *watch = &server->watch;
+    OBJ_CHECK(watch, WATCH_MAGIC);
+    if (watch->fd >= 0) {
+        watch->since_ms = uv_now(&server->loop);
+        uv_timer_start(&watch->timer, on_timer, 0, 0);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+enum status watch_init(struct server *server, struct error *err)
+{
+    struct watch *watch = &server->watch;
+    watch->magic = WATCH_MAGIC;
+    watch->fd = -1;
+    if (!server->options->watches) {
+        return ST_OK;
+    }
+    watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    int rc = watch->fd < 0 ? uv_translate_sys_error(errno)
+                           : uv_poll_init(&server->loop, &watch->poll, watch->fd);
+    if (rc < 0) {
+        return error_set(err, ST_SYSTEM, "--watch: %s", uv_strerror(rc));
+    }
+    uv_timer_init(&server->loop, &watch->timer);
+    uv_timer_init(&server->loop, &watch->ticker);
+    watch->poll.data = watch->timer.data = watch->ticker.data = server;
+    uv_poll_start(&watch->poll, UV_READABLE, on_events);
+    uv_timer_start(&watch->ticker, on_tick, TICK_MS, TICK_MS);
+    watch->seen = identify_folders(server);
+    watch->has_room = add_folders(server);
+    report_room(watch);
+    return ST_OK;
+}
+
+void watch_fini(struct server *server)
+{
+    struct watch *watch = &server->watch;
+    if (watch->magic && watch->fd >= 0) {
+        close(watch->fd);
+        watch->fd = -1;
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --watch: the folders of --models, the folders in them and the folders of versions. When a file
+ * has come, was replaced or is gone, models change a moment later
+ * (server/daemon/serving/changes.h). A file that is still being written is not looked at before it
+ * is closed; a file that is renamed into the folder is complete. A folder that is replaced as a
+ * whole, such as a link to another one, is seen a little later: no event tells of it.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_DAEMON_SERVING_WATCH_H
+#define PTED_SERVER_DAEMON_SERVING_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/status.h"
+
+struct server;
+
+#define WATCH_MAGIC 0x77617463u
+
+struct watch {
+    uint32_t magic;
+    int fd;            /* owned; of inotify(7). -1: nothing is watched */
+    uv_poll_t poll;    /* of |fd| */
+    uv_timer_t timer;  /* files that come together are one change */
+    uv_timer_t ticker; /* asks now and then whether the folders are still the same ones */
+    uint64_t since_ms; /* when the first of them came; 0: none has */
+    uv_work_t work;    /* looks for folders that have come, or asks */
+    bool is_working;
+    uint64_t seen, now; /* which folders the last look has seen; which there are */
+    bool has_room;      /* the result of that work: all folders are watched */
+    bool is_short;      /* the system has no room for all folders; the log has said so */
+};
+
+/* Watches, if the options say so. Files that come from now on are seen, whatever is loaded when.
+ * ST_SYSTEM: the system has no more watches or descriptors. */
+MUST_CHECK enum status watch_init(struct server *server, struct error *err);
+/* The folders are others now. */
+void watch_look(struct server *server);
+
+void watch_fini(struct server *server);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Systemd's watchdog gets a sign of life as long as everything gets on: the loop, which gives it,
+ * and the parts that the loop depends on. A part is stuck when it has had work for a whole interval
+ * and has completed none of it: clients that wait to be accepted, jobs on the device, steps of
+ * requests on libuv's pool. Then the log names it, and there is no sign of life until it gets on.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_DAEMON_WATCHDOG_H
+#define PTED_SERVER_DAEMON_WATCHDOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+struct server;
+struct serving;
+
+/* A part as it is seen at one time. */
+struct watched {
+    bool has_work;
+    uint64_t mark; /* another one when anything was completed meanwhile */
+};
+
+#define WATCHDOG_MAGIC 0x77646f67u
+
+struct watchdog {
+    uint32_t magic;
+    uv_timer_t timer;
+    const struct serving *serving; /* the serving whose |device| was seen */
+    struct watched device, pool;
+    bool is_silent; /* something is stuck */
+};
+
+/* Has nothing been completed since |seen|, which becomes |now|, although there was work? */
+bool watchdog_is_stuck(struct watched *seen, struct watched now);
+
+void watchdog_init(struct server *server);
+
+/* From now on; without effect where systemd does not ask for it. */
+void watchdog_start(struct server *server);
+
+#endif

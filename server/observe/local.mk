@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: MIT
-# What operators see: metrics, traces, the access log.
-server_libserver_a_SOURCES += \
-	%D%/access_log.c %D%/access_log.h \
-	%D%/dump.c %D%/dump.h \
-	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
-	%D%/otlp.c %D%/otlp.h \
-	%D%/spans.c %D%/spans.h

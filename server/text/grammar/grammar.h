@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Constrained output: which bytes may come next, so that the whole text has the form that a client
+ * asked for.
+ *
+ * A JSON Schema, any JSON object, a regular expression, a choice of texts or a grammar in GBNF
+ * becomes one automaton
+ * over bytes with rules that call each other. A grammar is immutable, and any number of threads may
+ * use it at one time. A walk remembers which states of the automaton were met, with their moves, as
+ * long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
+ * clone.
+ *
+ *     TRY(grammar_parse_schema(&schema, &grammar, err));
+ *     TRY(grammar_walk_new(grammar, &walk, err));
+ *     struct grammar_state state = grammar_walk_begin(walk);
+ *     TRY(grammar_mask(walk, state, vocabulary, bits, err));
+ *     grammar_state_advance(walk, &state, bytes_of_token)
+ */
+#ifndef PTED_SERVER_TEXT_GRAMMAR_GRAMMAR_H
+#define PTED_SERVER_TEXT_GRAMMAR_GRAMMAR_H
+
+#include "server/text/value/value.h"
+
+#define GRAMMAR_SOURCE_MAX (256u << 10) /* bytes of an expression */
+#define GRAMMAR_NODES_MAX (1u << 18)    /* of one automaton */
+#define GRAMMAR_DEPTH_MAX 128           /* rules that are open at one time; deeper texts end */
+#define GRAMMAR_TOKEN_MAX 1024          /* longer tokens are never allowed */
+
+struct grammar;
+struct grammar_walk;
+struct grammar_vocabulary;
+
+struct grammar_state {
+    uint32_t at;
+};
+
+/* ---- grammars -------------------------------------------------------------------------------- */
+
+/* The subset of JSON Schema in docs/grammars.md; members come in the order of "properties". A
+ * keyword that is not understood is refused with its path. ST_INVALID: no schema; ST_UNSUPPORTED:
+ * not understood; ST_TOO_LARGE: a bound; ST_EXHAUSTED: no memory. So for the others. */
+MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
+                                            struct error *err);
+
+/*
+ * One call of a tool, {"name": "f", "arguments": {...}}, as models write it. |tools|: of a request,
+ * as OpenAI's chats have them; |name|: the tool to call, empty: any. The arguments keep to the
+ * schema "parameters" of the tool, whose references lead to places in itself.
+ */
+MUST_CHECK enum status grammar_parse_call(const struct value *tools, struct span name,
+                                          struct grammar **out, struct error *err);
+
+/* Any JSON object. */
+MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *err);
+
+/* The whole text matches |regex|. */
+MUST_CHECK enum status grammar_parse_regex(struct span regex, struct grammar **out,
+                                           struct error *err);
+
+/* The whole text is one of |texts|, a list of strings. */
+MUST_CHECK enum status grammar_parse_choice(const struct value *texts, struct grammar **out,
+                                            struct error *err);
+
+/* A grammar in the form of llama.cpp (GBNF): its rule "root" describes the whole text. */
+MUST_CHECK enum status grammar_parse_gbnf(struct span source, struct grammar **out,
+                                          struct error *err);
+
+/* Accepts NULL. */
+void grammar_free(struct grammar *grammar);
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+/* |grammar| must outlive the walk. */
+MUST_CHECK enum status grammar_walk_new(const struct grammar *grammar, struct grammar_walk **out,
+                                        struct error *err);
+void grammar_walk_free(struct grammar_walk *walk); /* accepts NULL */
+struct grammar_state grammar_walk_begin(const struct grammar_walk *walk);
+
+/* Moves |state| behind |bytes|, which may be a part of a character. False, and |state| stays, if
+ * they may not come next, or if the walk has no room or memory for more states: grammar_mask() and
+ * grammar_walk_check() then say so. */
+bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *state,
+                           struct span bytes);
+
+/* May the text end here? And must it? */
+bool grammar_state_may_end(const struct grammar_walk *walk, struct grammar_state state);
+bool grammar_state_must_end(struct grammar_walk *walk, struct grammar_state state);
+
+/* The memory of a grammar, and of a walk now, about. */
+size_t grammar_bytes_held(const struct grammar *grammar);
+size_t grammar_walk_bytes(const struct grammar_walk *walk);
+
+/* ST_OK, or why the walk could not go on: ST_TOO_LARGE or ST_EXHAUSTED. */
+MUST_CHECK enum status grammar_walk_check(const struct grammar_walk *walk, struct error *err);
+
+/* ---- vocabularies ---------------------------------------------------------------------------- */
+
+/* |tokens| has the bytes of each token; empty for a token that stands for no text, which is never
+ * allowed. They are copied. Immutable, any thread. */
+MUST_CHECK enum status grammar_vocabulary_new(const struct span *tokens, size_t count,
+                                              struct grammar_vocabulary **out, struct error *err);
+void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary); /* accepts NULL */
+
+/* Sets bit |token| of |bits|, which has room for (count + 63) / 64 words, for each token that may
+ * come next, and clears the others. The token that ends a text is the caller's affair. The walk
+ * keeps the masks of a few states, so |vocabulary| must outlive the walk. */
+MUST_CHECK enum status grammar_mask(struct grammar_walk *walk, struct grammar_state state,
+                                    const struct grammar_vocabulary *vocabulary, uint64_t *bits,
+                                    struct error *err);
+
+/* The same, if it takes no more than |work_max|, in ways to go on that are looked at: some 10 ns
+ * each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try for this state goes on
+ * from there. */
+MUST_CHECK enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
+                                           const struct grammar_vocabulary *vocabulary,
+                                           uint64_t *bits, uint64_t work_max, struct error *err);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Statements of templates. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/text/template/template_parse_priv.h"
+
+typedef struct node *parse_statement_f(struct parser *parser, struct place place);
+
+static bool parse_body(struct parser *parser, struct node **out, const char *const *ends,
+                       struct span *out_end);
+
+/* ---- the end of tags ------------------------------------------------------------------------- */
+
+static bool expect_block_end(struct parser *parser)
+{
+    if (parser->at->kind != TOKEN_BLOCK_END) {
+        parser_refuse(parser, parser->at->place, ST_INVALID,
+                      "expected the end of the tag, got "
+                      "'%.*s'",
+                      SPAN_SHORT(parser->at->text));
+        return false;
+    }
+    parser->at++;
+    return true;
+}
+
+/* The body of a block up to the tag {% end %}, which is taken, too. */
+static bool parse_block(struct parser *parser, struct node **out, const char *end)
+{
+    const char *const ends[] = {end, NULL};
+    struct span which;
+    return expect_block_end(parser) && parse_body(parser, out, ends, &which) &&
+           expect_block_end(parser);
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static struct node *parse_if(struct parser *parser, struct place place)
+{
+    static const char *const ends[] = {"elif", "else", "endif", NULL};
+    struct node *node = parser_node(parser, NODE_IF, place);
+    struct node_list branches = {0};
+    struct span end = span_str("if");
+    while (node && !span_is(end, "endif")) {
+        struct node *branch = parser_node(parser, NODE_BRANCH, parser->at->place);
+        bool is_else = span_is(end, "else");
+        if (!branch || (!is_else && !(branch->a = parser_tuple(parser, false))) ||
+            !expect_block_end(parser) ||
+            !parse_body(parser, &branch->items, is_else ? ends + 2 : ends, &end)) {
+            return NULL;
+        }
+        parser_add(&branches, branch);
+    }
+    if (node) {
+        node->items = branches.first;
+    }
+    return node && expect_block_end(parser) ? node : NULL;
+}
+
+static struct node *parse_for(struct parser *parser, struct place place)
+{
+    static const char *const ends[] = {"else", "endfor", NULL};
+    struct node *node = parser_node(parser, NODE_FOR, place);
+    struct span end;
+    if (!node || !(node->a = parser_target(parser, false))) {
+        return NULL;
+    }
+    if (!parser_skip_name(parser, "in")) {
+        return parser_refuse(parser, parser->at->place, ST_INVALID, "expected 'in', got '%.*s'",
+                             SPAN_SHORT(parser->at->text));
+    }
+    if (!(node->b = parser_tuple(parser, false)) ||
+        (parser_skip_name(parser, "if") && !(node->c = parser_expression(parser)))) {
+        return NULL;
+    }
+    if (parser_is_name(parser, "recursive")) {
+        return parser_refuse(parser, parser->at->place, ST_UNSUPPORTED,
+                             "recursive loops are not supported");
+    }
+    parser->loop_count++;
+    bool is_parsed = expect_block_end(parser) && parse_body(parser, &node->items, ends, &end);
+    parser->loop_count--;
+    if (!is_parsed || (span_is(end, "else") && !parse_block(parser, &node->others, "endfor"))) {
+        return NULL;
+    }
+    return span_is(end, "else") || expect_block_end(parser) ? node : NULL;
+}
+
+static struct node *parse_set(struct parser *parser, struct place place)
+{
+    struct node *node = parser_node(parser, NODE_SET, place);
+    if (!node || !(node->a = parser_target(parser, true))) {
+        return NULL;
+    }
+    if (parser_skip_op(parser, '=')) {
+        node->b = parser_tuple(parser, true);
+        return node->b && expect_block_end(parser) ? node : NULL;
+    }
+    node->kind = NODE_SET_BLOCK;
+    node->b = parser_node(parser, NODE_CAPTURED, place);
+    node->b = node->b ? parser_filters(parser, node->b, false) : NULL;
+    return node->b && parse_block(parser, &node->items, "endset") ? node : NULL;
+}
+
+static struct node *parse_parameter(struct parser *parser)
+{
+    struct node *node = parser_node(parser, NODE_PARAMETER, parser->at->place);
+    struct span name = parser_expect_name(parser);
+    if (!node || name.len == 0 ||
+        (parser_skip_op(parser, '=') && !(node->a = parser_expression(parser)))) {
+        return NULL;
+    }
+    node->text = name;
+    return node;
+}
+
+static bool parse_parameters(struct parser *parser, struct node *macro)
+{
+    struct node_list parameters = {0};
+    if (!parser_expect_op(parser, '(')) {
+        return false;
+    }
+    while (!parser_skip_op(parser, ')')) {
+        if (parameters.first && !parser_expect_op(parser, ',')) {
+            return false;
+        }
+        struct node *last = parameters.last;
+        if (!parser_add(&parameters, parse_parameter(parser))) {
+            return false;
+        }
+        if (last && last->a && !parameters.last->a) {
+            parser_refuse(parser, parameters.last->place, ST_INVALID,
+                          "a parameter without a default follows one with a default");
+            return false;
+        }
+    }
+    macro->others = parameters.first;
+    return true;
+}
+
+static struct node *parse_macro(struct parser *parser, struct place place)
+{
+    struct node *node = parser_node(parser, NODE_MACRO, place);
+    bool was_in_macro = parser->is_in_macro;
+    uint32_t loop_count = parser->loop_count;
+    if (!node || (node->text = parser_expect_name(parser)).len == 0) {
+        return NULL;
+    }
+    parser->is_in_macro = true;
+    parser->loop_count = 0;
+    bool is_parsed =
+        parse_parameters(parser, node) && parse_block(parser, &node->items, "endmacro");
+    parser->is_in_macro = was_in_macro;
+    parser->loop_count = loop_count;
+    return is_parsed ? node : NULL;
+}
+
+static struct node *parse_filter_block(struct parser *parser, struct place place)
+{
+    struct node *node = parser_node(parser, NODE_FILTER_BLOCK, place);
+    struct node *captured = parser_node(parser, NODE_CAPTURED, place);
+    if (!node || !captured || !(node->b = parser_filters(parser, captured, true))) {
+        return NULL;
+    }
+    return parse_block(parser, &node->items, "endfilter") ? node : NULL;
+}
+
+static struct node *parse_generation(struct parser *parser, struct place place)
+{
+    struct node *node = parser_node(parser, NODE_SCOPE, place);
+    uint32_t loop_count = parser->loop_count;
+    parser->loop_count = 0; /* the body is a function of its own: it ends no loop */
+    bool is_parsed = node && parse_block(parser, &node->items, "endgeneration");
+    parser->loop_count = loop_count;
+    return is_parsed ? node : NULL;
+}
+
+static struct node *parse_with(struct parser *parser, struct place place)
+{
+    struct node *node = parser_node(parser, NODE_WITH, place);
+    struct node_list settings = {0};
+    while (node && parser->at->kind != TOKEN_BLOCK_END) {
+        struct node *setting = parser_node(parser, NODE_SET, parser->at->place);
+        if ((settings.first && !parser_expect_op(parser, ',')) || !setting ||
+            !(setting->a = parser_target(parser, false)) || !parser_expect_op(parser, '=') ||
+            !(setting->b = parser_expression(parser))) {
+            return NULL;
+        }
+        parser_add(&settings, setting);
+    }
+    if (node) {
+        node->others = settings.first;
+    }
+    return node && parse_block(parser, &node->items, "endwith") ? node : NULL;
+}
+
+static struct node *parse_jump(struct parser *parser, struct place place, enum node_kind kind)
+{
+    if (parser->loop_count == 0) {
+        return parser_refuse(parser, place, ST_INVALID, "'%s' outside of a loop",
+                             kind == NODE_BREAK ? "break" : "continue");
+    }
+    struct node *node = parser_node(parser, kind, place);
+    return node && expect_block_end(parser) ? node : NULL;
+}
+
+static struct node *parse_break(struct parser *parser, struct place place)
+{
+    return parse_jump(parser, place, NODE_BREAK);
+}
+
+static struct node *parse_continue(struct parser *parser, struct place place)
+{
+    return parse_jump(parser, place, NODE_CONTINUE);
+}
+
+static struct node *parse_tag(struct parser *parser)
+{
+    static const struct {
+        const char *name;
+        parse_statement_f *parse;
+    } tags[] = {
+        {"if", parse_if},
+        {"for", parse_for},
+        {"set", parse_set},
+        {"macro", parse_macro},
+        {"with", parse_with},
+        {"filter", parse_filter_block},
+        {"break", parse_break},
+        {"generation", parse_generation},
+        {"continue", parse_continue},
+    };
+    struct place place = parser->at->place;
+    struct span name = parser_expect_name(parser);
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        if (span_is(name, tags[i].name)) {
+            return tags[i].parse(parser, place);
+        }
+    }
+    return parser_refuse(parser, place, ST_UNSUPPORTED, "the tag '%.*s' is not supported here",
+                         SPAN_SHORT(name));
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static struct node *parse_piece(struct parser *parser)
+{
+    const struct token *token = parser->at++;
+    if (token->kind == TOKEN_BLOCK_BEGIN) {
+        return parse_tag(parser);
+    }
+    struct node *node =
+        parser_node(parser, token->kind == TOKEN_DATA ? NODE_TEXT : NODE_OUTPUT, token->place);
+    if (!node) {
+        return NULL;
+    }
+    node->text = token->text;
+    if (token->kind == TOKEN_DATA) {
+        return node;
+    }
+    if (!(node->a = parser_tuple(parser, true))) {
+        return NULL;
+    }
+    if (parser->at->kind != TOKEN_VARIABLE_END) {
+        return parser_refuse(parser, parser->at->place, ST_INVALID, "expected '}}', got '%.*s'",
+                             SPAN_SHORT(parser->at->text));
+    }
+    parser->at++;
+    return node;
+}
+
+/* Is this one of the tags that end the body? Then takes its name. */
+static bool take_end(struct parser *parser, const char *const *ends, struct span *out)
+{
+    if (!ends || parser->at->kind != TOKEN_BLOCK_BEGIN || parser->at[1].kind != TOKEN_NAME) {
+        return false;
+    }
+    for (size_t i = 0; ends[i]; i++) {
+        if (span_is(parser->at[1].text, ends[i])) {
+            *out = parser->at[1].text;
+            parser->at += 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Statements up to one of |ends|; up to the end of the source if it is NULL. */
+static bool parse_body(struct parser *parser, struct node **out, const char *const *ends,
+                       struct span *out_end)
+{
+    struct node_list items = {0};
+    struct place place = parser->at->place;
+    if (!parser_enter(parser)) {
+        return false;
+    }
+    while (!take_end(parser, ends, out_end)) {
+        if (parser->at->kind == TOKEN_END) {
+            if (ends) {
+                size_t last = 0;
+                while (ends[last + 1]) {
+                    last++;
+                }
+                parser_refuse(parser, place, ST_INVALID, "the block that begins here has no '%s'",
+                              ends[last]);
+                return false;
+            }
+            break;
+        }
+        if (!parser_add(&items, parse_piece(parser))) {
+            return false;
+        }
+    }
+    parser_leave(parser);
+    *out = items.first;
+    return true;
+}
+
+enum status template_parse(struct span source, struct template **out, struct error *err)
+{
+    struct tokens tokens;
+    struct span end;
+    *out = NULL;
+    struct template *template = calloc(1, sizeof(*template));
+    if (!template) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a template");
+    }
+    arena_init(&template->arena, TEMPLATE_ARENA_MAX);
+    enum status status = template_lex(source, &template->arena, &tokens, err);
+    if (status == ST_OK) {
+        struct parser parser = {.at = tokens.items, .arena = &template->arena, .err = err};
+        parse_body(&parser, &template->body, NULL, &end);
+        status = parser.status;
+    }
+    if (status != ST_OK) {
+        template_free(template);
+        return status;
+    }
+    *out = template;
+    return ST_OK;
+}
+
+void template_free(struct template *template)
+{
+    if (template) {
+        arena_fini(&template->arena);
+        free(template);
+    }
+}
