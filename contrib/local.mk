@@ -24,10 +24,6 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/weights.py %D%/export/whisper.py %D%/export/yolo.py \
 	%D%/recipes/shapes.py %D%/recipes/words.py
 
-# The load generator for arrivals at a fixed rate; load.sh needs nothing that is built.
-noinst_PROGRAMS += %D%/load/open_load
-%C%_load_open_load_SOURCES = %D%/load/open_load.c
-
 # Prints what settings.sh writes into files.
 noinst_PROGRAMS += %D%/settings
 %C%_settings_SOURCES = %D%/settings.c

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs contrib/load/load.sh and open_load against a real daemon. Both must measure a model with a
-# dynamic dimension and one with an input of every type, and both must refuse wrong arguments.
+# Runs contrib/load/load.sh against a real daemon. It must measure a model with a dynamic dimension
+# and one with an input of every type, and it must refuse wrong arguments.
 
 set -eu
 : "${top_srcdir:=$(dirname "$0")/..}" "${top_builddir:=.}"
 pted=${PTED:-$top_builddir/pted}
 load=$top_srcdir/contrib/load/load.sh
-open_load=$top_builddir/contrib/load/open_load
 models=$top_srcdir/tests/models
 folder=$(mktemp -d)
 server=
@@ -75,53 +74,6 @@ grep -q '^load: absent: {"error":".*absent.*"}$' "$folder/out" ||
     fail "load.sh with an unknown model prints $(cat "$folder/out")"
 "$load" mlp --url "$url" --parallel 0 >"$folder/out" 2>&1 && fail '--parallel 0 was accepted'
 "$load" >"$folder/out" 2>&1 && fail 'a call without a model was accepted'
-
-curl -sf "$url/v2/models/mlp" | awk -f "$top_srcdir/contrib/load/body.awk" \
-    >"$folder/body" 2>"$folder/said"
-infer="${url#http://} /v2/models/mlp/infer"
-for gaps in '' --constant; do
-    # shellcheck disable=SC2086 # lists of words
-    "$open_load" --rate 200 --seconds 0.5 --warmup 0.1 $gaps --connections 3 $infer \
-        <"$folder/body" >"$folder/out" 2>&1 || fail "open_load: $(cat "$folder/out")"
-    for line in '^requests [1-9][0-9]*, not answered by 200 0, ' \
-        '^req/s [1-9][0-9.]* over [1-3] connections, at most [0-9]* us late$' \
-        '^us p50 [0-9]*  p90 [0-9]*  p99 [0-9]*  p99.9 [0-9]*  max [0-9]*$'; do
-        grep -q "$line" "$folder/out" || fail "open_load prints $(cat "$folder/out"), not $line"
-    done
-done
-grep -q '^requests 119,' "$folder/out" ||
-    fail "even gaps: expected 119 requests, got $(cat "$folder/out")"
-
-# Bytes wait in the receive queue of a connection of the server. /proc/net/tcp has the local
-# address, the remote address, the state (01: established) and the queues as TX:RX.
-has_unread_request() {
-    awk -v port="$(printf ':%04X' "${url##*:}")" '
-        $2 ~ port "$" && $4 == "01" && $5 !~ /:00000000$/ { found = 1 }
-        END { exit !found }' /proc/net/tcp
-}
-
-# The server stops before the first request arrives and continues at least a second later. Every
-# request that is due in between must count the time that it waits, although it is sent later.
-kill -STOP "$server"
-# shellcheck disable=SC2086
-"$open_load" --rate 100 --constant --seconds 2 --warmup 0 --connections 1 $infer \
-    <"$folder/body" >"$folder/out" 2>&1 &
-until has_unread_request; do
-    kill -0 $! 2>/dev/null || fail "open_load ended early: $(cat "$folder/out")"
-    sleep 0.1
-done
-sleep 1.2
-kill -CONT "$server"
-wait $! || fail "open_load, a pause: $(cat "$folder/out")"
-awk '/^us / { slow = $5 > 500000 } END { exit !slow }' "$folder/out" ||
-    fail "a pause of a second: expected p90 above 500000 us, got $(cat "$folder/out")"
-
-# shellcheck disable=SC2086
-echo '{}' | "$open_load" --seconds 0.1 --warmup 0 $infer >"$folder/out" 2>&1 &&
-    fail 'open_load measured requests that the server refused'
-grep -q 'not answered by 200 [1-9]' "$folder/out" || fail "open_load: $(cat "$folder/out")"
-"$open_load" --rate 0 a:1 / </dev/null >"$folder/out" 2>&1 &&
-    fail 'open_load: --rate 0 was accepted'
 
 kill "$server"
 wait "$server"

@@ -114,6 +114,11 @@ class Request:
         if shapes:
             tensors = [(f"input_{i}", "FP32", shape, bytes(4 * product(shape)))
                        for i, shape in enumerate(shapes)]
+        self.shapes = [f"--shape={name}={'x'.join(map(str, shape))}"
+                       for name, _, shape, _ in tensors]
+        self.description = json.dumps({"name": self.model, "outputs": [], "inputs": [
+            {"name": name, "datatype": datatype, "shape": shape}
+            for name, datatype, shape, _ in tensors]})
         self.head = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [
             {"name": name, "datatype": datatype, "shape": shape,
              "parameters": {"binary_data_size": len(data)}}
@@ -162,20 +167,26 @@ def closed(server, request, clients, seconds):
 
 
 def opened(server, request, rate, seconds):
-    """Returns the times that contrib/load/open_load prints: p50 to p99.9, in us. Returns nothing if
-    open_load or the server did not keep up: the machine has become slower since the saturated run.
+    """Returns the times that `pte bench` prints: p50 to p99.9, in us. Returns nothing if the bench
+    or the server did not keep up: the machine has become slower since the saturated run.
     """
-    with request.body.open("rb") as body:
-        out = subprocess.run(
-            [BUILD / "contrib/load/open_load", "--rate", f"{rate:.3f}", "--seconds", str(seconds),
-             "--header", f"Inference-Header-Content-Length: {len(request.head)}", server.address,
-             f"/v2/models/{request.model}/infer"],
-            stdin=body, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"^us (.*)  max", out, re.MULTILINE)
-    if not found:
-        print(f"sched: {request.model}: {out.strip()}", file=sys.stderr)
+    with open_load(f"http://{server.address}/{request.model}", rate, seconds,
+                   *request.shapes) as load:
+        out, said = load.communicate()
+    if load.returncode:
+        print(f"sched: {request.model}: {said.strip()}", file=sys.stderr)
         return {}
-    return {name: float(us) for name, us in re.findall(r"(\S+) (\d+)", found[1])}
+    step, = json.loads(out)["steps"]
+    return {name: 1e3 * step[f"{name.replace('.', '_')}_ms"]
+            for name in ("p50", "p90", "p99", "p99.9")}
+
+
+def open_load(url, rate, seconds, *arguments):
+    """Starts `pte bench` in open loop; its results in JSON are its output."""
+    return subprocess.Popen(
+        [BUILD / "pte", "bench", url, "--json=-", "--no-plot", "--rate", f"{rate:.3f}",
+         "--duration", f"{1e3 * seconds:.0f}ms", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def show(name, text):
@@ -312,14 +323,12 @@ def programs(options, path, calls):
 
 
 def programs_beside_bodies(options, path, calls, request, rate):
-    """The same while the bodies of that many requests a second go to a server that does nothing."""
-    with subprocess.Popen([BUILD / "tests/bench/bare_server", "{}"], stderr=subprocess.PIPE,
-                          text=True) as bare:
-        address = re.search(r"http://(\S+)", bare.stderr.readline())[1]
-        with request.body.open("rb") as body, subprocess.Popen(
-                [BUILD / "contrib/load/open_load", "--rate", f"{rate:.3f}", "--seconds",
-                 str(10 * PROGRAM_SECONDS), address, "/"], stdin=body,
-                stdout=subprocess.DEVNULL) as load:
+    """The same while the bodies of that many requests a second go to a server that does nothing.
+    Its only answer is the description of the model, which the load generator asks for."""
+    with subprocess.Popen([BUILD / "tests/bench/bare_server", request.description],
+                          stderr=subprocess.PIPE, text=True) as bare:
+        url = re.search(r"http://\S+", bare.stderr.readline())[0]
+        with open_load(f"{url}/{request.model}", rate, 10 * PROGRAM_SECONDS) as load:
             time.sleep(0.5)
             calls_a_second = programs(options, path, calls)
             load.terminate()
