@@ -16,7 +16,6 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -36,8 +35,7 @@
 /* Open files that are not connections in use: the daemon's own, and connections that linger. */
 #define FILES_RESERVED 48
 #define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* by then every open window has ended */
-#define NS_PER_S 1000000000u
-#define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
+#define LOOP_TURN_NS 100000                     /* the shortest that Linux accepts */
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
@@ -67,6 +65,7 @@ static void close_handles(struct server *server)
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     server->is_closing = true;
+    alarm_stop(&server->alarm);
     listener_close_all(server);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         if (handles[i]->data) { /* NULL: the start failed before this handle */
@@ -181,38 +180,21 @@ void server_start_sweep(struct server *server)
 static void on_deadline(uv_poll_t *poll, int uv_status, int events)
 {
     struct server *server = server_of(poll->data);
-    uint64_t count;
     (void)uv_status;
     (void)events;
     turn_watch_enter(server, TURN_DEADLINES);
-    if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
-        return; /* the timer has been set again in the meantime */
-    }
-    server->deadline_ns = RT_SCHED_NEVER;
-    for (struct serving *serving = server->serving; serving; serving = serving->older) {
-        if (serving->sched) {
-            server_watch_deadline(server, rt_sched_expire(serving->sched));
-            server_watch_deadline(server, rt_sequences_expire(serving->sequences));
-        }
-    }
-    server_watch_deadline(server, offload_expire(server));
-    server_watch_deadline(server, waits_expire(server, uv_hrtime()));
-    server_watch_deadline(server, changes_unload_idle(server, uv_hrtime()));
-}
-
-/* Timers of libuv count in ms. A batch can fill up a hundred times in one ms. */
-void server_watch_deadline(struct server *server, uint64_t deadline_ns)
-{
-    OBJ_CHECK(server, SERVER_MAGIC);
-    if (deadline_ns >= server->deadline_ns || server->is_closing) {
+    if (!alarm_take(&server->alarm)) {
         return;
     }
-    const struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-                     .tv_nsec = (long)(deadline_ns % NS_PER_S) + (deadline_ns == 0)}};
-    server->deadline_ns = deadline_ns;
-    int rc = timerfd_settime(server->deadline_fd, TFD_TIMER_ABSTIME, &when, NULL);
-    must(rc == 0);
+    for (struct serving *serving = server->serving; serving; serving = serving->older) {
+        if (serving->sched) {
+            alarm_set(&server->alarm, rt_sched_expire(serving->sched));
+            alarm_set(&server->alarm, rt_sequences_expire(serving->sequences));
+        }
+    }
+    alarm_set(&server->alarm, offload_expire(&server->offload));
+    alarm_set(&server->alarm, waits_expire(server, uv_hrtime()));
+    alarm_set(&server->alarm, changes_unload_idle(server, uv_hrtime()));
 }
 
 static void on_log_flush(uv_timer_t *timer)
@@ -388,8 +370,7 @@ static enum status init_handles(struct server *server, struct error *err)
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     server->wake_fd = open_eventfd(server);
     TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
-    server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
+    TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
     uv_timer_init(&server->loop, &server->log_flush);
     uv_timer_init(&server->loop, &server->accept_retry);
@@ -462,11 +443,10 @@ enum status server_init(struct server *server, const struct options *options, st
         .options = options,
         .model_options = options,
         .params = &options->params,
-        .deadline_ns = RT_SCHED_NEVER,
         .spare_fd = -1,
         .wake_fd = -1,
-        .deadline_fd = -1,
     };
+    alarm_init(&server->alarm);
     list_init(&server->listeners);
     list_init(&server->conns);
     places_init(&server->places, 0);
@@ -492,7 +472,7 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(tls_open(server, err));
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
-    TRY(offload_start(server, err));
+    TRY(offload_start(&server->offload, &server->loop, &server->alarm, err));
     TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listener_bind_all(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
@@ -609,9 +589,7 @@ void server_fini(struct server *server)
     if (server->wake_fd >= 0) {
         close(server->wake_fd);
     }
-    if (server->deadline_fd >= 0) {
-        close(server->deadline_fd);
-    }
+    alarm_close(&server->alarm);
     if (server->spare_fd >= 0) {
         close(server->spare_fd);
     }

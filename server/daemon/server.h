@@ -25,12 +25,13 @@
 #include "server/daemon/observe/access_log.h"
 #include "server/daemon/observe/metrics.h"
 #include "server/daemon/observe/spans.h"
+#include "server/process/alarm.h"
 #include "server/process/log_limit.h"
 #include "server/process/notify.h"
 #include "server/process/options.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/transfers.h"
-#include "server/daemon/request/offload.h"
+#include "server/process/offload.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/serving/changes.h"
 #include "server/daemon/serving/proving.h"
@@ -99,13 +100,12 @@ struct server {
     int wake_fd;    /* an eventfd; written when |completed| gets its first request */
     _Atomic(struct request *) completed; /* a stack of requests that workers have finished */
 
-    uv_poll_t deadline;      /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
-                                what has waited to be joined */
-    int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
-    uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
-    uv_timer_t sweep;        /* checks the deadlines of all connections; runs while there are any */
-    uint64_t swept_ms;       /* when it did so last, on the clock of the loop */
-    uv_timer_t log_flush;    /* writes how many lines were suppressed */
+    struct alarm alarm;   /* ends jobs that are late and idle sequences, starts what has waited to
+                             be joined */
+    uv_poll_t deadline;   /* of |alarm| */
+    uv_timer_t sweep;     /* checks the deadlines of all connections; runs while there are any */
+    uint64_t swept_ms;    /* when it did so last, on the clock of the loop */
+    uv_timer_t log_flush; /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_signal_t sighup, sigusr1;
     bool is_starting;     /* the first models are loading, or failed: calls wait for them */
@@ -152,9 +152,6 @@ void server_end_start(struct server *server, enum status status, const struct er
 
 /* A connection was added: its deadline is looked at from now on. */
 void server_start_sweep(struct server *server);
-
-/* Something is due at |deadline_ns|: a job that was submitted, a sequence that was let go. */
-void server_watch_deadline(struct server *server, uint64_t deadline_ns);
 
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);

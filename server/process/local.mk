@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libprocess.a
 %C%_libprocess_a_CFLAGS = $(SERVER_CFLAGS) $(YAML_CFLAGS)
 %C%_libprocess_a_SOURCES = \
+	%D%/alarm.c %D%/alarm.h \
 	%D%/amount.c %D%/amount.h \
 	%D%/args.c %D%/args.h \
 	%D%/curl.c %D%/curl.h \
@@ -22,6 +23,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/log_limit.c %D%/log_limit.h \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
+	%D%/offload.c %D%/offload.h \
 	%D%/openssl.c %D%/openssl.def %D%/openssl.h \
 	%D%/options.c %D%/options.h \
 	%D%/options_model.c %D%/options_priv.h \

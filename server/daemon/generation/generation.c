@@ -434,7 +434,7 @@ static void count(const struct request *request, uint64_t now_ns)
     if (request->infer.generation && request->infer.call.model) {
         generation_drafts_count(request); /* of the last step */
     }
-    server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
+    alarm_set(&request->server->alarm, now_ns + params->sequence_timeout * NS_PER_MS);
 }
 
 const struct infer_ops generation_ops = {

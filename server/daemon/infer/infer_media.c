@@ -501,15 +501,16 @@ static void begin_job(struct infer_media_thread *thread)
 {
     struct request *request = thread->request;
     thread->task.client = request->client;
-    offload_begin_task(request->server, thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
-                       &thread->task, on_work, on_work_done, infer_wait_due_ns(request));
+    offload_begin_task(&request->server->offload,
+                       thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST, &thread->task, on_work,
+                       on_work_done, infer_wait_due_ns(request));
 }
 
 static void forget_waiting(struct request *request)
 {
     struct infer_media *media = &request->infer.media;
     for (uint32_t i = 0; i < media->thread_count; i++) {
-        media->open -= offload_forget_task(request->server, &media->threads[i].task);
+        media->open -= offload_forget_task(&request->server->offload, &media->threads[i].task);
     }
 }
 
@@ -521,7 +522,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_media *media = &request->infer.media;
     must((uv_status == 0 || uv_status == UV_ETIMEDOUT) && media->open > 0);
-    offload_end_task(request->server, &thread->task);
+    offload_end_task(&request->server->offload, &thread->task);
     if (uv_status == UV_ETIMEDOUT) {
         media->is_late = true;
         atomic_store(&media->is_over, true);

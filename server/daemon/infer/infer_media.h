@@ -8,7 +8,7 @@
  *     several       the request goes to the step MEDIA: several threads of the pool read a file
  *                   each, at the same time, and queue up behind other requests for the next one
  *
- * A large file is heavy (server/daemon/request/offload.h): a single file makes the step heavy, one
+ * A large file is heavy (server/process/offload.h): a single file makes the step heavy, one
  * of several files only the task that reads it. Calls of a list (server/daemon/infer/bundle.h) read
  * their files one after the other. The body stays until all files are read. Memory that reading
  * takes is counted in the request's pool, so it is bounded like the memory for requests; where it

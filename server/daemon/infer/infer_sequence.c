@@ -30,7 +30,7 @@ void infer_sequence_close(struct request *request, struct infer_call *call)
         const struct params *params = request->server->params;
         rt_sequence_close(call->sequence);
         call->sequence = NULL;
-        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
+        alarm_set(&request->server->alarm, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
     }
 }
 

@@ -15,7 +15,7 @@
 #include "base/share.h"
 #include "server/daemon/request/turn_watch.h"
 #include "server/model/status_counts.h"
-#include "server/daemon/request/offload.h"
+#include "server/process/offload.h"
 #include "server/daemon/request/route.h"
 
 struct buf;

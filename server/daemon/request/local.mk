@@ -4,7 +4,6 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/access.c %D%/access.h \
 	%D%/transfers.c %D%/transfers.h \
 	%D%/exchange.c %D%/exchange.h \
-	%D%/offload.c %D%/offload.h \
 	%D%/query.c %D%/query.def %D%/query.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \

@@ -125,10 +125,10 @@ static void offload_steps(struct request *request, enum work_place place)
     request->is_on_worker = true;
     request->work.place = place;
     request->task.client = request->client;
-    offload_begin_task(request->server, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
-                       &request->task, on_work, on_work_done,
-                       has_run || !request->infer.ops ? RT_SCHED_NEVER
-                                                      : infer_wait_due_ns(request));
+    offload_begin_task(
+        &request->server->offload, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+        &request->task, on_work, on_work_done,
+        has_run || !request->infer.ops ? RT_SCHED_NEVER : infer_wait_due_ns(request));
 }
 
 static enum step_result run_at(struct request *request, enum work_place place)
@@ -195,7 +195,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     bool is_late = uv_status == UV_ETIMEDOUT;
     must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
-    offload_end_task(request->server, &request->task);
+    offload_end_task(&request->server->offload, &request->task);
     if (is_late) {
         give_up_waiting(request);
     }
@@ -379,7 +379,7 @@ static enum step_result step_run(struct request *request)
         look_for_loss(request);
         return finish_run(request);
     }
-    server_watch_deadline(request->server, rt_sched_due_ns(&request->job));
+    alarm_set(&request->server->alarm, rt_sched_due_ns(&request->job));
     return STEP_WAIT;
 }
 
@@ -392,7 +392,7 @@ void request_go_on(struct request *request)
     request->is_on_worker = false;
     if (has_run) {
         look_for_loss(request);
-        server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
+        alarm_set(&request->server->alarm, rt_sched_held_ns(request->job.queue));
     }
     if (!request->exchange) {
         go(request, STEP_DONE);
@@ -659,7 +659,8 @@ void request_abandon(struct request *request)
         if (infer_media_leave(request)) {
             leave_thread(request);
         }
-    } else if (request->is_on_worker && offload_forget_task(request->server, &request->task)) {
+    } else if (request->is_on_worker &&
+               offload_forget_task(&request->server->offload, &request->task)) {
         leave_thread(request);
     } else if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */

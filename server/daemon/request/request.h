@@ -23,7 +23,7 @@
 #include "runtime/sched/sched.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/request/exchange.h"
-#include "server/daemon/request/offload.h"
+#include "server/process/offload.h"
 #include "server/daemon/request/query.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/trace.h"

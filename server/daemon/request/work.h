@@ -4,7 +4,7 @@
  *
  *     on the loop       up to --inline-bytes-max, nothing that may wait
  *     on a thread       up to --light-bytes-max
- *     in a heavy task   any number (server/daemon/request/offload.h)
+ *     in a heavy task   any number (server/process/offload.h)
  *
  * work_place() answers from what is known before the step begins. Nothing else decides, so it may
  * be asked again after any wait. A step that finds out more tells work_add() before it does it. It

@@ -101,7 +101,7 @@ static void on_going_freed(uv_work_t *work, int uv_status)
 {
     struct server *server = server_of(work->data);
     must(uv_status == 0);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     end_going(server);
     trim_note_use(server);
     if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
@@ -128,7 +128,8 @@ static void on_timer(uv_timer_t *timer)
     }
     if (changes->going_count > 0) {
         changes->going_work.data = server;
-        offload_begin(server, OFFLOAD_LONG, &changes->going_work, free_going, on_going_freed);
+        offload_begin(&server->offload, OFFLOAD_LONG, &changes->going_work, free_going,
+                      on_going_freed);
         return;
     }
     end_going(server);
@@ -266,7 +267,7 @@ void changes_watch_idle(struct server *server, uint64_t due_ns)
     struct changes *changes = changes_of(server);
     if (due_ns < changes->idle_due_ns) {
         changes->idle_due_ns = due_ns;
-        server_watch_deadline(server, due_ns);
+        alarm_set(&server->alarm, due_ns);
     }
 }
 
@@ -462,7 +463,7 @@ static void on_prepared(uv_work_t *work, int uv_status)
     struct serving *serving = changes->serving;
     must(uv_status == 0 && change);
     turn_watch_enter(server, TURN_MODELS);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     changes->current = NULL;
     changes->serving = NULL;
     if (server->is_closing) {
@@ -519,7 +520,7 @@ static void begin_next(struct server *server)
     change->update.repository = &changes->serving->repository;
     change->update.options = change->config ? &change->config->options : server->model_options;
     changes->work.data = server;
-    offload_begin(server, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
+    offload_begin(&server->offload, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
 }
 
 void changes_go_on(struct server *server)

@@ -404,8 +404,8 @@ static void publish(struct proving *proving, uint64_t now_ms)
     bool is_late = proving->why_not.code == ST_TIMEOUT || proving->why_one.code == ST_TIMEOUT ||
                    proving->measured_late || proving->mixed_late;
     bool has_rows = trial->rows > model->trial.rows;
-    bool has_proven = differ(&trial->proven, &model->trial.proven) ||
-                      trial->mixed_rows > model->trial.mixed_rows;
+    bool has_proven =
+        differ(&trial->proven, &model->trial.proven) || trial->mixed_rows > model->trial.mixed_rows;
     bool is_measured = trial->first_rows != model->trial.first_rows;
     model_trial_note(trial, is_late, has_proven, now_ms);
     model->trial = *trial;
@@ -484,14 +484,14 @@ static void prove_next(struct server *server)
     proving->trial = proving->model->trial;
     proving->insists = model_trial_insists(&proving->trial);
     proving->waits_left = WAITS;
-    offload_begin(server, OFFLOAD_LONG, &proving->work, prove, on_proved);
+    offload_begin(&server->offload, OFFLOAD_LONG, &proving->work, prove, on_proved);
 }
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
     struct server *server = server_of(work->data);
     must(uv_status == 0 && server->proving.model);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     publish(&server->proving, uv_now(&server->loop));
     prove_next(server);
     if (!server->proving.serving) {

@@ -52,7 +52,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     must(uv_status == 0 && recovery->is_active); /* the work is never cancelled */
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     if (server->is_closing) {
         serving_free(recovery->fresh);
         return;
@@ -90,7 +90,7 @@ static void on_timer(uv_timer_t *timer)
     }
     recovery->work.data = server;
     recovery->before = server->serving;
-    offload_begin(server, OFFLOAD_LONG, &recovery->work, load, on_loaded);
+    offload_begin(&server->offload, OFFLOAD_LONG, &recovery->work, load, on_loaded);
 }
 
 static void start_try(struct server *server, uint64_t delay_ms)

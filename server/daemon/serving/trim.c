@@ -41,7 +41,7 @@ static void on_heap_trimmed(uv_work_t *work, int uv_status)
 {
     struct server *server = server_of(work->data);
     must(uv_status == 0 && server->trim.is_working);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     server->trim.is_working = false;
 }
 
@@ -65,7 +65,7 @@ static void on_timer(uv_timer_t *timer)
         trim->looks++;
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
-        offload_begin(server, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);
+        offload_begin(&server->offload, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);
         trim->is_working = true;
     }
 }

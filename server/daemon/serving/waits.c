@@ -52,7 +52,7 @@ enum status waits_begin(struct request *request, struct error *err)
     list_push_back(&waits->requests, &request->wait_link);
     uint64_t due = due_ns(request);
     waits->due_ns = due < waits->due_ns ? due : waits->due_ns;
-    server_watch_deadline(request->server, due);
+    alarm_set(&request->server->alarm, due);
     return ST_OK;
 }
 

@@ -106,7 +106,7 @@ static void on_added(uv_work_t *work, int uv_status)
     struct server *server = server_of(work->data);
     struct watch *watch = &server->watch;
     must(uv_status == 0 && watch->is_working);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     watch->is_working = false;
     report_room(watch);
     if (server->is_closing) {
@@ -132,7 +132,7 @@ static void on_timer(uv_timer_t *timer)
     watch->since_ms = 0;
     watch->is_working = true;
     watch->work.data = server;
-    offload_begin(server, OFFLOAD_LONG, &watch->work, add_new, on_added);
+    offload_begin(&server->offload, OFFLOAD_LONG, &watch->work, add_new, on_added);
 }
 
 static void ask(uv_work_t *work)
@@ -146,7 +146,7 @@ static void on_asked(uv_work_t *work, int uv_status)
     struct server *server = server_of(work->data);
     struct watch *watch = &server->watch;
     must(uv_status == 0 && watch->is_working);
-    offload_end(server, OFFLOAD_LONG);
+    offload_end(&server->offload, OFFLOAD_LONG);
     watch->is_working = false;
     if (server->is_closing) {
         return;
@@ -166,7 +166,7 @@ static void on_tick(uv_timer_t *ticker)
     }
     watch->is_working = true;
     watch->work.data = server;
-    offload_begin(server, OFFLOAD_LONG, &watch->work, ask, on_asked);
+    offload_begin(&server->offload, OFFLOAD_LONG, &watch->work, ask, on_asked);
 }
 
 /* The kind of event does not matter: the scan looks at everything. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/daemon/request/offload.h"
+#include "server/process/offload.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "base/check.h"
 #include "base/resource.h"
 #include "hal/thread.h"
-#include "runtime/sched/sched.h"
-#include "server/daemon/server.h"
 
 /* The limits of libuv (threadpool.c, init_threads()). */
 #define THREADS_PRESET 4
@@ -61,14 +59,16 @@ static void do_nothing(uv_work_t *work)
     (void)work;
 }
 
-enum status offload_start(struct server *server, struct error *err)
+enum status offload_start(struct offload *offload, uv_loop_t *loop, struct alarm *alarm,
+                          struct error *err)
 {
-    struct offload *offload = &server->offload;
     must(offload->magic == 0);
+    offload->loop = loop;
+    offload->alarm = alarm;
     offload->threads = thread_count();
     must(offload->threads > 0 && offload->threads <= THREADS_MAX);
     TRY(try_threads(offload->threads, err));
-    int rc = uv_queue_work(&server->loop, &offload->first, do_nothing, NULL);
+    int rc = uv_queue_work(offload->loop, &offload->first, do_nothing, NULL);
     must(rc == 0);
     offload->heavy_max = offload->threads > LIGHT_THREADS ? offload->threads - LIGHT_THREADS : 1;
     list_init(&offload->waiting);
@@ -78,22 +78,22 @@ enum status offload_start(struct server *server, struct error *err)
     return ST_OK;
 }
 
-void offload_begin(struct server *server, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
+void offload_begin(struct offload *offload, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
                    uv_after_work_cb done)
 {
-    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
     must(kind < OFFLOAD_KIND_COUNT);
-    server->offload.open[kind]++;
-    int rc = uv_queue_work(&server->loop, work, fn, done);
+    offload->open[kind]++;
+    int rc = uv_queue_work(offload->loop, work, fn, done);
     must(rc == 0);
 }
 
-void offload_end(struct server *server, enum offload_kind kind)
+void offload_end(struct offload *offload, enum offload_kind kind)
 {
-    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
-    must(kind < OFFLOAD_KIND_COUNT && server->offload.open[kind] > 0);
-    server->offload.open[kind]--;
-    server->offload.done[kind]++;
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
+    must(kind < OFFLOAD_KIND_COUNT && offload->open[kind] > 0);
+    offload->open[kind]--;
+    offload->done[kind]++;
 }
 
 void offload_fini(struct offload *offload)
@@ -113,9 +113,9 @@ void offload_init_task(struct offload_task *task, void *owner)
     list_init(&task->link);
 }
 
-static void start(struct server *server, struct offload_task *task)
+static void start(struct offload *offload, struct offload_task *task)
 {
-    int rc = uv_queue_work(&server->loop, &task->work, task->fn, task->done);
+    int rc = uv_queue_work(offload->loop, &task->work, task->fn, task->done);
     must(rc == 0);
 }
 
@@ -138,69 +138,67 @@ static struct offload_task *choose_heavy(const struct offload *offload, uint64_t
     return LIST_ENTRY(waiting->next, struct offload_task, link);
 }
 
-static void start_heavy(struct server *server, uint64_t last)
+static void start_heavy(struct offload *offload, uint64_t last)
 {
-    struct offload *offload = &server->offload;
     while (offload->heavy_count < offload->heavy_max && !list_is_empty(&offload->waiting)) {
         struct offload_task *task = choose_heavy(offload, last);
         list_remove(&task->link);
         task->is_charged = share_take(&offload->heavy, task->client, 1) == SHARE_TAKEN;
         task->is_started = true;
         offload->heavy_count++;
-        start(server, task);
+        start(offload, task);
     }
 }
 
-void offload_begin_task(struct server *server, enum offload_kind kind, struct offload_task *task,
+void offload_begin_task(struct offload *offload, enum offload_kind kind, struct offload_task *task,
                         uv_work_cb fn, uv_after_work_cb done, uint64_t due_ns)
 {
-    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
     must(kind == OFFLOAD_REQUEST || kind == OFFLOAD_HEAVY);
     must(list_is_empty(&task->link) && !task->is_started);
     task->fn = fn;
     task->done = done;
     task->due_ns = due_ns;
     task->kind = kind;
-    server->offload.open[kind]++;
+    offload->open[kind]++;
     if (kind == OFFLOAD_REQUEST) {
-        start(server, task);
+        start(offload, task);
         return;
     }
-    list_push_back(&server->offload.waiting, &task->link);
-    start_heavy(server, SHARE_NOBODY);
+    list_push_back(&offload->waiting, &task->link);
+    start_heavy(offload, SHARE_NOBODY);
     if (!task->is_started) {
-        server_watch_deadline(server, due_ns);
+        alarm_set(offload->alarm, due_ns);
     }
 }
 
-void offload_end_task(struct server *server, struct offload_task *task)
+void offload_end_task(struct offload *offload, struct offload_task *task)
 {
-    offload_end(server, task->kind);
+    offload_end(offload, task->kind);
     if (task->is_started) {
         task->is_started = false;
-        must(server->offload.heavy_count > 0);
-        server->offload.heavy_count--;
-        share_give(&server->offload.heavy, task->client, task->is_charged);
-        start_heavy(server, task->client);
+        must(offload->heavy_count > 0);
+        offload->heavy_count--;
+        share_give(&offload->heavy, task->client, task->is_charged);
+        start_heavy(offload, task->client);
     }
 }
 
-bool offload_forget_task(struct server *server, struct offload_task *task)
+bool offload_forget_task(struct offload *offload, struct offload_task *task)
 {
     if (list_is_empty(&task->link)) {
         return false;
     }
     list_remove(&task->link);
-    offload_end(server, task->kind);
+    offload_end(offload, task->kind);
     return true;
 }
 
 /* A call of |done| may make others forget their tasks, so late tasks are moved to a list first. */
-uint64_t offload_expire(struct server *server)
+uint64_t offload_expire(struct offload *offload)
 {
-    struct offload *offload = &server->offload;
     OBJ_CHECK(offload, OFFLOAD_MAGIC);
-    uint64_t now_ns = uv_hrtime(), next_ns = RT_SCHED_NEVER;
+    uint64_t now_ns = uv_hrtime(), next_ns = ALARM_NEVER;
     struct list late, *link = offload->waiting.next;
     list_init(&late);
     while (link != &offload->waiting) {

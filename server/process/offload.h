@@ -9,8 +9,8 @@
  * oldest task of a client that has no thread and did not have the last one comes first, so one
  * client with many large pictures does not delay another one with few.
  */
-#ifndef PTED_SERVER_DAEMON_REQUEST_OFFLOAD_H
-#define PTED_SERVER_DAEMON_REQUEST_OFFLOAD_H
+#ifndef PTED_SERVER_PROCESS_OFFLOAD_H
+#define PTED_SERVER_PROCESS_OFFLOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,8 +20,7 @@
 #include "base/list.h"
 #include "base/share.h"
 #include "base/status.h"
-
-struct server;
+#include "server/process/alarm.h"
 
 enum offload_kind {
     OFFLOAD_REQUEST, /* light steps of a request */
@@ -34,6 +33,8 @@ enum offload_kind {
 
 struct offload {
     uint32_t magic;
+    uv_loop_t *loop;     /* borrowed */
+    struct alarm *alarm; /* borrowed */
     uint32_t threads;
     uv_work_t first;                   /* starts the pool */
     uint32_t open[OFFLOAD_KIND_COUNT]; /* including waiting ones */
@@ -57,13 +58,15 @@ struct offload_task {
 };
 
 /* Starts the pool with UV_THREADPOOL_SIZE threads, or 4. libuv would start it for the first work,
- * and abort if there are no threads. ST_SYSTEM: there are none. */
-MUST_CHECK enum status offload_start(struct server *server, struct error *err);
+ * and abort if there are no threads. |alarm| goes off when offload_expire() is due. ST_SYSTEM:
+ * there are none. */
+MUST_CHECK enum status offload_start(struct offload *offload, uv_loop_t *loop, struct alarm *alarm,
+                                     struct error *err);
 
 /* Runs |fn| on a thread, then |done| on the loop; |done| calls offload_end() first. */
-void offload_begin(struct server *server, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
+void offload_begin(struct offload *offload, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
                    uv_after_work_cb done);
-void offload_end(struct server *server, enum offload_kind kind);
+void offload_end(struct offload *offload, enum offload_kind kind);
 
 /* All is over. Also if offload_start() was not called: zeroed. */
 void offload_fini(struct offload *offload);
@@ -72,15 +75,15 @@ void offload_init_task(struct offload_task *task, void *owner);
 
 /* Likewise; |done| calls offload_end_task() first. A task of kind HEAVY may have to wait: |done|
  * gets UV_ETIMEDOUT if no thread has taken it before |due_ns|. */
-void offload_begin_task(struct server *server, enum offload_kind kind, struct offload_task *task,
+void offload_begin_task(struct offload *offload, enum offload_kind kind, struct offload_task *task,
                         uv_work_cb fn, uv_after_work_cb done, uint64_t due_ns);
-void offload_end_task(struct server *server, struct offload_task *task);
+void offload_end_task(struct offload *offload, struct offload_task *task);
 
 /* The client has gone. True: the task has waited and is forgotten, |done| will not be called. */
-bool offload_forget_task(struct server *server, struct offload_task *task);
+bool offload_forget_task(struct offload *offload, struct offload_task *task);
 
 /* Ends tasks that have waited for too long. Returns when it is to be called next, or
- * RT_SCHED_NEVER. */
-uint64_t offload_expire(struct server *server);
+ * ALARM_NEVER. */
+uint64_t offload_expire(struct offload *offload);
 
 #endif
