@@ -106,25 +106,28 @@ include_rules() {
             row("cli", "profile model/card model/intake text/tokenizer process runtime")
             row("daemon/console", "")
             row("daemon/conf", "http model model/card process")
-            row("daemon/serving", "daemon/conf model language process runtime")
-            row("daemon/infer", "daemon/serving http media model model/card model/answer " \
-                "model/intake process profile runtime")
-            row("daemon/request", "daemon/serving daemon/infer http model process runtime")
-            row("daemon/generation", "daemon/serving daemon/infer daemon/request http language " \
-                "media runtime")
-            row("daemon/observe", "daemon/serving daemon/infer daemon/request daemon/generation " \
-                "http model process")
-            row("daemon/connection", "daemon/request http process")
-            row("daemon/api", "daemon/serving daemon/infer daemon/request daemon/observe " \
-                "daemon/generation daemon/console language model/intake process runtime")
-            row("daemon", "daemon/conf daemon/serving daemon/infer daemon/request " \
+            row("daemon/loop", "process")
+            row("daemon/serving", "daemon/conf daemon/loop model language process runtime")
+            row("daemon/infer", "daemon/loop daemon/serving http media model model/card " \
+                "model/answer model/intake process profile runtime")
+            row("daemon/request", "daemon/loop daemon/serving daemon/infer http model process " \
+                "runtime")
+            row("daemon/generation", "daemon/loop daemon/serving daemon/infer daemon/request " \
+                "http language media runtime")
+            row("daemon/observe", "daemon/loop daemon/serving daemon/infer daemon/request " \
+                "daemon/generation http model process")
+            row("daemon/connection", "daemon/loop daemon/request http process")
+            row("daemon/api", "daemon/loop daemon/serving daemon/infer daemon/request " \
+                "daemon/observe daemon/generation daemon/console language model/intake process " \
+                "runtime")
+            row("daemon", "daemon/conf daemon/loop daemon/serving daemon/infer daemon/request " \
                 "daemon/generation daemon/observe daemon/connection daemon/api http language " \
                 "process runtime")
         }
         # A source of the daemon may also see the daemon as a whole, and the request that it is for.
         function daemon_doors(file, own) {
             if (own !~ /^server\/daemon\// || file !~ /(\.c|_priv\.h)$/ ||
-                own ~ /\/(conf|console)$/)
+                own ~ /\/(conf|console|loop)$/)
                 return ""
             if (file ~ /\.c$/ && own ~ /\/(serving|infer)$/)
                 return "server/daemon/(server|request/request(_log)?)\\.h$|"

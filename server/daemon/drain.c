@@ -66,11 +66,11 @@ static void on_accept_queue_empty(uv_timer_t *timer)
 void drain_begin(struct server *server)
 {
     struct drain *drain = &server->drain;
-    drain->is_active = true;
+    server->loop.is_draining = true;
     drain->begun_ns = uv_hrtime();
     proving_stop(server);
     fetch_cancel();
-    drain->refuses_at_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
+    drain->refuses_at_ms = uv_now(&server->loop.uv) + server->params->drain_incomplete_timeout;
     uv_timer_start(&drain->timer, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
@@ -90,14 +90,14 @@ static _Noreturn void leave_start(struct server *server)
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *server = server_of(signal->data);
-    if (server->drain.is_active) {
+    if (server->loop.is_draining) {
         if (uv_hrtime() - server->drain.begun_ns < (uint64_t)SAME_STOP_MS * NS_PER_MS) {
             return;
         }
         log_line(LOG_WARNING, "stopping now");
         _exit(SIGNAL_EXIT_BASE + number);
     }
-    if (server->is_starting) {
+    if (server->loop.is_starting) {
         leave_start(server);
     }
     log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
@@ -109,9 +109,9 @@ void drain_init(struct server *server)
 {
     struct drain *drain = &server->drain;
     *drain = (struct drain){.refuses_at_ms = UINT64_MAX};
-    uv_timer_init(&server->loop, &drain->timer);
-    uv_signal_init(&server->loop, &drain->sigterm);
-    uv_signal_init(&server->loop, &drain->sigint);
+    uv_timer_init(&server->loop.uv, &drain->timer);
+    uv_signal_init(&server->loop.uv, &drain->sigterm);
+    uv_signal_init(&server->loop.uv, &drain->sigint);
 }
 
 void drain_watch_signals(struct server *server)

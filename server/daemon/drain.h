@@ -23,8 +23,7 @@ struct drain {
     uint64_t begun_ns;      /* on the clock of uv_hrtime() */
     uint32_t accept_rounds; /* times that it has looked at the accept queues */
     uint64_t refuses_at_ms; /* on the loop's clock: requests that are incomplete then are refused */
-    bool is_active;
-    bool is_grace_over; /* connections without a request close */
+    bool is_grace_over;     /* connections without a request close */
 };
 
 void drain_init(struct server *server);

@@ -15,6 +15,7 @@ include server/daemon/generation/local.mk
 include server/daemon/request/local.mk
 include server/daemon/infer/local.mk
 include server/daemon/serving/local.mk
+include server/daemon/loop/local.mk
 include server/daemon/conf/local.mk
 include server/daemon/console/local.mk
 

@@ -34,38 +34,48 @@
 #define SWEEP_MS_MIN 10
 /* Open files that are not connections in use: the daemon's own, and connections that linger. */
 #define FILES_RESERVED 48
-#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* by then every open window has ended */
-#define LOOP_TURN_NS 100000                     /* the shortest that Linux accepts */
+#define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* All handles except handles of sockets. */
-#define HANDLE_COUNT 22
+#define HANDLE_COUNT 21
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,          (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,         (uv_handle_t *)&server->watchdog.timer,
-        (uv_handle_t *)&server->drain.timer,   (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->drain.sigterm, (uv_handle_t *)&server->drain.sigint,
-        (uv_handle_t *)&server->sighup,        (uv_handle_t *)&server->accept_retry,
-        (uv_handle_t *)&server->log_flush,     (uv_handle_t *)&server->transfers.timer,
-        (uv_handle_t *)&server->trim.timer,    (uv_handle_t *)&server->turns.prepare,
-        (uv_handle_t *)&server->turns.idle,    (uv_handle_t *)&server->changes.timer,
-        (uv_handle_t *)&server->watch.poll,    (uv_handle_t *)&server->watch.timer,
-        (uv_handle_t *)&server->sigusr1,       (uv_handle_t *)&server->tls.hub.idle,
-        (uv_handle_t *)&server->watch.ticker,  (uv_handle_t *)&server->proving.timer,
+        (uv_handle_t *)&server->wake,
+        (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,
+        (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain.timer,
+        (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->drain.sigterm,
+        (uv_handle_t *)&server->drain.sigint,
+        (uv_handle_t *)&server->sighup,
+        (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->transfers.timer,
+        (uv_handle_t *)&server->trim.timer,
+        (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,
+        (uv_handle_t *)&server->changes.timer,
+        (uv_handle_t *)&server->watch.poll,
+        (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,
+        (uv_handle_t *)&server->tls.hub.idle,
+        (uv_handle_t *)&server->watch.ticker,
+        (uv_handle_t *)&server->proving.timer,
     };
     memcpy(handles, all, sizeof(all));
 }
 
 static void close_handles(struct server *server)
 {
-    must(!server->is_closing);
+    must(!server->loop.is_closing);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
-    server->is_closing = true;
+    server->loop.is_closing = true;
     alarm_stop(&server->alarm);
+    log_gate_close(&server->loop.log);
     listener_close_all(server);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         if (handles[i]->data) { /* NULL: the start failed before this handle */
@@ -80,7 +90,7 @@ void server_check_drained(struct server *server)
     if (server->conn_count == 0) {
         uv_timer_stop(&server->sweep);
     }
-    if (server->drain.is_active && !server->is_closing && server->conn_count == 0 &&
+    if (server->loop.is_draining && !server->loop.is_closing && server->conn_count == 0 &&
         server->busy_request_count == 0 && list_is_empty(&server->listeners)) {
         close_handles(server);
     }
@@ -131,14 +141,14 @@ static void postpone(struct server *server, uint64_t pause_ms, uint64_t now)
     for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
         conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
     }
-    server->drain.refuses_at_ms += server->drain.is_active ? pause_ms : 0;
+    server->drain.refuses_at_ms += server->loop.is_draining ? pause_ms : 0;
 }
 
 static void on_sweep(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    uint64_t now = uv_now(&server->loop), since_ms = now - server->swept_ms;
-    turn_watch_enter(server, TURN_SWEEP);
+    uint64_t now = uv_now(&server->loop.uv), since_ms = now - server->swept_ms;
+    turn_watch_enter(&server->loop.watch, TURN_SWEEP);
     server->swept_ms = now;
     if (since_ms > 2 * uv_timer_get_repeat(timer)) {
         postpone(server, since_ms, now);
@@ -172,7 +182,7 @@ void server_start_sweep(struct server *server)
     OBJ_CHECK(server, SERVER_MAGIC);
     if (!uv_is_active((const uv_handle_t *)&server->sweep)) {
         uint64_t interval = sweep_interval_ms(server->params);
-        server->swept_ms = uv_now(&server->loop);
+        server->swept_ms = uv_now(&server->loop.uv);
         uv_timer_start(&server->sweep, on_sweep, interval, interval);
     }
 }
@@ -182,7 +192,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     struct server *server = server_of(poll->data);
     (void)uv_status;
     (void)events;
-    turn_watch_enter(server, TURN_DEADLINES);
+    turn_watch_enter(&server->loop.watch, TURN_DEADLINES);
     if (!alarm_take(&server->alarm)) {
         return;
     }
@@ -195,24 +205,6 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     alarm_set(&server->alarm, offload_expire(&server->offload));
     alarm_set(&server->alarm, waits_expire(server, uv_hrtime()));
     alarm_set(&server->alarm, changes_unload_idle(server, uv_hrtime()));
-}
-
-static void on_log_flush(uv_timer_t *timer)
-{
-    struct server *server = server_of(timer->data);
-    if (log_limits_flush(&server->log_limits, false)) {
-        uv_timer_start(timer, on_log_flush, LOG_FLUSH_MS, 0);
-    }
-}
-
-bool server_may_log(struct server *server, enum log_kind kind, uint64_t client)
-{
-    OBJ_CHECK(server, SERVER_MAGIC);
-    bool may_log = log_limits_admit(&server->log_limits, kind, client);
-    if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
-        uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
-    }
-    return may_log;
 }
 
 /* ---- what workers hand back ------------------------------------------------------------------ */
@@ -249,7 +241,7 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
     uint64_t count;
     (void)uv_status;
     (void)events;
-    turn_watch_enter(server, TURN_COLLECT);
+    turn_watch_enter(&server->loop.watch, TURN_COLLECT);
     if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
         return;
     }
@@ -332,7 +324,7 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
     if (fd < 0) {
         return error_set(err, ST_SYSTEM, "event loop: %s", strerror(errno));
     }
-    int rc = uv_poll_init(&server->loop, poll, fd);
+    int rc = uv_poll_init(&server->loop.uv, poll, fd);
     if (rc == 0) {
         poll->data = server;
         rc = uv_poll_start(poll, UV_READABLE, fn);
@@ -371,9 +363,9 @@ static enum status init_handles(struct server *server, struct error *err)
     server->wake_fd = open_eventfd(server);
     TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
     TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
-    uv_timer_init(&server->loop, &server->sweep);
-    uv_timer_init(&server->loop, &server->log_flush);
-    uv_timer_init(&server->loop, &server->accept_retry);
+    uv_timer_init(&server->loop.uv, &server->sweep);
+    log_gate_open(&server->loop.log, &server->loop.uv);
+    uv_timer_init(&server->loop.uv, &server->accept_retry);
     drain_init(server);
     recovery_init(server);
     changes_init(server);
@@ -383,8 +375,8 @@ static enum status init_handles(struct server *server, struct error *err)
     proving_init(server);
     turns_init(server);
     watchdog_init(server);
-    uv_signal_init(&server->loop, &server->sighup);
-    uv_signal_init(&server->loop, &server->sigusr1);
+    uv_signal_init(&server->loop.uv, &server->sighup);
+    uv_signal_init(&server->loop.uv, &server->sigusr1);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
@@ -453,26 +445,22 @@ enum status server_init(struct server *server, const struct options *options, st
     share_init_for_one_thread(&server->requests, 0, 0);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
-    log_limits_init(&server->log_limits, uv_hrtime);
     trace_source_init(&server->traces);
     regions_init(&server->regions, server->params);
     seats_init(&server->seats);
     raise_file_limit();
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
-    int rc = uv_loop_init(&server->loop);
-    if (rc < 0) {
-        return uv_fail(err, "event loop", rc);
-    }
-    server->has_loop = true;
-    server->thread = uv_thread_self();
+    TRY(loop_init(&server->loop, &request_turn_steps, err));
+    server->loop.alarm = &server->alarm;
+    server->loop.offload = &server->offload;
     limit_connections(server);
     TRY(init_handles(server, err));
     TRY(access_read(&server->access, options, err));
     TRY(tls_open(server, err));
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
-    TRY(offload_start(&server->offload, &server->loop, &server->alarm, err));
+    TRY(offload_start(&server->offload, &server->loop.uv, &server->alarm, err));
     TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listener_bind_all(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
@@ -510,7 +498,7 @@ static void ask_for_short_turns(void)
 enum status server_start(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    server->is_starting = true;
+    server->loop.is_starting = true;
     TRY(listener_start_all(server, err));
     return changes_start(server, err);
 }
@@ -518,13 +506,13 @@ enum status server_start(struct server *server, struct error *err)
 void server_end_start(struct server *server, enum status status, const struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    must(server->is_starting && !server->drain.is_active);
+    must(server->loop.is_starting && !server->loop.is_draining);
     if (status != ST_OK) {
         server->failure = *err;
         drain_begin(server);
         return;
     }
-    server->is_starting = false;
+    server->loop.is_starting = false;
     limit_connections(server);
     listener_open_all(server);
     uint32_t ready = repository_ready_count(&server->serving->repository),
@@ -545,7 +533,7 @@ enum status server_run(struct server *server, struct error *err)
     uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
     TRY(server_start(server, err));
     ask_for_short_turns();
-    uv_run(&server->loop, UV_RUN_DEFAULT);
+    uv_run(&server->loop.uv, UV_RUN_DEFAULT);
     if (server->failure.code != ST_OK) {
         *err = server->failure;
         return err->code;
@@ -557,9 +545,9 @@ enum status server_run(struct server *server, struct error *err)
 void server_fini(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    if (server->has_loop && !server->is_closing) {
+    if (server->loop.has_uv && !server->loop.is_closing) {
         close_handles(server);
-        uv_run(&server->loop, UV_RUN_DEFAULT);
+        uv_run(&server->loop.uv, UV_RUN_DEFAULT);
     }
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
@@ -574,18 +562,13 @@ void server_fini(struct server *server)
     tls_fini(server);
     access_log_close(&server->access_log);
     spans_close(&server->spans);
-    log_limits_flush(&server->log_limits, true);
-    log_limits_fini(&server->log_limits);
     changes_fini(server);
     waits_fini(server);
     watch_fini(server);
     reload_fini(server);
     serving_free(server->serving);
     free(server->read_buffer);
-    if (server->has_loop) {
-        int rc = uv_loop_close(&server->loop);
-        must(rc == 0);
-    }
+    loop_fini(&server->loop);
     if (server->wake_fd >= 0) {
         close(server->wake_fd);
     }

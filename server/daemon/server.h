@@ -26,12 +26,12 @@
 #include "server/daemon/observe/metrics.h"
 #include "server/daemon/observe/spans.h"
 #include "server/process/alarm.h"
-#include "server/process/log_limit.h"
 #include "server/process/notify.h"
 #include "server/process/options.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/transfers.h"
 #include "server/process/offload.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/serving/changes.h"
 #include "server/daemon/serving/proving.h"
@@ -58,8 +58,7 @@ struct server {
     const struct options *model_options; /* name the models; |options|, or of |config| */
     const struct conf_sources *sources;  /* borrowed: of the settings, for SIGHUP; or NULL */
     struct conf *config;                 /* owned: read by the last SIGHUP; NULL: there was none */
-    uv_loop_t loop;
-    uv_thread_t thread;      /* the loop's */
+    struct loop loop;
     struct serving *serving; /* owned; requests may still hold a replaced one */
     struct recovery recovery;
     struct changes changes;
@@ -72,7 +71,6 @@ struct server {
     struct offload offload;
     struct watchdog watchdog;
     struct drain drain;
-    struct log_limits log_limits;
     struct metrics metrics;
     struct access access;
     struct proxies proxies;
@@ -100,18 +98,14 @@ struct server {
     int wake_fd;    /* an eventfd; written when |completed| gets its first request */
     _Atomic(struct request *) completed; /* a stack of requests that workers have finished */
 
-    struct alarm alarm;   /* ends jobs that are late and idle sequences, starts what has waited to
-                             be joined */
-    uv_poll_t deadline;   /* of |alarm| */
-    uv_timer_t sweep;     /* checks the deadlines of all connections; runs while there are any */
-    uint64_t swept_ms;    /* when it did so last, on the clock of the loop */
-    uv_timer_t log_flush; /* writes how many lines were suppressed */
+    struct alarm alarm; /* ends jobs that are late and idle sequences, starts what has waited to
+                           be joined */
+    uv_poll_t deadline; /* of |alarm| */
+    uv_timer_t sweep;   /* checks the deadlines of all connections; runs while there are any */
+    uint64_t swept_ms;  /* when it did so last, on the clock of the loop */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_signal_t sighup, sigusr1;
-    bool is_starting;     /* the first models are loading, or failed: calls wait for them */
     struct error failure; /* of the start; its code is ST_OK if there is none */
-    bool is_closing;      /* handles are being closed; the loop ends soon */
-    bool has_loop;        /* |loop| is initialised */
 };
 
 /* Opens the device, takes or binds the sockets. Nothing is accepted before the start. The process
@@ -155,9 +149,6 @@ void server_start_sweep(struct server *server);
 
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);
-
-/* May a line of |kind| be logged now that |client| has caused, or SHARE_NOBODY? Loop thread. */
-bool server_may_log(struct server *server, enum log_kind kind, uint64_t client);
 
 /* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
 void server_complete(struct server *server, struct request *request);

@@ -88,7 +88,7 @@ static void on_timer(uv_timer_t *timer)
 void watchdog_init(struct server *server)
 {
     server->watchdog = (struct watchdog){.magic = WATCHDOG_MAGIC};
-    uv_timer_init(&server->loop, &server->watchdog.timer);
+    uv_timer_init(&server->loop.uv, &server->watchdog.timer);
 }
 
 void watchdog_start(struct server *server)

@@ -68,8 +68,8 @@ static void start_server(struct server *server, const char *listen, const char *
         fprintf(stderr, "the server does not start: %s\n", err.text);
         exit(1);
     }
-    while (server->is_starting) {
-        uv_run(&server->loop, UV_RUN_ONCE);
+    while (server->loop.is_starting) {
+        uv_run(&server->loop.uv, UV_RUN_ONCE);
     }
 }
 
@@ -178,7 +178,7 @@ void world_close(struct client *client)
 
 void world_turn(struct world *world)
 {
-    uv_run(&world->server.loop, UV_RUN_NOWAIT);
+    uv_run(&world->server.loop.uv, UV_RUN_NOWAIT);
     for (size_t i = 0; i < world->client_count; i++) {
         receive(&world->clients[i]);
     }
@@ -218,7 +218,7 @@ void world_settle(struct world *world)
     for (int quiet = 0, turns = 0; quiet < QUIET_TURNS; turns++) {
         must(turns < TURNS_MAX);
         if (is_working(&world->server)) {
-            uv_run(&world->server.loop, UV_RUN_ONCE);
+            uv_run(&world->server.loop.uv, UV_RUN_ONCE);
         }
         world_turn(world);
         size_t now = progress(world);
@@ -263,7 +263,7 @@ void world_end(struct world *world)
     }
     for (int turns = 0; server->conn_count || server->busy_request_count; turns++) {
         must(turns < TURNS_MAX);
-        uv_run(&server->loop, UV_RUN_ONCE);
+        uv_run(&server->loop.uv, UV_RUN_ONCE);
     }
     for (size_t i = 0; i < world->client_count; i++) {
         buf_fini(&world->clients[i].received);

@@ -25,7 +25,7 @@ CASES = ("body_inline", "body_gzip_small", "body_copied", "answer_deflated", "ca
 STEPS = set(re.findall(r"^STEP\((\w+)", (SOURCE / "server/daemon/request/request.def").read_text(),
                        re.MULTILINE))
 PARTS = STEPS | set(re.findall(r'^TURN_PART\(\w+, "(\w+)"',
-                               (SOURCE / "server/daemon/request/turn_part.def").read_text(),
+                               (SOURCE / "server/daemon/loop/turn_part.def").read_text(),
                                re.MULTILINE))
 
 

@@ -204,8 +204,8 @@ static int set_up(void **state)
     places_init(&server.places, 1);
     server.drain.refuses_at_ms = UINT64_MAX;
     server.read_buffer = malloc(SERVER_READ_BYTES);
-    uv_loop_init(&server.loop);
-    uv_timer_init(&server.loop, &server.sweep);
+    uv_loop_init(&server.loop.uv);
+    uv_timer_init(&server.loop.uv, &server.sweep);
     list_init(&server.conns);
     transfers_init(&server);
     turns_init(&server);
@@ -242,12 +242,12 @@ static int tear_down(void **state)
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);
     }
-    uv_run(&server.loop, UV_RUN_DEFAULT);
+    uv_run(&server.loop.uv, UV_RUN_DEFAULT);
     head_fini(&call.head);
     buf_fini(&wire.sent);
     buf_fini(&wire.queue);
     free(server.read_buffer);
-    return uv_loop_close(&server.loop);
+    return uv_loop_close(&server.loop.uv);
 }
 
 static const char *sent(void)
@@ -411,7 +411,7 @@ static void a_transport_opens_or_is_refused(void **state)
 {
     struct conn *conn = LIST_ENTRY(server.conns.next, struct conn, link);
     (void)state;
-    uint64_t now_ms = uv_now(&server.loop);
+    uint64_t now_ms = uv_now(&server.loop.uv);
     assert_int_equal(conn->deadline_ms, now_ms + server.params->header_timeout);
     wire.transport.is_opening = is_opening = false;
     wire.transport.version = "TLSv1.3";

@@ -133,7 +133,7 @@ static void run(struct peer *peer)
 static void wait_for(const unsigned *count)
 {
     while (*count == 0) {
-        uv_run(&server.loop, UV_RUN_ONCE);
+        uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
 }
 
@@ -181,8 +181,8 @@ static int set_up(void **state)
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
     assert_int_equal(server_start(&server, &err), ST_OK);
-    while (server.is_starting) {
-        uv_run(&server.loop, UV_RUN_ONCE);
+    while (server.loop.is_starting) {
+        uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
     for (size_t i = 0; i < PEERS; i++) {
         exchange_init(&peers[i].exchange, &server, &peer_ops, "nobody");
@@ -285,7 +285,7 @@ static void a_request_beyond_its_memory_is_too_large(void **state)
 static void wait_until_idle(void)
 {
     while (server.busy_request_count) {
-        uv_run(&server.loop, UV_RUN_ONCE);
+        uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
 }
 
@@ -334,7 +334,7 @@ static void ask_or_leave(struct peer *peer, const struct buf *body)
     add(peer, (const char *)body->ptr, body->len);
     run(peer);
     while (peer->ends == 0 && list_is_empty(&peer->exchange.wait_link)) {
-        uv_run(&server.loop, UV_RUN_ONCE);
+        uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
     if (peer->ends == 0) {
         do_abort(&peer->exchange);
@@ -388,32 +388,33 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
 /* Makes turns.c see the end of the turn. */
 static void end_turn(void)
 {
-    server.turns.watch.begin_ns = 1;
+    server.loop.watch.begin_ns = 1;
 }
 
 /* Of 30 ms, most of it in one step. */
 static void a_long_turn_has_the_name_of_its_step(void **state)
 {
-    struct turn_watch *watch = &server.turns.watch;
+    struct turn_watch *watch = &server.loop.watch;
     (void)state;
-    (void)turn_watch_end(&server); /* that of the test before this one */
+    (void)turn_watch_end(&server.loop.watch); /* that of the test before this one */
     const struct turn_records before = watch->records;
-    const struct share *written = &server.log_limits.windows[LOG_KIND_SLOW].lines;
+    const struct share *written = &server.loop.log.limits.windows[LOG_KIND_SLOW].lines;
     uint64_t lines = share_used(written);
-    turn_watch_enter(&server, TURN_RECEIVE);
-    turn_watch_enter(&server, TURN_STEP_DECODE);
+    turn_watch_enter(&server.loop.watch, TURN_RECEIVE);
+    turn_watch_enter(&server.loop.watch, (enum turn_part)STEP_DECODE);
     watch->begin_ns -= 30000000;
     watch->part_begin_ns -= 25000000;
-    turn_watch_enter(&server, TURN_STEP_RUN);
-    assert_true(turn_watch_end(&server) >= 30000000);
-    assert_true(watch->records.longest_ns[TURN_STEP_DECODE] >= 30000000);
-    assert_true(watch->records.longest_ns[TURN_STEP_RUN] == before.longest_ns[TURN_STEP_RUN]);
+    turn_watch_enter(&server.loop.watch, (enum turn_part)STEP_RUN);
+    assert_true(turn_watch_end(&server.loop.watch) >= 30000000);
+    assert_true(watch->records.longest_ns[(enum turn_part)STEP_DECODE] >= 30000000);
+    assert_true(watch->records.longest_ns[(enum turn_part)STEP_RUN] ==
+                before.longest_ns[(enum turn_part)STEP_RUN]);
     assert_int_equal(share_used(written), lines + 1);
-    assert_int_equal(turn_watch_end(&server), 0); /* nothing has begun since */
-    turn_watch_enter(&server, TURN_STEP_DECODE);
-    assert_true(turn_watch_end(&server) > 0);
-    assert_string_equal(turn_part_name(TURN_STEP_DECODE), "DECODE");
-    assert_string_equal(turn_part_name(TURN_SWEEP), "sweep");
+    assert_int_equal(turn_watch_end(&server.loop.watch), 0); /* nothing has begun since */
+    turn_watch_enter(&server.loop.watch, (enum turn_part)STEP_DECODE);
+    assert_true(turn_watch_end(&server.loop.watch) > 0);
+    assert_string_equal(turn_part_name(&request_turn_steps, (enum turn_part)STEP_DECODE), "DECODE");
+    assert_string_equal(turn_part_name(&request_turn_steps, TURN_SWEEP), "sweep");
 }
 
 static void statistics_of_many_models_take_several_turns(void **state)

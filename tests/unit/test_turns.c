@@ -77,7 +77,7 @@ static void end_requests(size_t first, size_t count)
 static bool run_turn(void)
 {
     see('|');
-    uv_run(&server.loop, UV_RUN_NOWAIT);
+    uv_run(&server.loop.uv, UV_RUN_NOWAIT);
     return uv_is_active((const uv_handle_t *)&server.turns.idle);
 }
 
@@ -88,7 +88,7 @@ static int set_up(void **state)
     memset(seen, 0, sizeof(seen));
     server.magic = SERVER_MAGIC;
     clock_ns = 1;
-    uv_loop_init(&server.loop);
+    uv_loop_init(&server.loop.uv);
     server.turns.prepare.data = server.turns.idle.data = &server;
     turns_init(&server);
     for (size_t i = 0; i < CONNS; i++) {
@@ -96,7 +96,7 @@ static int set_up(void **state)
         list_init(&conns[i].turn_link);
         messages[i] = 0;
     }
-    uv_run(&server.loop, UV_RUN_NOWAIT);
+    uv_run(&server.loop.uv, UV_RUN_NOWAIT);
     return 0;
 }
 
@@ -105,8 +105,8 @@ static int tear_down(void **state)
     (void)state;
     uv_close((uv_handle_t *)&server.turns.prepare, NULL);
     uv_close((uv_handle_t *)&server.turns.idle, NULL);
-    uv_run(&server.loop, UV_RUN_DEFAULT);
-    return uv_loop_close(&server.loop);
+    uv_run(&server.loop.uv, UV_RUN_DEFAULT);
+    return uv_loop_close(&server.loop.uv);
 }
 
 static void a_message_alone_is_begun_at_once(void **state)

@@ -49,10 +49,10 @@ enum status api_live(struct request *request, struct error *err)
 enum status api_ready(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->server->drain.is_active) {
+    if (request->server->loop.is_draining) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
     }
-    if (request->server->is_starting) {
+    if (request->server->loop.is_starting) {
         return error_set(err, ST_UNAVAILABLE, "models are loading");
     }
     if (request->server->recovery.is_active) {

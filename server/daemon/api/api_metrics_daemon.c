@@ -183,8 +183,12 @@ void api_metrics_put_longest_turn(struct api_metrics_page *page)
 {
     const struct turn_records *turns = &page->look->turns;
     for (int part = 0; part < TURN_PART_COUNT; part++) {
+        const char *name = turn_part_name(&request_turn_steps, (enum turn_part)part);
+        if (!name) {
+            continue; /* a number between steps and parts */
+        }
         size_t mark = prom_label_mark(&page->prom);
-        prom_label(&page->prom, "step", span_str(turn_part_name((enum turn_part)part)));
+        prom_label(&page->prom, "step", span_str(name));
         prom_number(&page->prom, turns->longest_ns[part], API_METRICS_NS);
         prom_unlabel_to(&page->prom, mark);
     }
@@ -194,7 +198,7 @@ void api_metrics_put_step_bytes(struct api_metrics_page *page)
 {
     const struct turn_records *turns = &page->look->turns;
     for (int step = 0; step < STEP_COUNT; step++) {
-        api_metrics_add_labelled(page, "step", turn_part_name((enum turn_part)step),
+        api_metrics_add_labelled(page, "step", request_turn_steps.names[step],
                                  turns->step_bytes[step]);
     }
 }

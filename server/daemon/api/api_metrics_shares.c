@@ -256,7 +256,7 @@ static bool look_at_files(const struct api_metrics_page *page, struct share_stat
 
 static bool look_at_log_lines(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = log_limits_stats(&page->server->log_limits);
+    *out_stats = log_limits_stats(&page->server->loop.log.limits);
     out_stats->taken_back_count = NONE;
     return true;
 }

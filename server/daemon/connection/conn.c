@@ -75,7 +75,7 @@ void conn_abort(struct conn *conn)
 
 void conn_set_deadline(struct conn *conn, uint64_t ms)
 {
-    conn->deadline_ms = uv_now(&conn->server->loop) + ms;
+    conn->deadline_ms = uv_now(&conn->server->loop.uv) + ms;
 }
 
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
@@ -302,14 +302,14 @@ static void on_opened(struct conn *conn)
     }
     conn->exchange.tls_version = conn->transport->version;
     conn->exchange.tls_subject = conn->transport->subject;
-    conn_set_deadline(conn, conn->server->drain.is_active ? params->drain_incomplete_timeout
-                                                          : params->idle_timeout);
+    conn_set_deadline(conn, conn->server->loop.is_draining ? params->drain_incomplete_timeout
+                                                           : params->idle_timeout);
 }
 
 static void on_received(void *user, enum transport_event event, struct span bytes)
 {
     struct conn *conn = conn_of(user);
-    turn_watch_enter(conn->server, TURN_RECEIVE);
+    turn_watch_enter(&conn->server->loop.watch, TURN_RECEIVE);
     switch (event) {
     case TRANSPORT_BYTES:
         on_bytes(conn, bytes);
@@ -527,7 +527,7 @@ bool conn_is_quiet(const struct conn *conn)
 void conn_displace(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    if (server_may_log(conn->server, LOG_KIND_REFUSED, conn->exchange.client)) {
+    if (log_gate_admits(&conn->server->loop.log, LOG_KIND_REFUSED, conn->exchange.client)) {
         log_line(LOG_INFO, "connection: closed while idle, others need its place");
     }
     end_side(conn);

@@ -47,7 +47,7 @@ static struct conn *conn_of_rest(const struct transport_rest *rest)
 static void begin_flushing(struct conn *conn)
 {
     conn->queued_bytes = transport_pending(conn->transport, TRANSPORT_OUT);
-    pace_begin(&conn->exchange.pace, uv_now(&conn->server->loop));
+    pace_begin(&conn->exchange.pace, uv_now(&conn->server->loop.uv));
     conn_set_deadline(conn, conn_params(conn)->write_timeout);
 }
 
@@ -57,7 +57,7 @@ void conn_answer_look(struct conn *conn)
     size_t queued = transport_pending(conn->transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         size_t taken = conn->queued_bytes - queued;
-        pace_move(&conn->exchange.pace, taken, uv_now(&conn->server->loop));
+        pace_move(&conn->exchange.pace, taken, uv_now(&conn->server->loop.uv));
         conn->queued_bytes = queued;
         conn_set_deadline(conn, conn_params(conn)->write_timeout);
     }
@@ -169,7 +169,7 @@ static enum exchange_written write_spans(struct conn *conn, struct span *spans, 
 static size_t print_head(struct conn *conn, const struct http_answer *answer, char *out)
 {
     conn->is_chunked = answer->is_stream && !conn->is_http_1_0 && !conn->exchange.is_head_only;
-    if (conn->server->drain.is_active || (answer->is_stream && conn->is_http_1_0)) {
+    if (conn->server->loop.is_draining || (answer->is_stream && conn->is_http_1_0)) {
         conn->is_keep_alive = false;
     }
     unsigned flags = (conn->is_keep_alive ? 0 : HTTP1_CLOSE) |

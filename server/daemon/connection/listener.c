@@ -99,7 +99,7 @@ static enum status add_listener(struct server *server, int fd, struct listener *
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct listener *listener = calloc(1, sizeof(*listener));
-    int rc = listener ? uv_poll_init(&server->loop, &listener->poll, fd) : UV_ENOMEM;
+    int rc = listener ? uv_poll_init(&server->loop.uv, &listener->poll, fd) : UV_ENOMEM;
     if (rc < 0) {
         free(listener);
         close(fd);
@@ -315,7 +315,7 @@ static struct listener *of_link(struct list *link)
  * the daemon starts, and while it is restarted. */
 static bool awaits_models(const struct listener *listener)
 {
-    return listener->server->is_starting && !listener->is_bound &&
+    return listener->server->loop.is_starting && !listener->is_bound &&
            listener->kind.role != LISTENER_HEALTH;
 }
 
@@ -385,7 +385,7 @@ static bool turn_away(struct listener *listener)
 static void refuse_client(struct server *server, int uv_code)
 {
     counter_add(&server->metrics.turned_away, 1);
-    if (server_may_log(server, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
+    if (log_gate_admits(&server->loop.log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
     }
 }
@@ -436,7 +436,7 @@ static bool note_peer(const struct listener *listener, struct transport *socket)
 
 static void on_no_header(void *user, const char *remote, const struct error *why)
 {
-    if (server_may_log(server_of(user), LOG_KIND_PROXY, SHARE_NOBODY)) {
+    if (log_gate_admits(&server_of(user)->loop.log, LOG_KIND_PROXY, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "proxy %s: %s", remote, why->text);
     }
 }
@@ -464,7 +464,7 @@ static void begin_conn(struct listener *listener, int fd)
     struct server *server = listener->server;
     bool is_unix = listener->address.storage.ss_family == AF_UNIX;
     int uv_code;
-    struct transport *transport = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
+    struct transport *transport = transport_socket_new(&server->loop.uv, fd, is_unix, &uv_code);
     if (!transport) {
         refuse_client(server, uv_code);
         close(fd);
@@ -494,7 +494,7 @@ static bool accept_one(struct listener *listener)
     if (is_of_client(number)) {
         return true;
     }
-    if (server_may_log(listener->server, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
+    if (log_gate_admits(&listener->server->loop.log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "accept: %s", strerror(number));
     }
     if ((number == EMFILE || number == ENFILE) && turn_away(listener)) {
@@ -509,7 +509,7 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
     struct listener *listener;
     OBJ_CAST(listener, poll->data, LISTENER_MAGIC);
     (void)events;
-    turn_watch_enter(listener->server, TURN_ACCEPT);
+    turn_watch_enter(&listener->server->loop.watch, TURN_ACCEPT);
     if (uv_status < 0) {
         pause_accepting(listener);
         return;
@@ -547,7 +547,7 @@ enum status listener_start_all(struct server *server, struct error *err)
 void listener_open_all(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    must(!server->is_starting);
+    must(!server->loop.is_starting);
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         struct listener *listener = of_link(l);
         char url[ADDRESS_TEXT_MAX];

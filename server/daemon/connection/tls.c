@@ -34,14 +34,14 @@ enum status tls_verify(const struct options *options, struct error *err)
 
 static bool has_time(void *user)
 {
-    turn_watch_enter(server_of(user), TURN_TLS);
+    turn_watch_enter(&server_of(user)->loop.watch, TURN_TLS);
     return turns_has_time(server_of(user));
 }
 
 static void on_failed(void *user, const struct transport *transport, enum tls_failure failure,
                       const char *why)
 {
-    if (server_may_log(server_of(user), LOG_KIND_TLS, transport->peer.client)) {
+    if (log_gate_admits(&server_of(user)->loop.log, LOG_KIND_TLS, transport->peer.client)) {
         log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", transport->peer.remote, why,
                  tls_failure_name(failure));
     }
@@ -51,7 +51,7 @@ static const struct tls_hub_ops hub_ops = {.has_time = has_time, .failed = on_fa
 
 void tls_init(struct server *server)
 {
-    tls_hub_init(&server->tls.hub, &server->loop, &hub_ops, server);
+    tls_hub_init(&server->tls.hub, &server->loop.uv, &hub_ops, server);
 }
 
 enum status tls_open(struct server *server, struct error *err)

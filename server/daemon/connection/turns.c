@@ -13,7 +13,7 @@ static void on_prepare(uv_prepare_t *prepare)
     struct server *server = server_of(prepare->data);
     OBJ_CHECK(&server->turns, TURNS_MAGIC);
     server->turns.number++;
-    uint64_t ns = turn_watch_end(server);
+    uint64_t ns = turn_watch_end(&server->loop.watch);
     if (ns > 0) {
         histogram_add(&server->metrics.turns, &histogram_times, ns);
     }
@@ -23,10 +23,10 @@ bool turns_has_time(struct server *server)
 {
     struct turns *turns = &server->turns;
     OBJ_CHECK(turns, TURNS_MAGIC);
-    if (turns->watch.begin_ns == 0) {
-        turn_watch_enter(server, TURN_OTHER);
+    if (server->loop.watch.begin_ns == 0) {
+        turn_watch_enter(&server->loop.watch, TURN_OTHER);
     }
-    return uv_hrtime() - turns->watch.begin_ns < TURNS_NS;
+    return uv_hrtime() - server->loop.watch.begin_ns < TURNS_NS;
 }
 
 static void run_requests(struct server *server)
@@ -64,7 +64,7 @@ static void on_idle(uv_idle_t *idle)
 {
     struct server *server = server_of(idle->data);
     struct turns *turns = &server->turns;
-    turn_watch_enter(server, TURN_COLLECT);
+    turn_watch_enter(&server->loop.watch, TURN_COLLECT);
     run_requests(server);
     run_conns(server);
     turns->first = NULL;
@@ -79,8 +79,8 @@ void turns_init(struct server *server)
     turns->magic = TURNS_MAGIC;
     list_init(&turns->conns);
     turns->last = &turns->requests;
-    uv_prepare_init(&server->loop, &turns->prepare);
-    uv_idle_init(&server->loop, &turns->idle);
+    uv_prepare_init(&server->loop.uv, &turns->prepare);
+    uv_idle_init(&server->loop.uv, &turns->idle);
     uv_prepare_start(&turns->prepare, on_prepare);
 }
 

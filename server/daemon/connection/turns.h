@@ -17,7 +17,6 @@
 #include <uv.h>
 
 #include "base/list.h"
-#include "server/daemon/request/turn_watch.h"
 
 struct conn;
 struct request;
@@ -32,7 +31,6 @@ struct turns {
     uv_prepare_t prepare;     /* a turn has ended: the loop is about to look at the sockets */
     uv_idle_t idle;           /* active while something waits: then the loop does not sleep */
     uint64_t number;          /* of this turn */
-    struct turn_watch watch;  /* when it began, and what takes long in it */
     struct list conns;        /* that wait for their turn, by turn_link */
     const struct conn *first; /* whose turn it is, of them */
     struct request *requests, **last; /* that wait to go on, by |next|; where the next one is put */

@@ -260,7 +260,8 @@ int infer_begin(struct request *request, const struct infer_ops *ops, const stru
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     must(infer->call.model == NULL);
-    int status = request->server->is_starting ? 200 : ops->find(request); /* else in step LOAD */
+    int status =
+        request->server->loop.is_starting ? 200 : ops->find(request); /* else in step LOAD */
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
     }

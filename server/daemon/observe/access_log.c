@@ -197,7 +197,8 @@ static void tell_lost(struct server *server)
 {
     struct access_log *log = &server->access_log;
     uint64_t lost = line_writer_counts(log->writer).lost;
-    if (lost != log->lost_count && server_may_log(server, LOG_KIND_ACCESS, SHARE_NOBODY)) {
+    if (lost != log->lost_count &&
+        log_gate_admits(&server->loop.log, LOG_KIND_ACCESS, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "access log: %llu lines were lost so far", (unsigned long long)lost);
         log->lost_count = lost;
     }

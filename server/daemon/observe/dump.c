@@ -31,7 +31,8 @@ static void dump_server(const struct server *server)
              amount_bytes(memory.size_bytes, all),
              server->offload.open[OFFLOAD_REQUEST] + server->offload.open[OFFLOAD_HEAVY],
              server->offload.open[OFFLOAD_LONG], server->offload.threads,
-             server->is_starting ? ", starting" : "", server->drain.is_active ? ", stopping" : "",
+             server->loop.is_starting ? ", starting" : "",
+             server->loop.is_draining ? ", stopping" : "",
              server->recovery.is_active ? ", the device was lost" : "");
 }
 

@@ -19,13 +19,14 @@ struct metrics_look metrics_take_look(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct metrics_look look = {
-        .is_ready = !server->is_starting && !server->drain.is_active && !server->recovery.is_active,
+        .is_ready =
+            !server->loop.is_starting && !server->loop.is_draining && !server->recovery.is_active,
         .connections = server->conn_count,
         .requests = server->busy_request_count,
         .tls_expiry_s = tls_expiry_s(server),
         .evictions = server->transfers.evicted_count,
         .pool_threads = server->offload.threads,
-        .turns = server->turns.watch.records,
+        .turns = server->loop.watch.records,
     };
     share_stats(&server->requests, &look.shared_requests);
     transfers_stats(server, &look.shared_transfers);

@@ -13,7 +13,7 @@
 #include "base/counter.h"
 #include "base/histogram.h"
 #include "base/share.h"
-#include "server/daemon/request/turn_watch.h"
+#include "server/daemon/loop/turn_watch.h"
 #include "server/model/status_counts.h"
 #include "server/process/offload.h"
 #include "server/daemon/request/route.h"

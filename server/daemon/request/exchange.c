@@ -56,7 +56,7 @@ bool exchange_end_head(struct exchange *exchange, const struct exchange_head *he
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->phase == EXCHANGE_BODY);
-    pace_begin(&exchange->pace, uv_now(&exchange->server->loop));
+    pace_begin(&exchange->pace, uv_now(&exchange->server->loop.uv));
     exchange->is_head_only = head->method == ROUTE_HEAD_ONLY;
     return request_begin(exchange->request, head);
 }
@@ -88,7 +88,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct body *body = exchange_upload(exchange);
     must(body);
-    pace_move(&exchange->pace, bytes.len, uv_now(&exchange->server->loop));
+    pace_move(&exchange->pace, bytes.len, uv_now(&exchange->server->loop.uv));
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
@@ -256,7 +256,7 @@ void exchange_evict(struct exchange *exchange)
  * end. */
 static bool retry_body(struct exchange *exchange)
 {
-    uint64_t now_ms = uv_now(&exchange->server->loop);
+    uint64_t now_ms = uv_now(&exchange->server->loop.uv);
     bool is_last = now_ms - exchange->wait_since_ms >= TRANSFERS_WAIT_MS_MAX;
     if (transfers_may_send(exchange)) {
         pace_resume(&exchange->pace, exchange->wait_since_ms, now_ms);

@@ -15,6 +15,4 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/routes.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
-	%D%/turn_part.def \
-	%D%/turn_watch.c %D%/turn_watch.h \
 	%D%/work.c %D%/work.h

@@ -63,6 +63,16 @@ static const struct step_info steps[STEP_COUNT] = {
 #undef STEP
 };
 
+const struct turn_steps request_turn_steps = {
+    .count = STEP_COUNT,
+    .names =
+        {
+#define STEP(name, ...) [STEP_##name] = #name,
+#include "server/daemon/request/request.def"
+#undef STEP
+        },
+};
+
 bool request_step_may_follow(enum request_step from, enum request_step to)
 {
     return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
@@ -143,12 +153,12 @@ static enum step_result run_on_loop(struct request *request)
     struct server *server = request->server;
     enum turn_part part = (enum turn_part)request->step;
     uint64_t known = work_known(request), before = hal_pool_taken(request->infer.pool);
-    turn_watch_enter(server, part);
+    turn_watch_enter(&server->loop.watch, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
         uint64_t said = request->work.bytes;
         uint64_t taken = hal_pool_taken(request->infer.pool) - before - request->work.reserved;
-        turn_watch_note_bytes(server, part, known + (taken > said ? taken : said));
+        turn_watch_note_bytes(&server->loop.watch, part, known + (taken > said ? taken : said));
     }
     return result;
 }
@@ -223,7 +233,7 @@ static enum step_result step_read(struct request *request)
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
-    if (request->server->is_starting) {
+    if (request->server->loop.is_starting) {
         request->absent[0] = '\0';
         return advance(request, ST_WOULD_LOAD, STEP_PARSE);
     }
@@ -314,7 +324,7 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
         request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
     }
     uv_thread_t self = uv_thread_self();
-    if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
+    if (uv_thread_equal(&self, &request->server->loop.thread) && request->is_submitting) {
         request->is_run_done = true;
     } else {
         server_complete(request->server, request);
@@ -451,7 +461,7 @@ static enum step_result step_send(struct request *request)
 /* Waits only for memory that pools lack now: see struct infer. */
 static enum step_result step_wait_memory(struct request *request)
 {
-    uint64_t now_ms = uv_now(&request->server->loop);
+    uint64_t now_ms = uv_now(&request->server->loop.uv);
     request->infer.is_short = false;
     if (request->wait_since_ms == 0) {
         request->wait_since_ms = now_ms;
@@ -690,7 +700,7 @@ bool request_is_waited_for(const struct request *request)
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->server->loop) - request->exchange->wait_since_ms >= PRESSING_MS;
+    return uv_now(&request->server->loop.uv) - request->exchange->wait_since_ms >= PRESSING_MS;
 }
 
 /* Clients hold too much unread, or this answer is still where it was computed and other calls wait
@@ -735,7 +745,7 @@ void request_give_up(struct request *request)
 bool request_retry(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    turn_watch_enter(request->server, TURN_RETRY);
+    turn_watch_enter(&request->server->loop.watch, TURN_RETRY);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

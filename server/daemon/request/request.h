@@ -195,4 +195,7 @@ void request_free(struct request *request);
 bool request_step_may_follow(enum request_step from, enum request_step to);
 const char *request_step_name(enum request_step step);
 
+/* The steps, for the watch over turns of the loop. */
+extern const struct turn_steps request_turn_steps;
+
 #endif

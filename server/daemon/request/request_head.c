@@ -96,7 +96,7 @@ static int find_route(struct request *request, const struct exchange_head *head)
 static int check_started(struct request *request)
 {
     const struct route *route = request_route(request);
-    if (!request->server->is_starting || route->is_for_probes || !route->handler) {
+    if (!request->server->loop.is_starting || route->is_for_probes || !route->handler) {
         return 200;
     }
     error_set(&request->err, ST_UNAVAILABLE, "models are loading");
@@ -136,7 +136,7 @@ static void name_client(struct request *request)
     }
     if (forwarded_find(&server->proxies, &request->head, fields[server->options->proxy_says],
                        &client, &is_found, &err) != ST_OK &&
-        server_may_log(server, LOG_KIND_PROXY, request->exchange->client)) {
+        log_gate_admits(&server->loop.log, LOG_KIND_PROXY, request->exchange->client)) {
         log_line(LOG_WARNING, "proxy %s: %s", request->exchange->remote, err.text);
     }
     if (is_found) {

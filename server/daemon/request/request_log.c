@@ -40,8 +40,9 @@ void request_log_error(struct request *request, int http_status, const struct er
     if (request->match.id == ROUTE_READY && http_status == 503) {
         return; /* a probe that learns "not yet" has found no fault */
     }
-    if (!server_may_log(request->server, is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED,
-                        request->client)) {
+    if (!log_gate_admits(&request->server->loop.log,
+                         is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED,
+                         request->client)) {
         return;
     }
     if (index >= 0) {

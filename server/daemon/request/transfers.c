@@ -154,7 +154,7 @@ static struct exchange *find_slowest(const struct server *server, const struct e
 
 static void evict(struct exchange *exchange)
 {
-    if (server_may_log(exchange->server, LOG_KIND_REFUSED, exchange->client)) {
+    if (log_gate_admits(&exchange->server->loop.log, LOG_KIND_REFUSED, exchange->client)) {
         log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
                  exchange_held_bytes(exchange));
     }
@@ -169,7 +169,7 @@ static bool evict_below(struct server *server, const struct exchange *except, ui
     if (server->transfers.is_evicting) {
         return false;
     }
-    struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
+    struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop.uv));
     if (slowest) {
         evict(slowest);
     }
@@ -181,7 +181,7 @@ static bool evict_below(struct server *server, const struct exchange *except, ui
 static bool make_room(struct exchange *exchange)
 {
     uint64_t far_slower =
-        recent_bytes(&exchange->pace, uv_now(&exchange->server->loop)) / FAR_SLOWER;
+        recent_bytes(&exchange->pace, uv_now(&exchange->server->loop.uv)) / FAR_SLOWER;
     return evict_below(exchange->server, exchange,
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
@@ -298,7 +298,7 @@ bool transfers_may_send(struct exchange *exchange)
 
 static void take_precharges_back(struct server *server)
 {
-    uint64_t now_ms = uv_now(&server->loop);
+    uint64_t now_ms = uv_now(&server->loop.uv);
     for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
@@ -391,7 +391,7 @@ void transfers_init(struct server *server)
     list_init(&server->transfers.exchanges);
     list_init(&server->transfers.waiting);
     share_init_for_one_thread(&server->transfers.turn, UINT64_MAX, 0);
-    uv_timer_init(&server->loop, &server->transfers.timer);
+    uv_timer_init(&server->loop.uv, &server->transfers.timer);
 }
 
 void transfers_fini(struct server *server)
@@ -404,7 +404,7 @@ void transfers_wait_for_memory(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct transfers *transfers = &exchange->server->transfers;
     must(list_is_empty(&exchange->wait_link));
-    exchange->wait_since_ms = uv_now(&exchange->server->loop);
+    exchange->wait_since_ms = uv_now(&exchange->server->loop.uv);
     transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
     list_push_back(&transfers->waiting, &exchange->wait_link);
     if (!uv_is_active((const uv_handle_t *)&transfers->timer)) {

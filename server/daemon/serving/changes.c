@@ -80,7 +80,7 @@ static void watch_retired(struct server *server)
 {
     struct changes *changes = changes_of(server);
     bool is_due = uv_is_active((const uv_handle_t *)&changes->timer);
-    if (changes->retired_count > 0 && !changes->going && !is_due && !server->is_closing) {
+    if (changes->retired_count > 0 && !changes->going && !is_due && !server->loop.is_closing) {
         uv_timer_start(&changes->timer, on_timer, LOOK_MS, 0);
     }
 }
@@ -116,7 +116,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     struct changes *changes = changes_of(server);
-    turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(&server->loop.watch, TURN_MODELS);
     if (changes->going) {
         return; /* on_going_freed() looks again */
     }
@@ -217,7 +217,7 @@ static uint32_t report_idle(struct server *server, const struct repository_remov
         const struct model *model = removed->models[i];
         bool is_asked = model->origin->keep.is_asked;
         asked_count += is_asked;
-        if (server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+        if (log_gate_admits(&server->loop.log, LOG_KIND_MODELS, SHARE_NOBODY)) {
             log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
                      model->version, is_asked ? " (keep_alive)" : "");
         }
@@ -233,10 +233,10 @@ static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
     struct error err;
     uint64_t next_ns;
     if (changes->current || changes->awaits_room || server->recovery.is_active ||
-        server->is_starting || server->waits.told_count > 0) {
+        server->loop.is_starting || server->waits.told_count > 0) {
         return now_ns + IDLE_PAUSE_NS;
     }
-    if (!serving->sequences || server->drain.is_active) {
+    if (!serving->sequences || server->loop.is_draining) {
         return RT_SCHED_NEVER;
     }
     if (repository_unload_idle(&serving->repository, serving->sequences, now_ns, &removed, &next_ns,
@@ -332,7 +332,7 @@ static void report(struct server *server, const struct change *change)
 /* A call has had a file loaded. Clients can do that often. */
 static void report_load(struct server *server, const struct change *change)
 {
-    if (!server_may_log(server, LOG_KIND_MODELS, SHARE_NOBODY)) {
+    if (!log_gate_admits(&server->loop.log, LOG_KIND_MODELS, SHARE_NOBODY)) {
         return;
     }
     if (change->status == ST_OK) {
@@ -435,7 +435,7 @@ static bool make_room(struct server *server, struct change *change)
     struct serving *serving = server->serving;
     struct repository_removed removed;
     struct error err;
-    uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
+    uint64_t now = uv_now(&server->loop.uv), bytes = change->update.short_bytes;
     change->wait_ms = change->wait_ms ? change->wait_ms : now;
     update_fini(&change->update);                   /* its draft holds all models */
     bool may_evict = server->waits.told_count == 0; /* else a model that was loaded for them */
@@ -462,11 +462,11 @@ static void on_prepared(uv_work_t *work, int uv_status)
     struct change *change = changes->current;
     struct serving *serving = changes->serving;
     must(uv_status == 0 && change);
-    turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(&server->loop.watch, TURN_MODELS);
     offload_end(&server->offload, OFFLOAD_LONG);
     changes->current = NULL;
     changes->serving = NULL;
-    if (server->is_closing) {
+    if (server->loop.is_closing) {
         server_let_go_serving(server, serving);
         free_change(server, change); /* no request is left, which could wait for it */
         return;
@@ -508,7 +508,7 @@ static void begin_next(struct server *server)
         server->recovery.is_active || server->watch.is_working) {
         return;
     }
-    if (server->drain.is_active || server->is_closing) {
+    if (server->loop.is_draining || server->loop.is_closing) {
         refuse_waiting(server);
         return;
     }
@@ -601,7 +601,7 @@ static enum status add_change(struct server *server, const struct changes_order 
         return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
                          CHANGES_WAITING_MAX);
     }
-    if (server->drain.is_active) {
+    if (server->loop.is_draining) {
         return error_set(err, ST_UNAVAILABLE, STOPPING);
     }
     struct change *change = new_change();
@@ -708,7 +708,7 @@ void changes_init(struct server *server)
     list_init(&server->changes.waiting);
     share_init(&server->changes.loads, CHANGES_LOADS_MAX,
                resource_kept(RESOURCE_LOADS, CHANGES_LOADS_MAX));
-    uv_timer_init(&server->loop, &server->changes.timer);
+    uv_timer_init(&server->loop.uv, &server->changes.timer);
 }
 
 void changes_fini(struct server *server)

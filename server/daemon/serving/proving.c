@@ -458,7 +458,7 @@ static void pause_until(struct server *server, uint64_t due_ms)
     server_let_go_serving(server, serving);
     trim_note_use(server); /* the device keeps memory of the first calls */
     if (due_ms != UINT64_MAX) {
-        uint64_t now_ms = uv_now(&server->loop);
+        uint64_t now_ms = uv_now(&server->loop.uv);
         uv_timer_start(&proving->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
     }
 }
@@ -468,14 +468,15 @@ static void prove_next(struct server *server)
     struct proving *proving = &server->proving;
     OBJ_CHECK(proving, PROVING_MAGIC);
     OBJ_CHECK(proving->serving, SERVING_MAGIC);
-    bool is_wanted = !server->drain.is_active &&
-                     !server->is_closing && /* nor has the serving been replaced */
+    bool is_wanted = !server->loop.is_draining &&
+                     !server->loop.is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
     uint64_t due_ms = UINT64_MAX;
     model_unref(proving->model);
     proving->model = NULL;
     if (is_wanted) {
-        proving->model = next_model(&proving->serving->repository, uv_now(&server->loop), &due_ms);
+        proving->model =
+            next_model(&proving->serving->repository, uv_now(&server->loop.uv), &due_ms);
     }
     if (!proving->model) {
         pause_until(server, due_ms);
@@ -492,7 +493,7 @@ static void on_proved(uv_work_t *work, int uv_status)
     struct server *server = server_of(work->data);
     must(uv_status == 0 && server->proving.model);
     offload_end(&server->offload, OFFLOAD_LONG);
-    publish(&server->proving, uv_now(&server->loop));
+    publish(&server->proving, uv_now(&server->loop.uv));
     prove_next(server);
     if (!server->proving.serving) {
         proving_begin(server); /* for the serving that has come in the meantime */
@@ -502,7 +503,7 @@ static void on_proved(uv_work_t *work, int uv_status)
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    turn_watch_enter(server, TURN_MODELS);
+    turn_watch_enter(&server->loop.watch, TURN_MODELS);
     proving_begin(server);
 }
 
@@ -510,7 +511,7 @@ void proving_init(struct server *server)
 {
     struct proving *proving = &server->proving;
     *proving = (struct proving){.magic = PROVING_MAGIC};
-    uv_timer_init(&server->loop, &proving->timer);
+    uv_timer_init(&server->loop.uv, &proving->timer);
     proving->timer.data = proving->work.data = server;
 }
 

@@ -53,7 +53,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     must(uv_status == 0 && recovery->is_active); /* the work is never cancelled */
     offload_end(&server->offload, OFFLOAD_LONG);
-    if (server->is_closing) {
+    if (server->loop.is_closing) {
         serving_free(recovery->fresh);
         return;
     }
@@ -63,7 +63,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
         return;
     }
     recovery->is_active = false;
-    recovery->done_ms = uv_now(&server->loop);
+    recovery->done_ms = uv_now(&server->loop.uv);
     server_replace_serving(server, recovery->fresh);
     recovery->fresh = NULL;
     struct repository *repository = &server->serving->repository;
@@ -80,7 +80,7 @@ static void on_timer(uv_timer_t *timer)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     changes_drop_retired(server);
-    if (server->serving->users > 0 && uv_now(&server->loop) < recovery->shed_ms) {
+    if (server->serving->users > 0 && uv_now(&server->loop.uv) < recovery->shed_ms) {
         uv_timer_start(timer, on_timer, SHED_POLL_MS, 0);
         return;
     }
@@ -109,7 +109,7 @@ void recovery_init(struct server *server)
     struct recovery *recovery = &server->recovery;
     *recovery =
         (struct recovery){.magic = RECOVERY_MAGIC, .device_name = server_device_name(server)};
-    uv_timer_init(&server->loop, &recovery->timer);
+    uv_timer_init(&server->loop.uv, &recovery->timer);
     recovery->timer.data = server;
 }
 
@@ -118,7 +118,7 @@ void recovery_begin(struct server *server)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     struct error why;
-    if (recovery->is_active || server->is_closing) {
+    if (recovery->is_active || server->loop.is_closing) {
         return;
     }
     recovery->is_active = true;
@@ -126,7 +126,7 @@ void recovery_begin(struct server *server)
     log_line(LOG_ERROR, "%s: %s", hal_device_props(server->serving->device)->name, why.text);
     notify_send(&server->notify, "STATUS=%s", why.text);
     repository_fail(&server->serving->repository, &why);
-    uint64_t now = uv_now(&server->loop);
+    uint64_t now = uv_now(&server->loop.uv);
     if (now - recovery->done_ms > CALM_MS) {
         recovery->tries = 0;
     }

@@ -58,8 +58,8 @@ static void on_timer(uv_timer_t *timer)
     struct server *server = server_of(timer->data);
     struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
-    turn_watch_enter(server, TURN_TRIM);
-    if (trim_slice(server->serving, uv_now(&server->loop))) {
+    turn_watch_enter(&server->loop.watch, TURN_TRIM);
+    if (trim_slice(server->serving, uv_now(&server->loop.uv))) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
     } else if (trim->looks < LOOKS || trim->is_working) {
         trim->looks++;
@@ -80,7 +80,7 @@ void trim_init(struct server *server)
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
 #endif
     trim->magic = TRIM_MAGIC;
-    uv_timer_init(&server->loop, &trim->timer);
+    uv_timer_init(&server->loop.uv, &trim->timer);
     trim->work.data = server;
 }
 
@@ -89,7 +89,7 @@ void trim_note_use(struct server *server)
     struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
     trim->looks = 0;
-    if (!uv_is_active((const uv_handle_t *)&trim->timer) && !server->is_closing) {
+    if (!uv_is_active((const uv_handle_t *)&trim->timer) && !server->loop.is_closing) {
         uv_timer_start(&trim->timer, on_timer, LOOK_MS, 0);
     }
 }

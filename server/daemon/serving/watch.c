@@ -109,7 +109,7 @@ static void on_added(uv_work_t *work, int uv_status)
     offload_end(&server->offload, OFFLOAD_LONG);
     watch->is_working = false;
     report_room(watch);
-    if (server->is_closing) {
+    if (server->loop.is_closing) {
         return;
     }
     changes_scan(server, false); /* also what has waited for this look */
@@ -148,7 +148,7 @@ static void on_asked(uv_work_t *work, int uv_status)
     must(uv_status == 0 && watch->is_working);
     offload_end(&server->offload, OFFLOAD_LONG);
     watch->is_working = false;
-    if (server->is_closing) {
+    if (server->loop.is_closing) {
         return;
     }
     if (watch->now != watch->seen) {
@@ -161,7 +161,7 @@ static void on_tick(uv_timer_t *ticker)
 {
     struct server *server = server_of(ticker->data);
     struct watch *watch = &server->watch;
-    if (watch->is_working || server->changes.current || server->drain.is_active) {
+    if (watch->is_working || server->changes.current || server->loop.is_draining) {
         return; /* the next tick will do */
     }
     watch->is_working = true;
@@ -180,7 +180,7 @@ static void on_events(uv_poll_t *poll, int uv_status, int events)
     if (read(watch->fd, bytes, sizeof(bytes)) <= 0) {
         return;
     }
-    uint64_t now = uv_now(&server->loop);
+    uint64_t now = uv_now(&server->loop.uv);
     watch->since_ms = watch->since_ms ? watch->since_ms : now;
     uint64_t waited = now - watch->since_ms;
     uint64_t left = waited < WAIT_MS_MAX ? WAIT_MS_MAX - waited : 0;
@@ -192,7 +192,7 @@ void watch_look(struct server *server)
     struct watch *watch = &server->watch;
     OBJ_CHECK(watch, WATCH_MAGIC);
     if (watch->fd >= 0) {
-        watch->since_ms = uv_now(&server->loop);
+        watch->since_ms = uv_now(&server->loop.uv);
         uv_timer_start(&watch->timer, on_timer, 0, 0);
     }
 }
@@ -209,12 +209,12 @@ enum status watch_init(struct server *server, struct error *err)
     }
     watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     int rc = watch->fd < 0 ? uv_translate_sys_error(errno)
-                           : uv_poll_init(&server->loop, &watch->poll, watch->fd);
+                           : uv_poll_init(&server->loop.uv, &watch->poll, watch->fd);
     if (rc < 0) {
         return error_set(err, ST_SYSTEM, "--watch: %s", uv_strerror(rc));
     }
-    uv_timer_init(&server->loop, &watch->timer);
-    uv_timer_init(&server->loop, &watch->ticker);
+    uv_timer_init(&server->loop.uv, &watch->timer);
+    uv_timer_init(&server->loop.uv, &watch->ticker);
     watch->poll.data = watch->timer.data = watch->ticker.data = server;
     uv_poll_start(&watch->poll, UV_READABLE, on_events);
     uv_timer_start(&watch->ticker, on_tick, TICK_MS, TICK_MS);

@@ -9,32 +9,41 @@
  *
  * Loop thread.
  */
-#ifndef PTED_SERVER_DAEMON_REQUEST_TURN_WATCH_H
-#define PTED_SERVER_DAEMON_REQUEST_TURN_WATCH_H
+#ifndef PTED_SERVER_DAEMON_LOOP_TURN_WATCH_H
+#define PTED_SERVER_DAEMON_LOOP_TURN_WATCH_H
 
 #include <stdint.h>
 
-struct server;
+struct log_gate;
 
 #define TURN_WATCH_SLOW_NS 20000000u
 
+/* The first parts are the steps of requests, by their own numbers. */
+#define TURN_STEPS_MAX 16
+
 enum turn_part {
-#define STEP(name, ...) TURN_STEP_##name, /* equals STEP_##name */
-#include "server/daemon/request/request.def"
-#undef STEP
+    TURN_STEP_LAST = TURN_STEPS_MAX - 1,
 #define TURN_PART(id, name) TURN_##id,
-#include "server/daemon/request/turn_part.def"
+#include "server/daemon/loop/turn_part.def"
 #undef TURN_PART
     TURN_PART_COUNT
+};
+
+/* The steps of requests: their names, by number. */
+struct turn_steps {
+    unsigned count;
+    const char *names[TURN_STEPS_MAX];
 };
 
 /* The loop's figures so far; 0: it has not been seen. */
 struct turn_records {
     uint64_t longest_ns[TURN_PART_COUNT];
-    uint64_t step_bytes[TURN_PART_COUNT]; /* of steps of requests */
+    uint64_t step_bytes[TURN_STEPS_MAX]; /* of steps of requests */
 };
 
 struct turn_watch {
+    const struct turn_steps *steps; /* borrowed */
+    struct log_gate *log;           /* borrowed */
     struct turn_records records;
     uint64_t begin_ns;      /* of the turn; 0: nothing has begun */
     uint64_t part_begin_ns; /* of |part| */
@@ -42,15 +51,20 @@ struct turn_watch {
     uint64_t longest_part_ns; /* in this turn */
 };
 
-const char *turn_part_name(enum turn_part part);
+/* NULL: there is no such part. */
+const char *turn_part_name(const struct turn_steps *steps, enum turn_part part);
+
+/* Nothing has begun. */
+void turn_watch_init(struct turn_watch *watch, const struct turn_steps *steps,
+                     struct log_gate *log);
 
 /* From now on the loop does |part|. */
-void turn_watch_enter(struct server *server, enum turn_part part);
+void turn_watch_enter(struct turn_watch *watch, enum turn_part part);
 
 /* A step has handled |bytes|. */
-void turn_watch_note_bytes(struct server *server, enum turn_part step, uint64_t bytes);
+void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64_t bytes);
 
 /* The turn is over. Returns how long it was; 0: nothing has begun. */
-uint64_t turn_watch_end(struct server *server);
+uint64_t turn_watch_end(struct turn_watch *watch);
 
 #endif

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/daemon/request/turn_watch.h"
+#include "server/daemon/loop/turn_watch.h"
+
+#include <uv.h>
 
 #include "base/check.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/log_gate.h"
 #include "server/process/log.h"
 
 #define NS_PER_MS 1e6
 
-#define STEP(name, ...)                                                                            \
-    _Static_assert((int)TURN_STEP_##name == (int)STEP_##name, "steps are the first parts");
-#include "server/daemon/request/request.def"
-#undef STEP
-
-const char *turn_part_name(enum turn_part part)
+const char *turn_part_name(const struct turn_steps *steps, enum turn_part part)
 {
     static const char *const names[TURN_PART_COUNT] = {
-#define STEP(name, ...) [TURN_STEP_##name] = #name,
-#include "server/daemon/request/request.def"
-#undef STEP
 #define TURN_PART(id, name) [TURN_##id] = name,
-#include "server/daemon/request/turn_part.def"
+#include "server/daemon/loop/turn_part.def"
 #undef TURN_PART
     };
-    must(part < TURN_PART_COUNT);
-    return names[part];
+    must(part < TURN_PART_COUNT && steps->count <= TURN_STEPS_MAX);
+    return (unsigned)part < steps->count ? steps->names[part] : names[part];
+}
+
+void turn_watch_init(struct turn_watch *watch, const struct turn_steps *steps, struct log_gate *log)
+{
+    *watch = (struct turn_watch){.steps = steps, .log = log};
 }
 
 static void end_part(struct turn_watch *watch, uint64_t now_ns)
@@ -38,9 +36,8 @@ static void end_part(struct turn_watch *watch, uint64_t now_ns)
     }
 }
 
-void turn_watch_enter(struct server *server, enum turn_part part)
+void turn_watch_enter(struct turn_watch *watch, enum turn_part part)
 {
-    struct turn_watch *watch = &server->turns.watch;
     uint64_t now_ns = uv_hrtime();
     if (watch->begin_ns == 0) {
         watch->begin_ns = now_ns;
@@ -52,27 +49,25 @@ void turn_watch_enter(struct server *server, enum turn_part part)
     watch->part_begin_ns = now_ns;
 }
 
-void turn_watch_note_bytes(struct server *server, enum turn_part step, uint64_t bytes)
+void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64_t bytes)
 {
-    must(step < TURN_PART_COUNT);
-    uint64_t *most = &server->turns.watch.records.step_bytes[step];
+    must(step < TURN_STEPS_MAX);
+    uint64_t *most = &watch->records.step_bytes[step];
     *most = bytes > *most ? bytes : *most;
 }
 
-static void warn(struct server *server, uint64_t ns)
+static void warn(struct turn_watch *watch, uint64_t ns)
 {
-    const struct turn_watch *watch = &server->turns.watch;
-    if (server_may_log(server, LOG_KIND_SLOW, SHARE_NOBODY)) {
+    if (log_gate_admits(watch->log, LOG_KIND_SLOW, SHARE_NOBODY)) {
         log_line(LOG_WARNING,
                  "the loop has served nobody else for %.1f ms, %.1f ms of them in step %s",
                  (double)ns / NS_PER_MS, (double)watch->longest_part_ns / NS_PER_MS,
-                 turn_part_name(watch->longest_part));
+                 turn_part_name(watch->steps, watch->longest_part));
     }
 }
 
-uint64_t turn_watch_end(struct server *server)
+uint64_t turn_watch_end(struct turn_watch *watch)
 {
-    struct turn_watch *watch = &server->turns.watch;
     if (watch->begin_ns == 0) {
         return 0;
     }
@@ -82,7 +77,7 @@ uint64_t turn_watch_end(struct server *server)
     uint64_t *longest = &watch->records.longest_ns[watch->longest_part];
     *longest = ns > *longest ? ns : *longest;
     if (ns > TURN_WATCH_SLOW_NS) {
-        warn(server, ns);
+        warn(watch, ns);
     }
     return ns;
 }
