@@ -48,8 +48,7 @@ static enum status add_value(struct cli_inputs *inputs, uint32_t index, const ch
                              const char *option, struct error *err)
 {
     struct cli_inputs_item *item = &inputs->items[index];
-    enum medium_kind medium = inputs->mediums ? inputs->mediums[index] : MEDIUM_NONE;
-    bool is_medium = medium != MEDIUM_NONE && !cli_input_is_tensor(value);
+    bool is_medium = inputs->mediums && inputs->mediums[index] && !cli_input_is_tensor(value);
     if (item->text || (item->media && !is_medium)) {
         return error_set(err, ST_INVALID, "%.64s: %s is given twice", option,
                          inputs->ios[index].label);
@@ -87,13 +86,13 @@ static bool is_file_name(const char *text)
 /* The only input that takes files, or texts. */
 static enum status assign_file(struct cli_inputs *inputs, const char *file, struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX];
+    char names[RT_NAMES_TEXT_MAX], media[CARD_MEDIA_TEXT_MAX];
     uint32_t found = 0, index = 0;
     for (uint32_t i = 0; inputs->mediums && i < inputs->count; i++) {
-        found += inputs->mediums[i] != MEDIUM_NONE;
-        index = inputs->mediums[i] != MEDIUM_NONE ? i : index;
+        found += inputs->mediums[i] != NULL;
+        index = inputs->mediums[i] ? i : index;
     }
-    if (found == 1 && inputs->mediums[index] == MEDIUM_TEXT && is_file_name(file)) {
+    if (found == 1 && inputs->mediums[index]->is_text && is_file_name(file)) {
         return error_set(err, ST_INVALID,
                          "%.100s looks like a file, expected a text; as a text it is %.64s=%.100s",
                          file, inputs->ios[index].name, file);
@@ -103,11 +102,11 @@ static enum status assign_file(struct cli_inputs *inputs, const char *file, stru
     }
     return found == 1
                ? add_value(inputs, index, file, file, err)
-               : error_set(err, ST_INVALID, "%.64s: %s; expected NAME=X, where NAME is %s", file,
+               : error_set(err, ST_INVALID, "%.64s: %s%s; expected NAME=X, where NAME is %s", file,
                            cli_input_is_tensor(file) ? "there are several inputs"
-                           : found ? "several inputs are made from a picture, a sound or a text"
-                                   : "no card says that an input is made from a picture, a sound "
-                                     "or a text",
+                           : found                   ? "several inputs are made from "
+                                                     : "no card says that an input is made from ",
+                           cli_input_is_tensor(file) ? "" : card_list_media(" or ", true, media),
                            rt_names_print_ios(inputs->ios, inputs->count, names));
 }
 
@@ -138,7 +137,7 @@ static enum status assign_shape(struct cli_inputs *inputs, const char *option, s
 }
 
 enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios,
-                              const enum medium_kind *mediums, uint32_t count,
+                              const struct card_medium *const *mediums, uint32_t count,
                               const struct cli_inputs_options *options, struct error *err)
 {
     *inputs = (struct cli_inputs){.ios = ios, .mediums = mediums, .count = count};

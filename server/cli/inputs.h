@@ -35,8 +35,8 @@ struct cli_inputs_item {
 };
 
 struct cli_inputs {
-    const struct rt_io *ios;         /* borrowed; by raw input */
-    const enum medium_kind *mediums; /* borrowed; likewise; NULL: no input takes any */
+    const struct rt_io *ios;                  /* borrowed; by raw input */
+    const struct card_medium *const *mediums; /* borrowed; likewise; NULL: no input takes any */
     uint32_t count;
     struct cli_inputs_item *items; /* owned; likewise */
     bool is_chosen;                /* all inputs have their shapes */
@@ -54,7 +54,7 @@ MUST_CHECK enum status cli_inputs_add(struct cli_inputs_options *options, const 
 /* Finds the input of each option. ST_INVALID: there is no such input, or it is given twice, though
  * it takes no media. |inputs| can be freed in any case. */
 MUST_CHECK enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios,
-                                         const enum medium_kind *mediums, uint32_t count,
+                                         const struct card_medium *const *mediums, uint32_t count,
                                          const struct cli_inputs_options *options,
                                          struct error *err);
 void cli_inputs_fini(struct cli_inputs *inputs);

@@ -38,14 +38,14 @@ enum status cli_media_open(struct cli_call *call, struct error *err)
     uint32_t count = rt_method_input_count(call->method);
     arena_init(&media->arena, ARENA_BYTES_MAX);
     media->picture = call->card ? card_find_picture(call->card, call->method) : NULL;
-    media->kinds = calloc((size_t)count + 1, sizeof(*media->kinds));
+    media->kinds = calloc((size_t)count + 1, sizeof(const struct card_medium *));
     media->items = calloc((size_t)count + 1, sizeof(struct medium *));
     if (!media->kinds || !media->items) {
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct card_io *io = find_io(call, RT_INPUT, i);
-        media->kinds[i] = io ? io->media.kind : MEDIUM_NONE;
+        media->kinds[i] = io ? io->media.kind : NULL;
     }
     return ST_OK;
 }
@@ -116,14 +116,14 @@ static enum status shape_rows(const struct medium *medium, const char *const *pa
     for (uint32_t i = 0; !is_known && i < count; i++) {
         struct medium_reader reader = {.limits = &limits};
         TRY(read_file(medium, paths[i], &reader, measure, sides, sizeof(sides), err));
-        if (medium_compare(i, sides, first, err) != ST_OK) {
+        if (medium_compare(medium, i, sides, first, err) != ST_OK) {
             err->code = ST_CORRUPT;
             return error_prefix(err, "%s: ", paths[i]);
         }
         memcpy(first, sides, sizeof(first));
     }
     return is_known || count == 0 ? medium_shape(medium, count, 0, out_shape, err)
-                                  : medium_picture_shape(medium, count, first, out_shape, err);
+                                  : medium_shape_sides(medium, count, first, out_shape, err);
 }
 
 static enum status set_rows(struct cli_call *call, const struct medium *medium,
@@ -146,30 +146,30 @@ static enum status set_rows(struct cli_call *call, const struct medium *medium,
     return ST_OK;
 }
 
-static enum status hear(const struct medium *medium, struct span file, struct medium_reader *reader,
-                        void *sound, size_t bytes, struct error *err)
+static enum status hold(const struct medium *medium, struct span file, struct medium_reader *reader,
+                        void *held, size_t bytes, struct error *err)
 {
     (void)bytes;
-    return medium_hear(medium, file, reader, sound, err);
+    return medium_hold(medium, file, reader, held, err);
 }
 
-static enum status set_sounds(struct cli_call *call, const struct medium *medium,
-                              const char *const *paths, uint32_t count, struct shape *out_shape,
-                              struct error *err)
+static enum status set_longest(struct cli_call *call, const struct medium *medium,
+                               const char *const *paths, uint32_t count, struct shape *out_shape,
+                               struct error *err)
 {
     struct medium_reader reader = {.limits = &limits};
-    struct medium_sound *sounds = calloc(count, sizeof(*sounds));
-    enum status status = sounds ? ST_OK : error_set(err, ST_EXHAUSTED, "out of memory");
+    struct medium_held *held = calloc(count, sizeof(*held));
+    enum status status = held ? ST_OK : error_set(err, ST_EXHAUSTED, "out of memory");
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
-        status = read_file(medium, paths[i], &reader, hear, &sounds[i], sizeof(*sounds), err);
+        status = read_file(medium, paths[i], &reader, hold, &held[i], sizeof(*held), err);
     }
     if (status == ST_OK) {
-        status = medium_put_sounds(medium, sounds, count, call->invocation, out_shape, err);
+        status = medium_put_held(medium, held, count, call->invocation, out_shape, err);
     }
-    for (uint32_t i = 0; sounds && i < count; i++) {
-        medium_drop(&sounds[i], &reader);
+    for (uint32_t i = 0; held && i < count; i++) {
+        medium_drop(&held[i], &reader);
     }
-    free(sounds);
+    free(held);
     return status;
 }
 
@@ -214,18 +214,21 @@ static enum status set_texts(struct cli_call *call, const struct medium *medium,
     return status;
 }
 
+typedef enum status set_f(struct cli_call *call, const struct medium *medium,
+                          const char *const *items, uint32_t count, struct shape *out_shape,
+                          struct error *err);
+
 enum status cli_media_set(struct cli_call *call, uint32_t index, const char *const *items,
                           uint32_t count, struct shape *out_shape, struct error *err)
 {
+    static set_f *const ways[] = {
+        [MEDIUM_ROWS] = set_rows, [MEDIUM_LONGEST] = set_longest, [MEDIUM_TEXTS] = set_texts};
     struct medium **medium = &call->media.items[index];
     if (!*medium) {
         TRY(medium_new(call->method, find_io(call, RT_INPUT, index), call->options->path, NULL,
                        medium, err));
     }
-    return (*medium)->kind == MEDIUM_TEXT ? set_texts(call, *medium, items, count, out_shape, err)
-           : (*medium)->kind == MEDIUM_IMAGE || medium_is_fixed(*medium)
-               ? set_rows(call, *medium, items, count, out_shape, err)
-               : set_sounds(call, *medium, items, count, out_shape, err);
+    return ways[medium_way(*medium)](call, *medium, items, count, out_shape, err);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -17,10 +17,10 @@
 struct cli_call;
 
 struct cli_media {
-    enum medium_kind *kinds;       /* owned; by input */
-    struct medium **items;         /* owned: refs held; likewise; NULL: not opened yet */
-    const struct card_io *picture; /* the input whose pictures answers are about, or NULL */
-    struct arena arena;            /* has the places */
+    const struct card_medium **kinds; /* owned; by input; NULL: it takes tensors alone */
+    struct medium **items;            /* owned: refs held; likewise; NULL: not opened yet */
+    const struct card_io *picture;    /* the input whose pictures answers are about, or NULL */
+    struct arena arena;               /* has the places */
     struct image_place *places;
     uint32_t place_count; /* of the files that were read last */
 };

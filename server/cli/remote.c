@@ -246,9 +246,8 @@ static enum status set_media(void *own, uint32_t index, const char *const *items
     }
     buf_reset(&value->data);
     for (uint32_t i = 0; i < count; i++) {
-        TRY(remote->mediums[index] == MEDIUM_TEXT
-                ? add_string(&value->data, span_str(items[i]), err)
-                : add_file(&value->data, items[i], err));
+        TRY(remote->mediums[index]->is_text ? add_string(&value->data, span_str(items[i]), err)
+                                            : add_file(&value->data, items[i], err));
     }
     value->shape = (struct shape){.rank = 1, .dims = {count}};
     value->is_set = value->is_bytes = true;

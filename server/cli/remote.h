@@ -53,11 +53,11 @@ struct cli_remote {
     struct arena arena; /* has the metadata */
     struct rt_io *ios, *result_ios;
     uint32_t io_count, result_io_count;
-    struct shape *examples;            /* by input: a shape for a call */
-    enum medium_kind *mediums;         /* by input: the server also makes it from this */
-    struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
-    struct cli_remote_form *forms;     /* by result: how the server writes it for people */
-    struct rt_result_info *sizes;      /* by result; NULL before cli_remote_foresee() */
+    struct shape *examples;             /* by input: a shape for a call */
+    const struct card_medium **mediums; /* by input: the server also makes it from this */
+    struct card_labels *result_labels;  /* by result: names of its classes; none if |count| is 0 */
+    struct cli_remote_form *forms;      /* by result: how the server writes it for people */
+    struct rt_result_info *sizes;       /* by result; NULL before cli_remote_foresee() */
     enum cli_remote_wish wish;
 
     struct cli_inputs inputs;

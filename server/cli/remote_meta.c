@@ -149,14 +149,10 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
 }
 
 /* "media": the input may be sent as such. From a server with other words it is a tensor. */
-static enum medium_kind read_medium(const struct reader *r, const struct cJSON *item)
+static const struct card_medium *read_medium(const struct reader *r, const struct cJSON *item)
 {
-    enum medium_kind medium = MEDIUM_NONE;
     const char *text = text_of(r, item, "media");
-    if (text) {
-        (void)card_find_medium(text, &medium);
-    }
-    return medium;
+    return text ? card_find_medium(text) : NULL;
 }
 
 static enum status read_mediums(const struct reader *r, struct error *err)
@@ -164,8 +160,8 @@ static enum status read_mediums(const struct reader *r, struct error *err)
     struct cli_remote *remote = r->remote;
     const struct cJSON *list = document_find(r->document.root, "inputs");
     uint32_t index = 0;
-    remote->mediums =
-        arena_array(&remote->arena, (size_t)remote->io_count + 1, sizeof(*remote->mediums));
+    remote->mediums = arena_array(&remote->arena, (size_t)remote->io_count + 1,
+                                  sizeof(const struct card_medium *));
     if (!remote->mediums) {
         return no_memory(r, err);
     }
@@ -225,8 +221,7 @@ static void read_form(const struct reader *r, const struct cJSON *item, struct c
         mark_part(r, form, "scores");
         mark_part(r, form, "classes");
     }
-    const struct cJSON *number =
-        out->kind == ANSWER_CLASSES ? document_find(form, "count") : NULL;
+    const struct cJSON *number = out->kind == ANSWER_CLASSES ? document_find(form, "count") : NULL;
     if (number &&
         document_i64(&r->document, number, 1, ANSWER_CLASSES_MAX, &count, &ignored) == ST_OK) {
         out->class_count = (uint32_t)count;

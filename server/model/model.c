@@ -94,7 +94,7 @@ bool model_reads_words(const struct model *model)
     bool has_text = false;
     for (uint32_t i = 0; i < model->input_count; i++) {
         const struct medium *medium = model->inputs[i].medium;
-        has_text |= medium && medium->kind == MEDIUM_TEXT;
+        has_text |= medium && medium->kind->is_text;
     }
     return has_text || model->generator || model->embedder || model->transcriber ||
            model_lacks_tokenizer(model);
@@ -259,7 +259,7 @@ const struct model_io *model_find_medium(const struct model *model, bool is_text
     *out_count = 0;
     for (uint32_t i = 0; i < model->input_count; i++) {
         const struct medium *medium = model->inputs[i].medium;
-        if (medium && (medium->kind == MEDIUM_TEXT) == is_text) {
+        if (medium && medium->kind->is_text == is_text) {
             found = &model->inputs[i];
             ++*out_count;
         }

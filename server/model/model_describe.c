@@ -227,8 +227,8 @@ static void note_filled(struct model *model, const struct medium *medium, struct
 {
     for (uint32_t i = 0; i < model->input_count; i++) {
         struct model_io *io = &model->inputs[i];
-        bool is_filled = medium->kind == MEDIUM_TEXT && (io->index == medium->parts[MEDIUM_MASK] ||
-                                                         io->index == medium->parts[MEDIUM_TYPES]);
+        bool is_filled =
+            io->index == medium->parts[MEDIUM_MASK] || io->index == medium->parts[MEDIUM_TYPES];
         io->is_filled |= is_filled;
         io->meta.is_optional |= is_filled;
         inputs[io->index].is_filled |= is_filled;
@@ -240,7 +240,7 @@ static enum status print_medium(struct model *model, struct model_io *io, struct
     struct buf text;
     buf_init(&text, FORM_TEXT_MAX);
     medium_print(io->medium, &text);
-    io->meta.media = card_medium_word(io->medium->kind);
+    io->meta.media = io->medium->kind->word;
     io->meta.media_form = keep_form(model, &text);
     return io->meta.media_form ? ST_OK : no_memory(err);
 }
@@ -260,7 +260,7 @@ enum status model_give_medium(struct model *model, struct model_io *io, struct m
     memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
     model->call.inputs = inputs;
     TRY(print_medium(model, io, err));
-    inputs[io->index].medium = medium->kind == MEDIUM_TEXT ? CALL_WORDS : CALL_FILE;
+    inputs[io->index].medium = medium->kind->is_text ? CALL_WORDS : CALL_FILE;
     note_filled(model, medium, inputs);
     return ST_OK;
 }

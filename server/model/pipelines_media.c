@@ -30,7 +30,7 @@ static void find_parts(const struct rt_pipeline_step *step, const struct medium 
 {
     out[MEDIUM_IDS] = input;
     for (int part = MEDIUM_MASK; part < MEDIUM_PARTS; part++) {
-        uint32_t index = medium->kind == MEDIUM_TEXT ? medium->parts[part] : MEDIUM_ABSENT;
+        uint32_t index = medium->parts[part];
         const struct rt_source *source = index < step->source_count ? &step->sources[index] : NULL;
         bool is_input = source && source->kind == RT_SOURCE_INPUT && source->index != input;
         out[part] = is_input ? source->index : MEDIUM_ABSENT;
@@ -51,11 +51,11 @@ static enum status refuse(const struct rt_pipeline_desc *desc, const struct foun
 static enum status join(const struct rt_pipeline_desc *desc, struct found *first, uint32_t step,
                         const struct medium *medium, struct error *err)
 {
-    const char *what;
-    if (!medium_is_alike(first->medium, medium, &what)) {
+    char what[CARD_MEDIA_TEXT_MAX];
+    if (!medium_is_alike(first->medium, medium, what)) {
         return refuse(desc, first, step, what, err);
     }
-    for (int part = MEDIUM_MASK; medium->kind == MEDIUM_TEXT && part < MEDIUM_PARTS; part++) {
+    for (int part = MEDIUM_MASK; part < MEDIUM_PARTS; part++) {
         if (first->medium->parts[part] == MEDIUM_ABSENT) {
             first->medium->parts[part] = medium->parts[part];
             first->medium->dtypes[part] = medium->dtypes[part];

@@ -156,7 +156,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
-	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_http %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
@@ -199,6 +199,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_multipart_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_medium_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_medium_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_card_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_card_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_yaml_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

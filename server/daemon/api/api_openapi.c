@@ -44,10 +44,10 @@ static bool takes_rows(const struct model_io *io)
 static void print_field(struct buf *out, const struct model_io *io)
 {
     char text[CALL_IO_TEXT_MAX];
-    const char *item = !io->medium                       ? NULL
-                       : io->medium->kind == MEDIUM_TEXT ? "{\"type\":\"string\"}"
-                                                         : "{\"type\":\"string\","
-                                                           "\"format\":\"binary\"}";
+    const char *item = !io->medium                 ? NULL
+                       : io->medium->kind->is_text ? "{\"type\":\"string\"}"
+                                                   : "{\"type\":\"string\","
+                                                     "\"format\":\"binary\"}";
     buf_printf(out, "\"%s\":", io->meta.name); /* it needs no escapes */
     if (item && takes_rows(io)) {
         buf_printf(out, "{\"type\":\"array\",\"minItems\":1,\"items\":%s}", item);
@@ -105,10 +105,9 @@ static const struct model_io *find_alone(const struct model *model)
 /* Generators know octets, but no pictures. */
 static void print_file_body(struct buf *out, const struct model_io *io)
 {
-    static const char *const types[MEDIUM_KINDS] = {
-        [MEDIUM_IMAGE] = "image/*", [MEDIUM_SOUND] = "audio/*", [MEDIUM_TEXT] = "text/plain"};
-    bool is_text = io->medium->kind == MEDIUM_TEXT;
-    buf_printf(out, ",\"%s\":{\"schema\":{\"type\":\"string\"%s}}", types[io->medium->kind],
+    const struct card_medium *kind = io->medium->kind;
+    bool is_text = kind->is_text;
+    buf_printf(out, ",\"%s\":{\"schema\":{\"type\":\"string\"%s}}", kind->types[0],
                is_text ? "" : ",\"format\":\"binary\"");
     buf_add_str(out, is_text ? ""
                              : ",\"application/octet-stream\":{\"schema\":{\"type\":\"string\","

@@ -16,6 +16,7 @@
 #include "server/daemon/server.h"
 #include "server/http/multipart.h"
 #include "server/media/format.h"
+#include "server/model/card/card.h"
 #include "server/model/intake/medium.h"
 
 /* Classes of an answer with labels, if nobody says how many. */
@@ -50,8 +51,14 @@ static bool is_type(struct span type, const char *word)
 
 static bool says_file(struct span type)
 {
-    return begins_with(type, "image/") || begins_with(type, "audio/") ||
-           begins_with(type, "video/") || is_type(type, "application/ogg");
+    const struct card_medium *kind = card_find_medium_type(type);
+    return kind && !kind->is_text;
+}
+
+static bool says_text(struct span type)
+{
+    const struct card_medium *kind = card_find_medium_type(type);
+    return kind && kind->is_text;
 }
 
 /* Types that clients send if they do not know the body's: then its first bytes decide. */
@@ -61,20 +68,12 @@ static bool says_nothing(struct span type)
            is_type(type, "application/x-www-form-urlencoded");
 }
 
-/* Has the model an input that may be made from that? */
-static bool takes(const struct infer_call *call, enum medium_kind kind)
+/* Has the model an input that may be made from a text, or from a file? */
+static bool takes(const struct infer_call *call, bool is_text)
 {
-    bool is_any = false;
-    for (uint32_t i = 0; i < call->model->input_count; i++) {
-        const struct medium *medium = call->model->inputs[i].medium;
-        is_any |= medium && medium->kind == kind;
-    }
-    return is_any;
-}
-
-static bool takes_files(const struct infer_call *call)
-{
-    return takes(call, MEDIUM_IMAGE) || takes(call, MEDIUM_SOUND);
+    uint32_t count;
+    (void)model_find_medium(call->model, is_text, &count);
+    return count > 0;
 }
 
 /* Pages that say no type send JSON as text/plain. */
@@ -96,12 +95,11 @@ static enum form form_of(const struct request *request, const struct infer_call 
     if (is_type(type, "multipart/form-data")) {
         return FORM_PARTS;
     }
-    if (is_type(type, "text/plain") &&
-        (takes(call, MEDIUM_TEXT) || !may_be_json(body_span(request->infer.body)))) {
+    if (says_text(type) && (takes(call, true) || !may_be_json(body_span(request->infer.body)))) {
         return FORM_TEXT;
     }
     bool may_be_file =
-        says_nothing(type) && takes_files(call) && !may_be_json(body_span(request->infer.body));
+        says_nothing(type) && takes(call, false) && !may_be_json(body_span(request->infer.body));
     return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
 }
 
@@ -121,8 +119,9 @@ static enum status refuse_medium(const struct infer_call *call, const char *what
 static enum status refuse_type(const struct request *request, const struct infer_call *call,
                                struct error *err)
 {
-    bool is_picture = begins_with(type_of(request), "image/");
-    return refuse_medium(call, is_picture ? "picture" : "sound", err);
+    const struct card_medium *kind = card_find_medium_type(type_of(request));
+    must(kind);
+    return refuse_medium(call, kind->noun, err);
 }
 
 int codec_form_check(const struct request *request, const struct infer_call *call,
@@ -130,7 +129,7 @@ int codec_form_check(const struct request *request, const struct infer_call *cal
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool is_wrong = (request->match.id == ROUTE_INFER || request->match.id == ROUTE_CALL) &&
-                    says_file(type_of(request)) && !takes_files(call) &&
+                    says_file(type_of(request)) && !takes(call, false) &&
                     !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     if (is_wrong) {
         (void)refuse_type(request, call, err);
@@ -140,22 +139,36 @@ int codec_form_check(const struct request *request, const struct infer_call *cal
 
 /* ---- a file or a text alone ------------------------------------------------------------------ */
 
+/* The formats of files that the model takes; MEDIA_OTHER: of several kinds. */
+static enum media_kind formats_of(const struct infer_call *call)
+{
+    const struct card_medium *only = NULL;
+    for (uint32_t i = 0; i < call->model->input_count; i++) {
+        const struct medium *medium = call->model->inputs[i].medium;
+        if (medium && !medium->kind->is_text) {
+            if (only && medium->kind != only) {
+                return MEDIA_OTHER;
+            }
+            only = medium->kind;
+        }
+    }
+    return only ? only->formats : MEDIA_OTHER;
+}
+
 static enum status fail_kind(struct request *request, const struct infer_call *call,
                              enum media_format format, struct error *err)
 {
     enum media_kind kind = media_kind_of(format);
-    if (!takes_files(call)) { /* a model that was loaded after the head had come */
+    if (!takes(call, false)) { /* a model that was loaded after the head had come */
         request->infer.is_unfit = true;
         return refuse_type(request, call, err);
     }
     if (kind != MEDIA_OTHER) {
         request->infer.is_unfit = true;
-        return refuse_medium(call, kind == MEDIA_PICTURE ? "picture" : "sound", err);
+        return refuse_medium(call, card_find_medium_files(kind)->noun, err);
     }
-    bool is_one = takes(call, MEDIUM_IMAGE) != takes(call, MEDIUM_SOUND);
-    kind = !is_one ? MEDIA_OTHER : takes(call, MEDIUM_IMAGE) ? MEDIA_PICTURE : MEDIA_SOUND;
     return error_set(err, ST_INVALID, "the body is %s, expected %s", media_format_name(format),
-                     media_formats_read(kind));
+                     media_formats_read(formats_of(call)));
 }
 
 /* The input that a file of |format| is for. */
@@ -168,8 +181,7 @@ static enum status find_file_input(struct request *request, const struct infer_c
     uint32_t count = 0;
     for (uint32_t i = 0; i < model->input_count; i++) {
         const struct medium *medium = model->inputs[i].medium;
-        bool fits = medium && ((medium->kind == MEDIUM_IMAGE && kind == MEDIA_PICTURE) ||
-                               (medium->kind == MEDIUM_SOUND && kind == MEDIA_SOUND));
+        bool fits = medium && kind != MEDIA_OTHER && medium->kind->formats == kind;
         *out = fits ? &model->inputs[i] : count ? *out : NULL;
         count += fits;
     }
@@ -258,10 +270,10 @@ static enum status take_item(struct request *request, struct infer_call *call,
     if (leaf->encoding != CALL_ABSENT && leaf->encoding != CALL_MEDIA) {
         return error_set(err, ST_INVALID, "it is given as numbers, too");
     }
-    if (part->data.len == 0 && io->medium->kind != MEDIUM_TEXT) {
+    if (part->data.len == 0 && !io->medium->kind->is_text) {
         return error_set(err, ST_INVALID, "it is empty, expected a file");
     }
-    if (part->filename.len == 0 && io->medium->kind != MEDIUM_TEXT &&
+    if (part->filename.len == 0 && !io->medium->kind->is_text &&
         media_find_format(part->data) == MEDIA_FORMATS) {
         return error_set(err, ST_INVALID,
                          "expected a file, got %zu bytes of an unknown format; curl sends a file "
@@ -290,7 +302,7 @@ static enum status take_part(struct request *request, struct infer_call *call,
     if (!io) {
         return model_refuse_name(model, RT_INPUT, part->name, err);
     }
-    bool is_text = io->medium && io->medium->kind == MEDIUM_TEXT;
+    bool is_text = io->medium && io->medium->kind->is_text;
     bool is_item =
         io->medium && !(is_text ? is_type(part->content_type, "application/json") : is_json(part));
     enum status status = is_item ? take_item(request, call, io, part, err)

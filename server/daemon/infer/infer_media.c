@@ -249,10 +249,10 @@ static enum status measure(const struct medium *medium, struct span file,
     return medium_measure(medium, file, reader, out_sides, err);
 }
 
-static enum status hear(const struct medium *medium, struct span file, struct medium_reader *reader,
-                        void *out_sound, struct error *err)
+static enum status hold(const struct medium *medium, struct span file, struct medium_reader *reader,
+                        void *out_held, struct error *err)
 {
-    return medium_hear(medium, file, reader, out_sound, err);
+    return medium_hold(medium, file, reader, out_held, err);
 }
 
 /* One item without a row. */
@@ -286,14 +286,14 @@ static enum status shape_rows(struct request *request, struct infer_call *call,
     bool is_known = medium_is_fixed(medium);
     for (uint32_t i = 0; !is_known && i < count; i++) {
         if (look_at(request, medium, &items[i], measure, sides, err) != ST_OK ||
-            medium_compare(i, sides, first, err) != ST_OK) {
+            medium_compare(medium, i, sides, first, err) != ST_OK) {
             return place(call, medium->input, is_list, i, err);
         }
         memcpy(first, sides, sizeof(first));
     }
     enum status status = is_known || count == 0
                              ? medium_shape(medium, count, 0, out, err)
-                             : medium_picture_shape(medium, count, first, out, err);
+                             : medium_shape_sides(medium, count, first, out, err);
     return status == ST_OK ? ST_OK : call->codec->name_input(call, medium->input, ": ", err);
 }
 
@@ -326,32 +326,32 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
     return ST_OK;
 }
 
-/* ---- sounds as long as they are -------------------------------------------------------------- */
+/* ---- rows as long as the longest one --------------------------------------------------------- */
 
-static enum status decode_sounds(struct request *request, struct infer_call *call,
-                                 const struct medium *medium, const struct call_item *items,
-                                 uint32_t count, bool is_list, struct error *err)
+static enum status decode_longest(struct request *request, struct infer_call *call,
+                                  const struct medium *medium, const struct call_item *items,
+                                  uint32_t count, bool is_list, struct error *err)
 {
     const struct medium_account account = {take, give, request->infer.pool};
     const struct medium_reader reader = {.account = &account};
     struct arena *arena = &request->infer.arena;
-    struct medium_sound *sounds = arena_array(arena, count, sizeof(*sounds));
-    enum status status = sounds ? ST_OK : arena_fail(arena, "the request", err);
+    struct medium_held *held = arena_array(arena, count, sizeof(*held));
+    enum status status = held ? ST_OK : arena_fail(arena, "the request", err);
     struct shape shape;
-    uint32_t heard = 0;
-    for (; heard < count && status == ST_OK; heard++) {
-        sounds[heard] = (struct medium_sound){.samples = NULL};
-        status = look_at(request, medium, &items[heard], hear, &sounds[heard], err);
+    uint32_t held_count = 0;
+    for (; held_count < count && status == ST_OK; held_count++) {
+        held[held_count] = (struct medium_held){.values = NULL};
+        status = look_at(request, medium, &items[held_count], hold, &held[held_count], err);
         if (status != ST_OK) {
-            status = place(call, medium->input, is_list, heard, err);
+            status = place(call, medium->input, is_list, held_count, err);
         }
     }
     if (status == ST_OK &&
-        medium_put_sounds(medium, sounds, count, call->invocation, &shape, err) != ST_OK) {
+        medium_put_held(medium, held, count, call->invocation, &shape, err) != ST_OK) {
         status = call->codec->name_input(call, medium->input, ": ", err);
     }
-    for (uint32_t i = 0; i < heard; i++) {
-        medium_drop(&sounds[i], &reader);
+    for (uint32_t i = 0; i < held_count; i++) {
+        medium_drop(&held[i], &reader);
     }
     return status;
 }
@@ -438,20 +438,23 @@ uint64_t infer_media_ns(const struct infer_media *media)
     return media->ended_ns ? media->ended_ns - media->began_ns : 0;
 }
 
+typedef enum status decode_f(struct request *request, struct infer_call *call,
+                             const struct medium *medium, const struct call_item *items,
+                             uint32_t count, bool is_list, struct error *err);
+
 enum status infer_media_decode(struct request *request, struct infer_call *call, uint32_t index,
                                const struct call_item *items, uint32_t count, bool is_list,
                                struct error *err)
 {
+    static decode_f *const ways[] = {[MEDIUM_ROWS] = decode_rows,
+                                     [MEDIUM_LONGEST] = decode_longest,
+                                     [MEDIUM_TEXTS] = decode_texts};
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
     TRY(work_leave_loop(request, err));
     infer_media_start(request);
-    return medium->kind == MEDIUM_TEXT
-               ? decode_texts(request, call, medium, items, count, is_list, err)
-           : medium->kind == MEDIUM_IMAGE || medium_is_fixed(medium)
-               ? decode_rows(request, call, medium, items, count, is_list, err)
-               : decode_sounds(request, call, medium, items, count, is_list, err);
+    return ways[medium_way(medium)](request, call, medium, items, count, is_list, err);
 }
 
 bool infer_media_needs_threads(const struct request *request)

@@ -34,12 +34,15 @@
 #include "base/status.h"
 #include "runtime/program/adapt.h"
 #include "runtime/program/names.h"
+#include "server/media/format.h"
 #include "server/media/image.h"
 #include "server/model/answer/answer.h"
 #include "server/process/document.h"
 #include "server/process/options.h"
 
 struct beside;
+struct card_medium;
+struct card_source;
 struct derive;
 struct rt_method;
 struct rt_program;
@@ -88,9 +91,6 @@ struct card_answer {
     struct card_place place;
 };
 
-/* Clients may send an input as a file or a text of this kind: see docs/media.md. */
-enum medium_kind { MEDIUM_NONE, MEDIUM_IMAGE, MEDIUM_SOUND, MEDIUM_TEXT, MEDIUM_KINDS };
-
 enum card_colors { CARD_COLORS_UNSAID, CARD_RGB, CARD_BGR, CARD_GRAY };
 enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
 
@@ -129,7 +129,7 @@ struct card_text {
 
 /* By |kind|. */
 struct card_media {
-    enum medium_kind kind;
+    const struct card_medium *kind; /* NULL: none */
     union {
         struct card_image image;
         struct card_sound sound;
@@ -150,6 +150,34 @@ struct card_io {
     uint64_t class_count; /* that a step behind the program has counted; 0: there is no such step */
     struct card_media media; /* of an input */
     struct card_place place;
+};
+
+#define CARD_MEDIUM_TYPES_MAX 4
+#define CARD_MEDIA_TEXT_MAX 128
+
+/*
+ * A kind of media, which an input may be sent as (docs/media.md): a row. How rows of tensors are
+ * made of it says its other row, of server/model/intake/medium_priv.h.
+ */
+struct card_medium {
+    const char *word; /* the member of an input that says it, and "media" in metadata: "image" */
+    const char *noun; /* for messages, behind "a": "picture" */
+    /* Media types of bodies, "*" at the end for anything; the first is for descriptions. */
+    const char *types[CARD_MEDIUM_TYPES_MAX];
+    enum media_kind formats; /* of files */
+    bool is_text;            /* it comes as a text, not as a file */
+    bool has_pixels;         /* answers may be places in it */
+
+    /* Reads |value|, an object, into the kind's member of |out|. */
+    enum status (*read)(const struct card_source *s, const struct cJSON *value,
+                        struct card_media *out, struct error *err);
+    /* (optional) As card_adapt_media(): puts steps in front of the program. */
+    enum status (*adapt)(struct rt_method *method, const struct card_io *io, uint32_t index,
+                         struct error *err);
+    /* As card_apply_media(), for a method that can be called. */
+    enum status (*apply)(const struct rt_method *method, struct card_io *io, struct error *err);
+    /* (optional) As card_find_doubt(). */
+    bool (*find_doubt)(const struct card_io *io, struct error *out);
 };
 
 /* A list of them. |place.value| is NULL: the card does not say it. */
@@ -331,9 +359,17 @@ bool card_has_int8_cache(const struct card *card);
 /* Puts the card's parameters into |params|, except parameters that |options| set. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);
 
-/* "image", "sound", "text", or "" for MEDIUM_NONE; and back, but for "". */
-const char *card_medium_word(enum medium_kind kind);
-bool card_find_medium(const char *word, enum medium_kind *out);
+/* The kinds of media, one by one; NULL from their number on. */
+const struct card_medium *card_medium_at(size_t index);
+
+/* By word, by a body's media type without parameters, by the formats of its files. NULL: none. */
+const struct card_medium *card_find_medium(const char *word);
+const struct card_medium *card_find_medium_type(struct span type);
+const struct card_medium *card_find_medium_files(enum media_kind formats);
+
+/* Their words, for messages: "image, sound or text" where |last| is " or "; or their nouns: "a
+ * picture, a sound or a text". Returns |out|. */
+const char *card_list_media(const char *last, bool are_nouns, char out[CARD_MEDIA_TEXT_MAX]);
 
 /* "dir/NAME.card.json" of "dir/NAME.pte". False: too long for |size|. */
 bool card_path_of(const char *program, char *out, size_t size);

@@ -334,7 +334,7 @@ const struct card_io *card_find_picture(const struct card *card, const struct rt
     const struct card_method *said = card_find_method(card, method);
     for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
         const struct card_io *io = card_find_io(said, RT_INPUT, i);
-        if (io && io->media.kind == MEDIUM_IMAGE) {
+        if (io && io->media.kind && io->media.kind->has_pixels) {
             return io;
         }
     }

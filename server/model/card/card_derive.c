@@ -52,7 +52,8 @@ static struct derive_own find_own(const struct card *card)
     const struct card_ios *inputs = &card->methods[0].ios[RT_INPUT];
     struct derive_own own = {.has_inputs = inputs->place.value != NULL};
     for (uint32_t i = 0; i < inputs->count; i++) {
-        own.has_picture |= inputs->items[i].media.kind == MEDIUM_IMAGE;
+        const struct card_medium *kind = inputs->items[i].media.kind;
+        own.has_picture |= kind && kind->has_pixels;
     }
     return own;
 }

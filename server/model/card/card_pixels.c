@@ -53,12 +53,9 @@ static enum status blame(const struct card_io *io, struct error *err)
     return err->code == ST_EXHAUSTED ? err->code : card_blame(&io->media.place, err);
 }
 
-enum status card_adapt_media(struct rt_method *method, const struct card_io *io, uint32_t index,
-                             struct error *err)
+enum status card_adapt_pixels(struct rt_method *method, const struct card_io *io, uint32_t index,
+                              struct error *err)
 {
-    if (io->media.kind != MEDIUM_IMAGE) {
-        return ST_OK;
-    }
     const struct card_image *image = &io->media.image;
     struct rt_pixels pixels;
     if (rt_adapt_find_pixels(method, index, &pixels, err) != ST_OK) {

@@ -8,8 +8,27 @@
 /* Reads |value|, the member of an input that says it is |kind|: a document |in| at |path|. */
 MUST_CHECK enum status card_read_media(struct card *card, const struct document *in,
                                        const char *path, const struct cJSON *value,
-                                       enum medium_kind kind, struct card_media *out,
+                                       const struct card_medium *kind, struct card_media *out,
                                        struct error *err);
+
+/* Where a member of a medium is read from. */
+struct card_source {
+    struct card *card;
+    const struct document *in;
+    const char *path;
+};
+
+/* The kinds of media: a file has each (card_media.c lists them). */
+extern const struct card_medium card_medium_image, card_medium_sound, card_medium_text;
+
+/* The index of the word |value| among |names|, which |expected| lists; a name may be NULL. */
+MUST_CHECK enum status card_read_word(const struct card_source *s, const struct cJSON *value,
+                                      const char *const *names, unsigned count,
+                                      const char *expected, unsigned *out, struct error *err);
+
+/* For a medium |io| of an input |is| that takes none: ST_INVALID. */
+MUST_CHECK enum status card_refuse_input(const struct card_io *io, const struct rt_io *is,
+                                         const char *expected, struct error *err);
 
 /* Reads |value|, the member "generation" of a method, of the document |in|. */
 MUST_CHECK enum status card_read_generation(struct card *card, const struct document *in,
@@ -19,10 +38,14 @@ MUST_CHECK enum status card_read_generation(struct card *card, const struct docu
 /* |path| as a path beside the document at |document_path|; in the arena. NULL: no memory. */
 const char *card_path_beside(struct card *card, const char *document_path, const char *path);
 
-/* While the program is loaded: input |index|, which |io| is about, takes pixels from now on, if it
- * is an image. */
+/* While the program is loaded: input |index|, which |io| is about, takes from now on what its
+ * medium is made into; pixels, of pictures. */
 MUST_CHECK enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
                                         uint32_t index, struct error *err);
+
+/* The same for pictures. */
+MUST_CHECK enum status card_adapt_pixels(struct rt_method *method, const struct card_io *io,
+                                         uint32_t index, struct error *err);
 
 /* Compares what |io| says of media with input |io->index|, and settles what it leaves open. */
 MUST_CHECK enum status card_apply_media(const struct rt_method *method, struct card_io *io,

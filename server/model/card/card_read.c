@@ -2,6 +2,7 @@
 /* From documents to cards. A member takes the place of the same member of an earlier document. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,16 @@ static enum status read_name(const struct reader *r, const struct cJSON *value, 
                                RT_NAME_BYTES_MAX, side == RT_INPUT ? "input" : "output");
 }
 
+static enum status refuse_io_member(const struct reader *r, const struct cJSON *member,
+                                    enum rt_side side, struct error *err)
+{
+    char media[CARD_MEDIA_TEXT_MAX], names[sizeof("name, description, ") + CARD_MEDIA_TEXT_MAX];
+    snprintf(names, sizeof(names), "name, description, %s", card_list_media(" or ", false, media));
+    return document_refuse_member(
+        r->in, member, side == RT_RESULT ? "name, description, labels, steps or answer" : names,
+        err);
+}
+
 static enum status read_io_member(const struct reader *r, const struct cJSON *member,
                                   enum rt_side side, struct card_io *io, struct error *err)
 {
@@ -153,14 +164,12 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "answer") && side == RT_RESULT) {
         return card_read_answer(r->card, r->in, r->path, member, io, err);
     }
-    enum medium_kind kind;
-    if (side == RT_INPUT && card_find_medium(document_key(member), &kind)) {
+    const struct card_medium *kind =
+        side == RT_INPUT ? card_find_medium(document_key(member)) : NULL;
+    if (kind) {
         return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
     }
-    return document_refuse_member(r->in, member,
-                                  side == RT_RESULT ? "name, description, labels, steps or answer"
-                                                    : "name, description, image, sound or text",
-                                  err);
+    return refuse_io_member(r, member, side, err);
 }
 
 /* A name, null, or an object. */

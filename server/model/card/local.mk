@@ -13,8 +13,11 @@ noinst_LIBRARIES += %D%/libcard.a
 	%D%/card_media.c \
 	%D%/card_pixels.c \
 	%D%/card_generation.c \
+	%D%/card_image.c \
 	%D%/card_print.c \
 	%D%/card_read.c \
+	%D%/card_sound.c \
+	%D%/card_text.c \
 	%D%/card_schema.c %D%/card_schema.h \
 	%D%/card_steps.c %D%/card_steps.h \
 	%D%/derive.c %D%/derive.h %D%/derive_priv.h \

@@ -4,8 +4,7 @@ noinst_LIBRARIES += %D%/libintake.a
 %C%_libintake_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libintake_a_SOURCES = \
 	%D%/intake.c %D%/intake.h \
-	%D%/medium.c %D%/medium.h \
-	%D%/medium_print.c \
-	%D%/medium_put.c \
-	%D%/medium_read.c \
-	%D%/medium_relay.c
+	%D%/medium.c %D%/medium.h %D%/medium_priv.h \
+	%D%/medium_image.c \
+	%D%/medium_sound.c \
+	%D%/medium_text.c

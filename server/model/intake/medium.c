@@ -1,23 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* From a card to a medium: how rows are made is settled here, once. */
+/* From a card to a medium, and from items to rows, whatever the kind: the rows of the kinds
+ * (medium_priv.h) do the rest. */
 #include "config.h"
 
-#include "server/model/intake/medium.h"
-
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/call/invocation.h"
 #include "runtime/program/example.h"
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
-#include "server/language/sidecar.h"
-#include "server/language/words.h"
-#include "server/media/log_mel.h"
+#include "server/model/intake/medium_priv.h"
 
 #define SHAPES_BYTES_MAX (1 << 20)
-#define FRAMES_PER_S (LOG_MEL_RATE / LOG_MEL_HOP)
+
+static const struct medium_ops *const kinds[] = {
+    &medium_image_ops,
+    &medium_sound_ops,
+    &medium_text_ops,
+};
+
+const struct medium_ops *medium_find_ops(const struct card_medium *kind)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i]->word, kind->word) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
 
 struct medium *medium_ref(struct medium *medium)
 {
@@ -35,14 +48,45 @@ void medium_unref(struct medium *medium)
     if (refs_drop(&medium->refs)) {
         if (medium->base) {
             medium_unref(medium->base);
-        } else {
-            log_mel_free(medium->log_mel);
-            words_free(medium->words);
+        } else if (medium->ops->fini) {
+            medium->ops->fini(medium);
         }
         medium->magic = 0;
         free(medium);
     }
 }
+
+enum status medium_new(struct rt_method *method, const struct card_io *said, const char *path,
+                       const char *tokenizer, struct medium **out, struct error *err)
+{
+    *out = NULL;
+    if (!said || !said->media.kind) {
+        return ST_OK;
+    }
+    struct medium *medium = calloc(1, sizeof(*medium));
+    if (!medium) {
+        return error_set(err, ST_EXHAUSTED, "media: out of memory");
+    }
+    medium->magic = MEDIUM_MAGIC;
+    refs_init(&medium->refs);
+    medium->kind = said->media.kind;
+    medium->ops = medium_find_ops(medium->kind);
+    must(medium->ops);
+    medium->input = said->index;
+    medium->io = rt_method_input(method, said->index);
+    medium->parts[MEDIUM_IDS] = said->index;
+    medium->parts[MEDIUM_MASK] = medium->parts[MEDIUM_TYPES] = MEDIUM_ABSENT;
+    const struct medium_origin origin = {method, &said->media, path, tokenizer};
+    enum status status = medium->ops->take(medium, &origin, err);
+    if (status != ST_OK) {
+        medium_unref(medium);
+        return error_prefix(err, "input '%s': ", rt_method_input(method, said->index)->name);
+    }
+    *out = medium;
+    return ST_OK;
+}
+
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 /* The shapes of a call whose input |medium| has the half of its greatest length. */
 static enum status halve(struct rt_method *method, const struct medium *medium, struct arena *arena,
@@ -59,7 +103,7 @@ static enum status halve(struct rt_method *method, const struct medium *medium, 
         bool is_tensor = rt_method_input(method, i)->kind == RT_IO_TENSOR;
         bool is_beside = i == medium->parts[MEDIUM_MASK] || i == medium->parts[MEDIUM_TYPES];
         given[i] = is_tensor ? &shapes[i] : NULL;
-        if (i == medium->input || (medium->kind == MEDIUM_TEXT && is_beside)) {
+        if (i == medium->input || is_beside) {
             uint8_t last = shapes[i].rank - 1;
             shapes[i].dims[last] = (medium->io->shape.dims[last] + 1) / 2;
         }
@@ -68,8 +112,8 @@ static enum status halve(struct rt_method *method, const struct medium *medium, 
     return ST_OK;
 }
 
-/* Does the last dim really vary? A file that has any dims which vary does not say which. */
-static bool has_length(struct rt_method *method, const struct medium *medium)
+/* Tries a shorter length. */
+bool medium_has_length(const struct medium *medium, struct rt_method *method)
 {
     const struct rt_io *io = medium->io;
     uint8_t last = io->shape.rank - 1;
@@ -88,127 +132,63 @@ static bool has_length(struct rt_method *method, const struct medium *medium)
     return !varies;
 }
 
-/* ---- pictures -------------------------------------------------------------------------------- */
-
-/* The pixels have red first; where the program takes blue first, it has a step that turns them. */
-static enum status take_image(struct medium *medium, const struct card_image *said,
-                              struct error *err)
+uint64_t medium_last_dim(const struct medium *medium, bool *out_is_fixed)
 {
-    medium->image = (struct image_form){
-        .resize_height = said->resize[0],
-        .resize_width = said->resize[1],
-        .fit = said->fit,
-        .filter = said->filter,
-        .crop_height = said->crop[0],
-        .crop_width = said->crop[1],
-        .crop_rounds_down = said->crop_rounds_down,
-        .fill = {said->fill[0], said->fill[1], said->fill[2]},
-        .colors = said->colors == CARD_GRAY ? IMAGE_GRAY : IMAGE_RGB,
-        .height = said->has_any_height ? 0 : said->height,
-        .width = said->has_any_width ? 0 : said->width,
-        .draft = said->is_draft,
-    };
-    medium->sides_max[0] = said->height;
-    medium->sides_max[1] = said->width;
-    must(image_form_channels(&medium->image) == said->channels);
-    return image_load(err);
+    const struct shape *shape = &medium->io->shape;
+    *out_is_fixed = shape->rank && !rt_io_is_dynamic(medium->io, shape->rank - 1);
+    return shape->rank ? (uint64_t)shape->dims[shape->rank - 1] : 1;
 }
 
-/* ---- sound ----------------------------------------------------------------------------------- */
+/* ---- pipelines, descriptions ------------------------------------------------------------------
+ */
 
-static enum status take_sound(struct medium *medium, struct rt_method *method,
-                              const struct card_sound *said, struct error *err)
+void medium_find_dtypes(struct medium *medium, const struct rt_method *method)
 {
-    const struct rt_io *io = medium->io;
-    uint8_t last = io->shape.rank - 1;
-    medium->rate = said->rate;
-    medium->length_max = (uint64_t)io->shape.dims[last];
-    bool is_fixed = has_length(method, medium);
-    if (said->seconds > 0) {
-        double length = said->seconds * (said->is_log_mel ? FRAMES_PER_S : said->rate);
-        medium->length = length < 1 ? 1 : (uint64_t)llround(length);
-    } else if (is_fixed) {
-        medium->length = medium->length_max;
-    }
-    if (is_fixed && medium->length != medium->length_max) {
-        return error_set(err, ST_INVALID,
-                         "sound.seconds: the program takes %llu samples or frames, no fewer",
-                         (unsigned long long)medium->length_max);
-    }
-    if (said->is_log_mel) {
-        int64_t bands = io->shape.dims[last - 1];
-        if (bands < 1 || bands > LOG_MEL_BANDS_MAX || medium->length_max < 2) {
-            return error_set(err, ST_INVALID,
-                             "sound: expected 1 to %d bands and at least 2 frames, the program "
-                             "takes %lld and %llu",
-                             LOG_MEL_BANDS_MAX, (long long)bands,
-                             (unsigned long long)medium->length_max);
-        }
-        TRY(log_mel_new((uint32_t)bands, &medium->log_mel, err));
-    }
-    return sound_load(err);
-}
-
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-static enum status load_words(struct medium *medium, const char *path, const char *tokenizer,
-                              struct error *err)
-{
-    struct sidecars sidecars;
-    TRY(sidecar_init(&sidecars, path, tokenizer, err));
-    return sidecar_has_tokenizer(&sidecars)
-               ? sidecar_load_words(&sidecars, &medium->words, err)
-               : error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
-}
-
-static enum status take_text(struct medium *medium, struct rt_method *method,
-                             const struct card_text *said, const char *path, const char *tokenizer,
-                             struct error *err)
-{
-    const struct rt_io *io = medium->io;
-    uint8_t last = io->shape.rank - 1;
-    uint32_t most = (uint32_t)io->shape.dims[last];
-    medium->parts[MEDIUM_IDS] = medium->input;
-    medium->parts[MEDIUM_MASK] = said->mask ? said->mask_index : MEDIUM_ABSENT;
-    medium->parts[MEDIUM_TYPES] = said->types ? said->types_index : MEDIUM_ABSENT;
     for (int part = 0; part < MEDIUM_PARTS; part++) {
         if (medium->parts[part] != MEDIUM_ABSENT) {
             medium->dtypes[part] = rt_method_input(method, medium->parts[part])->dtype;
         }
     }
-    medium->tokens_max = said->max_tokens ? said->max_tokens : most;
-    medium->tokens = has_length(method, medium) ? most : said->is_padded ? medium->tokens_max : 0;
-    TRY(load_words(medium, path, said->tokenizer ? said->tokenizer : tokenizer, err));
-    medium->pad = words_pad(medium->words);
+}
+
+enum status medium_relay(struct medium *medium, const struct rt_method *method, uint32_t input,
+                         const uint32_t parts[MEDIUM_PARTS], struct medium **out, struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    struct medium *relay = malloc(sizeof(*relay));
+    *out = relay;
+    if (!relay) {
+        return error_set(err, ST_EXHAUSTED, "media: out of memory");
+    }
+    *relay = *medium;
+    refs_init(&relay->refs);
+    relay->base = medium_ref(medium);
+    relay->input = input;
+    relay->io = rt_method_input(method, input);
+    relay->ops->bound(relay);
+    memcpy(relay->parts, parts, sizeof(relay->parts));
+    medium_find_dtypes(relay, method);
     return ST_OK;
 }
 
-enum status medium_new(struct rt_method *method, const struct card_io *said, const char *path,
-                       const char *tokenizer, struct medium **out, struct error *err)
+bool medium_is_alike(const struct medium *a, const struct medium *b,
+                     char out_what[CARD_MEDIA_TEXT_MAX])
 {
-    *out = NULL;
-    if (!said || said->media.kind == MEDIUM_NONE) {
-        return ST_OK;
+    OBJ_CHECK(a, MEDIUM_MAGIC);
+    OBJ_CHECK(b, MEDIUM_MAGIC);
+    if (a->kind != b->kind) {
+        (void)card_list_media(" or ", false, out_what);
+        return false;
     }
-    struct medium *medium = calloc(1, sizeof(*medium));
-    if (!medium) {
-        return error_set(err, ST_EXHAUSTED, "media: out of memory");
-    }
-    medium->magic = MEDIUM_MAGIC;
-    refs_init(&medium->refs);
-    medium->kind = said->media.kind;
-    medium->input = said->index;
-    medium->io = rt_method_input(method, said->index);
-    enum status status = medium->kind == MEDIUM_IMAGE ? take_image(medium, &said->media.image, err)
-                         : medium->kind == MEDIUM_SOUND
-                             ? take_sound(medium, method, &said->media.sound, err)
-                             : take_text(medium, method, &said->media.text, path, tokenizer, err);
-    if (status != ST_OK) {
-        medium_unref(medium);
-        return error_prefix(err, "input '%s': ", rt_method_input(method, said->index)->name);
-    }
-    *out = medium;
-    return ST_OK;
+    const char *what = a->ops->compare(a, b);
+    snprintf(out_what, CARD_MEDIA_TEXT_MAX, "%s", what ? what : "");
+    return !what;
+}
+
+void medium_print(const struct medium *medium, struct buf *out)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    medium->ops->print(medium, out);
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -216,14 +196,21 @@ enum status medium_new(struct rt_method *method, const struct card_io *said, con
 bool medium_is_fixed(const struct medium *medium)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
-    return medium->kind == MEDIUM_IMAGE ? medium->image.height && medium->image.width
-                                        : (medium->kind == MEDIUM_SOUND && medium->length > 0);
+    return medium->ops->is_fixed(medium);
+}
+
+enum medium_way medium_way(const struct medium *medium)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    return medium->kind->is_text                                   ? MEDIUM_TEXTS
+           : medium->ops->measure || medium->ops->is_fixed(medium) ? MEDIUM_ROWS
+                                                                   : MEDIUM_LONGEST;
 }
 
 /* Of an input without a dim for rows: one row. */
 static bool has_rows(const struct medium *medium)
 {
-    return medium->io->shape.rank > (medium->log_mel ? 2 : 1);
+    return medium->io->shape.rank > medium->item_rank;
 }
 
 enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t length,
@@ -231,35 +218,128 @@ enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t len
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
     const struct rt_io *io = medium->io;
-    uint8_t last = io->shape.rank - 1;
     int64_t most = has_rows(medium) ? io->shape.dims[0] : 1;
     bool varies = has_rows(medium) && (io->dynamic_dims & 1);
     if (rows > most || rows < 1 || (!varies && rows != most)) {
         return error_set(err, ST_INVALID, "expected %s%lld %s%s, got %lld",
                          varies ? "at most " : "", (long long)most,
-                         medium->kind == MEDIUM_TEXT ? "text" : "file", most == 1 ? "" : "s",
+                         medium->kind->is_text ? "text" : "file", most == 1 ? "" : "s",
                          (long long)rows);
     }
     *out = io->shape;
     if (has_rows(medium)) {
         out->dims[0] = rows;
     }
-    if (medium->kind == MEDIUM_IMAGE) {
-        out->dims[1] = medium->sides_max[0];
-        out->dims[2] = medium->sides_max[1];
-    } else {
-        uint64_t fixed = medium->kind == MEDIUM_TEXT ? medium->tokens : medium->length;
-        out->dims[last] = (int64_t)(fixed ? fixed : length);
+    medium->ops->shape(medium, length, out);
+    return ST_OK;
+}
+
+enum status medium_shape_sides(const struct medium *medium, int64_t rows, const uint32_t sides[2],
+                               struct shape *out, struct error *err)
+{
+    must(medium->ops->measure);
+    TRY(medium_shape(medium, rows, 0, out, err));
+    out->dims[1] = sides[0];
+    out->dims[2] = sides[1];
+    return ST_OK;
+}
+
+enum status medium_compare(const struct medium *medium, uint32_t index, const uint32_t sides[2],
+                           const uint32_t first[2], struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    return index == 0 || (sides[0] == first[0] && sides[1] == first[1])
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected a %s that becomes %u x %u (height x width), as the first "
+                           "one of the call, got one that becomes %u x %u",
+                           medium->kind->noun, first[0], first[1], sides[0], sides[1]);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+enum status medium_take(struct medium_reader *reader, size_t bytes, struct error *err)
+{
+    if (reader->account && !reader->account->take(reader->account->user, bytes)) {
+        reader->wanted = bytes;
+        return error_set(err, ST_EXHAUSTED, "no memory now to read a file, which takes %zu bytes",
+                         bytes);
     }
     return ST_OK;
 }
 
-enum status medium_picture_shape(const struct medium *medium, int64_t rows, const uint32_t sides[2],
-                                 struct shape *out, struct error *err)
+void medium_give(const struct medium_reader *reader, size_t bytes)
 {
-    must(medium->kind == MEDIUM_IMAGE);
-    TRY(medium_shape(medium, rows, 0, out, err));
-    out->dims[1] = sides[0];
-    out->dims[2] = sides[1];
+    if (reader->account) {
+        reader->account->give(reader->account->user, bytes);
+    }
+}
+
+/* The time of decoding is in proportion to the decoded bytes or to the file, whichever is larger.
+ */
+enum status medium_weigh(struct medium_reader *reader, struct span file, uint64_t decoded,
+                         struct error *err)
+{
+    reader->work += decoded > file.len ? decoded : file.len;
+    return reader->work_max == 0 || reader->work <= reader->work_max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
+enum status medium_measure(const struct medium *medium, struct span file,
+                           struct medium_reader *reader, uint32_t out_sides[2], struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    must(medium->ops->measure);
+    return medium->ops->measure(medium, file, reader, out_sides, err);
+}
+
+enum status medium_read(const struct medium *medium, struct span file, struct medium_reader *reader,
+                        void *dst, size_t bytes, struct error *err)
+{
+    must(medium_way(medium) == MEDIUM_ROWS);
+    return medium->ops->read(medium, file, reader, dst, bytes, err);
+}
+
+enum status medium_hold(const struct medium *medium, struct span file, struct medium_reader *reader,
+                        struct medium_held *out, struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    *out = (struct medium_held){.values = NULL};
+    enum status status = medium->ops->hold(medium, file, reader, out, err);
+    if (status != ST_OK) {
+        medium_drop(out, reader);
+    }
+    return status;
+}
+
+void medium_drop(struct medium_held *held, const struct medium_reader *reader)
+{
+    free(held->values);
+    if (held->bytes > 0) {
+        medium_give(reader, held->bytes);
+    }
+    *held = (struct medium_held){.values = NULL};
+}
+
+enum status medium_put_held(const struct medium *medium, const struct medium_held *held,
+                            uint32_t count, struct rt_invocation *invocation,
+                            struct shape *out_shape, struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    uint64_t longest = 0;
+    void *memory;
+    size_t bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t length = medium->ops->length(medium, &held[i]);
+        longest = length > longest ? length : longest;
+    }
+    TRY(medium_shape(medium, count, longest, out_shape, err));
+    TRY(rt_invocation_input(invocation, medium->input, DT_F32, out_shape, &memory, err));
+    TRY(shape_bytes(out_shape, DT_F32, &bytes, err));
+    for (uint32_t i = 0; i < count; i++) {
+        float *row = (float *)memory + bytes / sizeof(float) / count * i;
+        TRY(medium->ops->write(medium, &held[i], longest, row, err));
+    }
     return ST_OK;
 }

@@ -29,6 +29,7 @@
 #include "server/model/card/card.h"
 
 struct log_mel;
+struct medium_ops;
 struct rt_invocation;
 struct rt_io;
 struct rt_method;
@@ -41,27 +42,41 @@ enum medium_part { MEDIUM_IDS, MEDIUM_MASK, MEDIUM_TYPES, MEDIUM_PARTS };
 
 #define MEDIUM_ABSENT UINT32_MAX
 
-struct medium {
-    uint32_t magic;
-    struct refs refs;
-    enum medium_kind kind;
-    uint32_t input;          /* raw index */
-    const struct rt_io *io;  /* of the method; borrowed */
-    struct medium *base;     /* of medium_relay(): ref held, it owns the rest; or NULL */
-    struct image_form image; /* |height|, |width|: 0 where they vary from call to call */
-    uint32_t sides_max[2];   /* height and width of pictures; of varying ones the bounds */
-    /* ---- sound ---- */
+struct medium_image {
+    struct image_form form; /* |height|, |width|: 0 where they vary from call to call */
+    uint32_t sides_max[2];  /* height and width; of varying ones the bounds */
+};
+
+struct medium_sound {
     uint32_t rate;
     struct log_mel *log_mel; /* owned; NULL: samples */
     uint64_t length;         /* samples or frames of each row; 0: it varies */
     uint64_t length_max;
-    /* ---- texts ---- */
+};
+
+struct medium_text {
     struct words *words; /* owned */
-    uint32_t parts[MEDIUM_PARTS];
-    enum dtype dtypes[MEDIUM_PARTS];
     uint32_t tokens;     /* of each row; 0: it varies */
     uint32_t tokens_max; /* of a text; longer ones are cut */
     uint32_t pad;
+};
+
+struct medium {
+    uint32_t magic;
+    struct refs refs;
+    const struct card_medium *kind; /* what cards know of it */
+    const struct medium_ops *ops;   /* of that kind */
+    uint32_t input;                 /* raw index */
+    const struct rt_io *io;         /* of the method; borrowed */
+    uint8_t item_rank;              /* dims of an item; an input of that rank has one row */
+    uint32_t parts[MEDIUM_PARTS];   /* raw indices; MEDIUM_ABSENT, but of texts and of the ids */
+    enum dtype dtypes[MEDIUM_PARTS];
+    struct medium *base; /* of medium_relay(): ref held, it owns what |kind| has; or NULL */
+    union {              /* by |kind| */
+        struct medium_image image;
+        struct medium_sound sound;
+        struct medium_text text;
+    };
 };
 
 /* How a file or a text becomes the input, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
@@ -85,9 +100,10 @@ MUST_CHECK enum status medium_relay(struct medium *medium, const struct rt_metho
                                     uint32_t input, const uint32_t parts[MEDIUM_PARTS],
                                     struct medium **out, struct error *err);
 
-/* Do both make the same tensor from a file or a text? If not, |*out_what| is the member of a card
+/* Do both make the same tensor from a file or a text? If not, |out_what| is the member of a card
  * in which they differ: "resize". Blocks. */
-bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what);
+bool medium_is_alike(const struct medium *a, const struct medium *b,
+                     char out_what[CARD_MEDIA_TEXT_MAX]);
 
 struct medium *medium_ref(struct medium *medium);
 void medium_unref(struct medium *medium); /* NULL is fine */
@@ -114,6 +130,16 @@ struct medium_reader {
     uint64_t work_max; /* beyond it nothing is decoded: ST_WOULD_BE_HEAVY; 0: no limit */
 };
 
+/* How the items of a call become rows. */
+enum medium_way {
+    MEDIUM_ROWS,    /* files, each by itself: medium_shape(), or medium_measure() all of them and
+                     * medium_shape_sides(); then medium_read() each */
+    MEDIUM_LONGEST, /* files, all of which are held first: medium_hold(), medium_put_held() */
+    MEDIUM_TEXTS,   /* medium_encode(), medium_put_texts() */
+};
+
+enum medium_way medium_way(const struct medium *medium);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Is the shape of the tensor known by the number of rows alone? Of texts never, of pictures unless
@@ -133,52 +159,42 @@ MUST_CHECK enum status medium_measure(const struct medium *medium, struct span f
                                       struct error *err);
 
 /* Does picture |index|, which has |sides|, fit to the first one, which has |first|? ST_INVALID. */
-MUST_CHECK enum status medium_compare(uint32_t index, const uint32_t sides[2],
-                                      const uint32_t first[2], struct error *err);
+MUST_CHECK enum status medium_compare(const struct medium *medium, uint32_t index,
+                                      const uint32_t sides[2], const uint32_t first[2],
+                                      struct error *err);
 
 /* The shape of |rows| pictures that have |sides|; otherwise as medium_shape(). */
-MUST_CHECK enum status medium_picture_shape(const struct medium *medium, int64_t rows,
-                                            const uint32_t sides[2], struct shape *out,
-                                            struct error *err);
+MUST_CHECK enum status medium_shape_sides(const struct medium *medium, int64_t rows,
+                                          const uint32_t sides[2], struct shape *out,
+                                          struct error *err);
 
-/* A picture, or a sound of a medium that is fixed: writes one row of |bytes| at |dst|. Errors as of
- * image_open() and sound_open(). */
+/* Writes one row of |bytes| at |dst|. Errors as of image_open() and sound_open(). */
 MUST_CHECK enum status medium_read(const struct medium *medium, struct span file,
                                    struct medium_reader *reader, void *dst, size_t bytes,
                                    struct error *err);
 
-/* Samples in memory that medium_drop() frees. */
-struct medium_sound {
-    float *samples;
+/* A decoded file, such as the samples of a sound, in memory that medium_drop() frees. */
+struct medium_held {
+    float *values;
     uint64_t count;
     size_t bytes; /* accounted for */
 };
 
-/* A sound whose row is written when the longest one is known. */
-MUST_CHECK enum status medium_hear(const struct medium *medium, struct span file,
-                                   struct medium_reader *reader, struct medium_sound *out,
+/* A file whose row is written when the longest one is known. */
+MUST_CHECK enum status medium_hold(const struct medium *medium, struct span file,
+                                   struct medium_reader *reader, struct medium_held *out,
                                    struct error *err);
-/* Samples or frames that it has, within what the program takes. */
-uint64_t medium_sound_length(const struct medium *medium, const struct medium_sound *sound);
-MUST_CHECK enum status medium_write_sound(const struct medium *medium,
-                                          const struct medium_sound *sound, uint64_t length,
-                                          float *dst, struct error *err);
-void medium_drop(struct medium_sound *sound, const struct medium_reader *reader);
+void medium_drop(struct medium_held *held, const struct medium_reader *reader);
 
-/* The input of |invocation| from |count| > 0 sounds, as long as the longest one. */
-MUST_CHECK enum status medium_put_sounds(const struct medium *medium,
-                                         const struct medium_sound *sounds, uint32_t count,
-                                         struct rt_invocation *invocation, struct shape *out_shape,
-                                         struct error *err);
+/* The input of |invocation| from |count| > 0 files, as long as the longest one. */
+MUST_CHECK enum status medium_put_held(const struct medium *medium, const struct medium_held *held,
+                                       uint32_t count, struct rt_invocation *invocation,
+                                       struct shape *out_shape, struct error *err);
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 MUST_CHECK enum status medium_encode(const struct medium *medium, struct span text,
                                      struct arena *arena, struct texts_ids *out, struct error *err);
-
-/* Writes a row of |part|: |length| elements of the input's type. */
-void medium_write_ids(const struct medium *medium, enum medium_part part,
-                      const struct texts_ids *ids, uint64_t length, void *dst);
 
 /* The inputs of |invocation| from |count| > 0 texts: the ids and, unless the caller has them, the
  * mask and the types. */
