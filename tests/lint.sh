@@ -110,10 +110,10 @@ include_rules() {
             row("daemon/serving", "daemon/conf daemon/loop model language process runtime")
             row("daemon/infer", "daemon/loop daemon/serving http media model model/card " \
                 "model/answer model/intake process profile runtime")
+            row("daemon/generation", "daemon/serving daemon/infer http language media process " \
+                "runtime")
             row("daemon/request", "daemon/loop daemon/serving daemon/infer http model process " \
                 "runtime")
-            row("daemon/generation", "daemon/loop daemon/serving daemon/infer daemon/request " \
-                "http language media runtime")
             row("daemon/observe", "daemon/loop daemon/serving daemon/infer daemon/request " \
                 "daemon/generation http model process")
             row("daemon/connection", "daemon/loop daemon/request http process")
@@ -127,9 +127,9 @@ include_rules() {
         # A source of the daemon may also see the daemon as a whole, and the request that it is for.
         function daemon_doors(file, own) {
             if (own !~ /^server\/daemon\// || file !~ /(\.c|_priv\.h)$/ ||
-                own ~ /\/(conf|console|loop)$/)
+                own ~ /\/(conf|console|loop|infer|generation)$/)
                 return ""
-            if (file ~ /\.c$/ && own ~ /\/(serving|infer)$/)
+            if (file ~ /\.c$/ && own ~ /\/serving$/)
                 return "server/daemon/(server|request/request(_log)?)\\.h$|"
             return "server/daemon/server\\.h$|"
         }

@@ -448,6 +448,7 @@ enum status server_init(struct server *server, const struct options *options, st
     trace_source_init(&server->traces);
     regions_init(&server->regions, server->params);
     seats_init(&server->seats);
+    request_init_calls(server);
     raise_file_limit();
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);

@@ -20,6 +20,7 @@
 #include "server/daemon/connection/turns.h"
 #include "server/daemon/drain.h"
 #include "server/http/proxies.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/regions.h"
 #include "server/daemon/infer/seats.h"
 #include "server/daemon/observe/access_log.h"
@@ -86,11 +87,11 @@ struct server {
     struct places places; /* of connections */
     struct transfers transfers;
     struct seats seats;        /* any thread */
+    struct infer_env calls;    /* the parts of the daemon that calls use */
     struct list idle_requests; /* to be used again */
     uint32_t idle_request_count;
     uint32_t busy_request_count; /* includes requests whose client has gone */
     struct share requests;       /* those that have been admitted, by client; the loop's */
-    atomic_bool is_profiling;    /* a call is measured; any thread */
     uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for the current read */
 
     uv_poll_t wake; /* of |wake_fd| */

@@ -12,16 +12,25 @@
  *                         charged for its place; of a proxy (--proxy) the connection itself
  *     peer.client         the other end of the connection
  *     exchange->client    the same
- *     request->client     the same, or who a proxy says that it is, or the token that the request
+ *     request->client.id  the same, or who a proxy says that it is, or the token that the request
  *                         came with; SHARE_NOBODY for administrators and probes. This one is
  *                         charged for what requests take.
  */
 #ifndef PTED_SERVER_HTTP_CLIENT_H
 #define PTED_SERVER_HTTP_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct address;
+
+/* The client of a request. */
+struct http_client {
+    uint64_t id;            /* who is charged for what the request takes */
+    const char *token_name; /* of the token that came with it; NULL: none; borrowed */
+    bool is_local;          /* it came by a way that --shared-memory names */
+    bool is_operator;       /* an administrator, by its address or by the scope of its token */
+};
 
 /* |address| of a family other than IPv4 and IPv6 is SHARE_NOBODY. */
 uint64_t client_of_address(const struct address *address);

@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/http.c %D%/http.h \
 	%D%/http1.c %D%/http1.h \
 	%D%/multipart.c %D%/multipart.h \
+	%D%/percent.c %D%/percent.h \
 	%D%/proxies.c %D%/proxies.h \
 	%D%/proxy_header.c %D%/proxy_header.h \
 	%D%/tls_context.c %D%/tls_context.h \

@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-#include "server/daemon/request/query.h"
+#include "server/daemon/infer/query.h"
 #include "server/daemon/request/routes.h"
 
 #define ALL (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/daemon/request/route.h"
+#include "server/http/percent.h"
 
 static int find(const char *target, enum route_method method, struct route_match *match)
 {
@@ -176,13 +177,13 @@ static void decoding(void **state)
 {
     (void)state;
     char out[5];
-    assert_true(route_decode(span_str("a%20b"), out, 4));
+    assert_true(percent_decode(span_str("a%20b"), out, 4));
     assert_string_equal(out, "a b");
-    assert_true(route_decode(span_str(""), out, 4));
+    assert_true(percent_decode(span_str(""), out, 4));
     assert_string_equal(out, "");
     static const char *const bad[] = {"%", "%2", "%2g", "%00", "%1f", "%7f", "a%", "abcde", "\n"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_false(route_decode(span_str(bad[i]), out, 4));
+        assert_false(percent_decode(span_str(bad[i]), out, 4));
     }
 }
 

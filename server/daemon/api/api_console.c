@@ -22,5 +22,5 @@ enum status api_console(struct request *request, struct error *err)
     request->content_type = file.type;
     request->is_page = true;
     TRY(api_check_printed(request, err));
-    return infer_compress_text(request, err);
+    return infer_compress_text(&request->infer, err);
 }

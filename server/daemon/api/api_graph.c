@@ -157,5 +157,5 @@ enum status api_graph(struct request *request, struct error *err)
     }
     buf_add_str(out, "]}");
     TRY(api_check_printed(request, err));
-    return infer_compress_text(request, err);
+    return infer_compress_text(&request->infer, err);
 }

@@ -100,7 +100,7 @@ static enum status print_page(struct request *request, struct error *err)
     prom_end(&page.prom);
     request->content_type = prom_media_type(format);
     TRY(api_check_printed(request, err));
-    return infer_compress_text(request, err);
+    return infer_compress_text(&request->infer, err);
 }
 
 enum status api_metrics(struct request *request, struct error *err)
@@ -116,5 +116,5 @@ enum status api_metrics(struct request *request, struct error *err)
     *look = metrics_take_look(request->server);
     request->look = look;
     request->listing = repository_ref_index(&request->serving->repository);
-    return work_leave_loop(request, err);
+    return work_leave_loop(&request->infer.work, err);
 }

@@ -37,8 +37,8 @@ const struct model *api_find_ready(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_call *call = &request->infer.call;
-    return infer_find_model(request, call, request->match.model, request->match.version, err) ==
-                   ST_OK
+    return infer_find_model(&request->infer, call, request->match.model, request->match.version,
+                            err) == ST_OK
                ? call->model
                : NULL;
 }
@@ -340,7 +340,7 @@ enum status api_stats(struct request *request, struct error *err)
         }
     }
     buf_add_str(out, "],\"memory\":");
-    stats_print_memory(out, request->server);
+    stats_print_memory(out, request->server->serving, request->server->transfers.evicted_count);
     buf_add_char(out, '}');
     return api_check_printed(request, err);
 }

@@ -188,5 +188,5 @@ enum status api_openapi(struct request *request, struct error *err)
     repository_unref_index(index);
     buf_add_str(out, "}}\n");
     TRY(api_check_printed(request, err));
-    return infer_compress_text(request, err);
+    return infer_compress_text(&request->infer, err);
 }

@@ -16,7 +16,7 @@
 /* GET /v2/systemsharedmemory[/region/{r}]/status */
 enum status api_region_status(struct request *request, struct error *err)
 {
-    TRY(infer_shared_check(request, err));
+    TRY(infer_shared_check(&request->infer, err));
     TRY(regions_print(&request->server->regions, request->match.region, &request->out, err));
     return api_check_printed(request, err);
 }
@@ -24,9 +24,9 @@ enum status api_region_status(struct request *request, struct error *err)
 /* POST /v2/systemsharedmemory/region/{r}/register */
 enum status api_register(struct request *request, struct error *err)
 {
-    struct oip_limits limits = codec_oip_limits(request);
+    struct oip_limits limits = codec_oip_limits(&request->infer);
     struct oip_region order;
-    TRY(infer_shared_check(request, err));
+    TRY(infer_shared_check(&request->infer, err));
     TRY(oip_parse_region(body_span(&request->body), &limits, &request->infer.arena, &order, err));
     TRY(regions_register(&request->server->regions, request->match.region, &order, err));
     buf_add_str(&request->out, "{}");
@@ -36,7 +36,7 @@ enum status api_register(struct request *request, struct error *err)
 /* POST /v2/systemsharedmemory[/region/{r}]/unregister */
 enum status api_unregister(struct request *request, struct error *err)
 {
-    TRY(infer_shared_check(request, err));
+    TRY(infer_shared_check(&request->infer, err));
     regions_unregister(&request->server->regions, request->match.region);
     buf_add_str(&request->out, "{}");
     return api_check_printed(request, err);

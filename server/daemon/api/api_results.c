@@ -50,7 +50,7 @@ static enum status read_args(struct request *request, uint32_t count, int64_t *o
 {
     struct arena *arena = &request->infer.arena;
     const struct oip_body body = {.json = body_span(&request->body)};
-    const struct call_limits limits = codec_call_limits(request);
+    const struct call_limits limits = codec_call_limits(&request->infer);
     struct call_request *call = &request->infer.call.tree;
     struct call_io *ios = arena_array(arena, count, sizeof(*ios));
     struct sip structure;

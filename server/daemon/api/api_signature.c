@@ -218,7 +218,7 @@ static enum status read_call_shapes(struct request *request, const struct model 
                                     struct shape_query *query, struct error *err)
 {
     const struct oip_body body = {.json = body_span(&request->body)};
-    struct call_limits limits = codec_call_limits(request);
+    struct call_limits limits = codec_call_limits(&request->infer);
     struct call_request *call = &request->infer.call.tree;
     limits.shapes_only = true;
     TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, call, NULL, err));
@@ -233,7 +233,7 @@ static enum status read_call_shapes(struct request *request, const struct model 
 static enum status read_oip_shapes(struct request *request, const struct model *model,
                                    struct shape_query *query, struct error *err)
 {
-    const struct oip_limits limits = codec_oip_limits(request);
+    const struct oip_limits limits = codec_oip_limits(&request->infer);
     struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
     TRY(codec_oip_check_names(&request->infer.arena, model, oip, false, err));

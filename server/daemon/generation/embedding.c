@@ -21,8 +21,7 @@
 #include "server/language/texts.h"
 #include "server/language/words.h"
 #include "server/daemon/infer/stats.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 
 #define EMBEDDING_MAGIC 0x656d6264u
@@ -43,9 +42,9 @@ struct embedding {
     struct runs_times times; /* the loop's */
 };
 
-static struct embedding *embedding_of(const struct request *request)
+static struct embedding *embedding_of(const struct infer *infer)
 {
-    struct embedding *embedding = request->infer.embedding;
+    struct embedding *embedding = infer->embedding;
     OBJ_CHECK(embedding, EMBEDDING_MAGIC);
     return embedding;
 }
@@ -56,40 +55,40 @@ static enum status no_memory(struct error *err)
 }
 
 /* The request may have no embedding. */
-static void free_embedding(struct request *request)
+static void free_embedding(struct infer *infer)
 {
-    struct embedding *embedding = request->infer.embedding;
+    struct embedding *embedding = infer->embedding;
     if (embedding) {
         OBJ_CHECK(embedding, EMBEDDING_MAGIC);
         hal_buffer_unref(embedding->memory);
         embedding->magic = 0;
         free(embedding);
-        request->infer.embedding = NULL;
+        infer->embedding = NULL;
     }
 }
 
-static enum status embedding_new(struct request *request, struct error *err)
+static enum status embedding_new(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = calloc(1, sizeof(*embedding));
     if (!embedding) {
         return no_memory(err);
     }
     embedding->magic = EMBEDDING_MAGIC;
-    request->infer.embedding = embedding;
+    infer->embedding = embedding;
     return ST_OK;
 }
 
 /* ---- PARSE: the model ------------------------------------------------------------------------ */
 
-static int find(struct request *request)
+static int find(struct infer *infer, struct error *err)
 {
-    if (!request->match.model[0]) {
-        return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
+    if (!infer->model_name[0]) {
+        return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
     }
-    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
-                                          request->match.version, &request->err);
+    enum status status =
+        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
     if (status == ST_WOULD_LOAD) {
-        request->err.code = ST_OK;
+        err->code = ST_OK;
         return 200;
     }
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
@@ -115,10 +114,10 @@ static void note_answerer(struct answerers *all, const struct model *model, bool
 
 /* Routes of other servers, which have one model each, name none. Then the model is meant that has
  * what the route needs: a card's word counts first, then names and shapes of results. */
-static enum status find_only(struct request *request, bool is_ranking, bool takes_name,
+static enum status find_only(struct infer *infer, bool is_ranking, bool takes_name,
                              char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
-    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    struct repository_index *index = repository_ref_index(&infer->serving->repository);
     struct answerers all = {.counts = {0}};
     unsigned best = 0;
     for (uint32_t i = 0; i < index->count; i++) {
@@ -145,19 +144,18 @@ static bool is_ranking(const struct embedding *embedding)
     return embedding->ask.form & (RANK_TEI | RANK_JINA);
 }
 
-static enum status find_model(struct request *request, struct embedding *embedding,
-                              struct error *err)
+static enum status find_model(struct infer *infer, struct embedding *embedding, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer_call *call = &infer->call;
     char only[MODEL_NAME_MAX + 1];
-    const char *name = embedding->ask.model ? embedding->ask.model : request->match.model;
+    const char *name = embedding->ask.model ? embedding->ask.model : infer->model_name;
     if (!call->model && !*name) {
         bool takes_name = embedding->ask.form & (EMBED_OPENAI | RANK_JINA);
-        TRY(find_only(request, is_ranking(embedding), takes_name, only, err));
+        TRY(find_only(infer, is_ranking(embedding), takes_name, only, err));
         name = only;
     }
     if (!call->model) {
-        TRY(infer_find_model(request, call, name, request->match.version, err));
+        TRY(infer_find_model(infer, call, name, infer->version, err));
     }
     embedding->embedder = call->model->embedder;
     if (!embedding->embedder) {
@@ -169,7 +167,7 @@ static enum status find_model(struct request *request, struct embedding *embeddi
                          call->model->name);
     }
     /* For logs: the target may have no name. */
-    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
+    snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
     return ST_OK;
 }
 
@@ -220,25 +218,25 @@ static enum status put_prefix(struct arena *arena, const char *prefix, struct sp
     return ST_OK;
 }
 
-static enum status encode(struct request *request, const struct span *texts, uint32_t count,
+static enum status encode(struct infer *infer, const struct span *texts, uint32_t count,
                           struct texts_ids *out, struct error *err)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     const struct embedder *embedder = embedding->embedder;
     struct texts pair = {.items = {texts[0], count == 2 ? texts[1] : span_str("")},
                          .count = count,
                          .max = embedder->tokens_max,
                          .cuts = embedding->ask.cuts};
     if (!embedder->is_ranker) {
-        TRY(put_prefix(&request->infer.arena, embedder->prefix, &pair.items[0], err));
+        TRY(put_prefix(&infer->arena, embedder->prefix, &pair.items[0], err));
     }
-    return texts_encode(embedder->words, &pair, &request->infer.arena, out, err);
+    return texts_encode(embedder->words, &pair, &infer->arena, out, err);
 }
 
-static enum status take_text(struct request *request, uint32_t index, struct texts_ids *out,
+static enum status take_text(struct infer *infer, uint32_t index, struct texts_ids *out,
                              struct error *err)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     const struct embed_text *text = &embedding->ask.texts[index];
     struct span texts[2] = {text->text, {0}};
     if (text->ids) {
@@ -248,26 +246,26 @@ static enum status take_text(struct request *request, uint32_t index, struct tex
         texts[0] = embedding->ask.query;
         texts[1] = text->text;
     }
-    return encode(request, texts, embedding->embedder->is_ranker ? 2 : 1, out, err);
+    return encode(infer, texts, embedding->embedder->is_ranker ? 2 : 1, out, err);
 }
 
-static enum status take_texts(struct request *request, struct error *err)
+static enum status take_texts(struct infer *infer, struct error *err)
 {
-    struct embedding *embedding = embedding_of(request);
+    struct embedding *embedding = embedding_of(infer);
     const struct embed_ask *ask = &embedding->ask;
     struct texts_ids *items =
-        arena_array(&request->infer.arena, (size_t)ask->text_count + 1, sizeof(*items));
+        arena_array(&infer->arena, (size_t)ask->text_count + 1, sizeof(*items));
     if (!items) {
-        return arena_fail(&request->infer.arena, "the texts", err);
+        return arena_fail(&infer->arena, "the texts", err);
     }
     embedding->items = items;
     embedding->is_query_first = is_ranking(embedding) && !embedding->embedder->is_ranker;
     if (embedding->is_query_first &&
-        encode(request, &ask->query, 1, &items[embedding->item_count++], err) != ST_OK) {
+        encode(infer, &ask->query, 1, &items[embedding->item_count++], err) != ST_OK) {
         return error_prefix(err, "query: ");
     }
     for (uint32_t i = 0; i < ask->text_count; i++) {
-        if (take_text(request, i, &items[embedding->item_count++], err) != ST_OK) {
+        if (take_text(infer, i, &items[embedding->item_count++], err) != ST_OK) {
             return error_prefix(err, "%s[%u]: ", embed_ask_member(ask), i);
         }
     }
@@ -278,18 +276,18 @@ static enum status take_texts(struct request *request, struct error *err)
 }
 
 /* Where memory for requests is short for now, the request waits, and is parsed again. */
-static enum status make_room(struct request *request, struct error *err)
+static enum status make_room(struct infer *infer, struct error *err)
 {
-    struct embedding *embedding = embedding_of(request);
+    struct embedding *embedding = embedding_of(infer);
     size_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
     size_t items = (size_t)embedding->ask.text_count + 1; /* there may be a query */
     size_t bytes = items * (width + 1) * sizeof(float);   /* 2^11, 2^20 and 2^2 at most */
     if (wanted > width) {
         return error_set(err, ST_INVALID, "dimensions: the model has %zu, got %zu", width, wanted);
     }
-    enum status status = hal_pool_reserve(request->infer.pool, bytes, &embedding->memory, err);
+    enum status status = hal_pool_reserve(infer->pool, bytes, &embedding->memory, err);
     if (status != ST_OK) {
-        return status == ST_EXHAUSTED ? infer_refuse_memory(request, bytes, err) : status;
+        return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, err) : status;
     }
     embedding->width = (uint32_t)(is_ranking(embedding) ? 1 : wanted ? wanted : width);
     embedding->vectors = hal_buffer_map(embedding->memory);
@@ -297,43 +295,43 @@ static enum status make_room(struct request *request, struct error *err)
     return ST_OK;
 }
 
-static enum status parse_form(struct request *request, enum embed_form form,
+static enum status parse_form(struct infer *infer, enum embed_form form,
                               const struct oip_body *parts, struct error *err)
 {
-    if (request->infer.embedding) { /* an earlier attempt has found no file or no memory */
-        free_embedding(request);
-        arena_reset(&request->infer.arena);
+    if (infer->embedding) { /* an earlier attempt has found no file or no memory */
+        free_embedding(infer);
+        arena_reset(&infer->arena);
     }
-    TRY(embedding_new(request, err));
-    struct embedding *embedding = embedding_of(request);
-    TRY(embed_ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
-                        &request->infer.arena, &embedding->ask, err));
-    request->infer.has_keep = embedding->ask.has_keep;
-    request->infer.keep_ns = embedding->ask.keep_ns;
-    TRY(find_model(request, embedding, err));
-    TRY(make_room(request, err));
-    request->infer.call.sample_count = embedding->ask.text_count;
-    return take_texts(request, err);
+    TRY(embedding_new(infer, err));
+    struct embedding *embedding = embedding_of(infer);
+    TRY(embed_ask_parse(form, parts->json, (uint32_t)infer->env->params->json_depth_max,
+                        &infer->arena, &embedding->ask, err));
+    infer->has_keep = embedding->ask.has_keep;
+    infer->keep_ns = embedding->ask.keep_ns;
+    TRY(find_model(infer, embedding, err));
+    TRY(make_room(infer, err));
+    infer->call.sample_count = embedding->ask.text_count;
+    return take_texts(infer, err);
 }
 
 #define PARSE(name, form)                                                                          \
-    static enum status name(struct request *request, struct infer_call *call,                      \
+    static enum status name(struct infer *infer, struct infer_call *call,                          \
                             const struct oip_body *parts, struct span *out_rest,                   \
                             struct error *err)                                                     \
     {                                                                                              \
         (void)call;                                                                                \
         (void)out_rest;                                                                            \
-        return parse_form(request, (form), parts, err);                                            \
+        return parse_form(infer, (form), parts, err);                                              \
     }
 PARSE(parse_openai, EMBED_OPENAI)
 PARSE(parse_tei, EMBED_TEI)
 PARSE(parse_rank_tei, RANK_TEI)
 PARSE(parse_rank_jina, RANK_JINA)
 
-static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
+static enum status parse(struct infer *infer, const struct oip_body *parts, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
-    return call->codec->parse(request, call, parts, NULL, err);
+    struct infer_call *call = &infer->call;
+    return call->codec->parse(infer, call, parts, NULL, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
@@ -383,15 +381,14 @@ static void store(void *memory, enum dtype dtype, size_t index, int64_t value)
     }
 }
 
-static enum status put_input(struct request *request, enum embedder_input kind, struct error *err)
+static enum status put_input(struct infer *infer, enum embedder_input kind, struct error *err)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     const struct embedder *embedder = embedding->embedder;
     enum dtype dtype = embedder->dtypes[kind];
     const struct shape shape = {.rank = 2, .dims = {embedding->rows, embedding->length}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, embedder->inputs[kind], dtype, &shape, &memory,
-                    err));
+    TRY(infer_input(infer, &infer->call, embedder->inputs[kind], dtype, &shape, &memory, err));
     size_t index = 0;
     for (uint32_t row = 0; row < embedding->rows; row++) {
         const struct texts_ids *item = &embedding->items[embedding->done_count + row];
@@ -402,26 +399,25 @@ static enum status put_input(struct request *request, enum embedder_input kind, 
     return ST_OK;
 }
 
-static enum status decode(struct request *request, struct error *err)
+static enum status decode(struct infer *infer, struct error *err)
 {
-    struct embedding *embedding = embedding_of(request);
-    struct infer *infer = &request->infer;
+    struct embedding *embedding = embedding_of(infer);
     struct infer_call *call = &infer->call;
     must(call->invocation == NULL && embedding->done_count < embedding->item_count);
     choose_run(embedding, call->model);
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    infer_run_in(request, call->invocation);
+    infer_run_in(infer, call->invocation);
     for (unsigned kind = 0; kind < EMBEDDER_INPUTS; kind++) {
         if (embedding->embedder->inputs[kind] != EMBEDDER_ABSENT) {
-            TRY(put_input(request, (enum embedder_input)kind, err));
+            TRY(put_input(infer, (enum embedder_input)kind, err));
         }
     }
     return ST_OK;
 }
 
-static enum status open_states(struct request *request, struct error *err)
+static enum status open_states(struct infer *infer, struct error *err)
 {
-    (void)request;
+    (void)infer;
     (void)err;
     return ST_OK; /* an encoder remembers nothing */
 }
@@ -436,12 +432,12 @@ static void count_run(struct embedding *embedding, struct rt_sched_job *job)
     }
 }
 
-static struct embed_reply reply_of(const struct request *request)
+static struct embed_reply reply_of(const struct infer *infer)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     return (struct embed_reply){
         .ask = &embedding->ask,
-        .model = request->infer.call.model->name,
+        .model = infer->call.model->name,
         .vectors = embedding->answer,
         .width = embedding->width,
         .token_count = embedding->token_count,
@@ -449,30 +445,29 @@ static struct embed_reply reply_of(const struct request *request)
 }
 
 /* Bytes of the run's result and, after the last run, of the answer. */
-static size_t sampled_bytes(const struct request *request)
+static size_t sampled_bytes(const struct infer *infer)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     const struct embedder *embedder = embedding->embedder;
-    const struct embed_reply reply = reply_of(request);
+    const struct embed_reply reply = reply_of(infer);
     size_t states = (size_t)embedding->rows * embedding->length * embedder->width;
     bool is_last = embedding->done_count + embedding->rows == embedding->item_count;
     return states * dtype_bytes(embedder->floats) + (is_last ? embed_reply_bytes(&reply) : 0);
 }
 
-static bool is_long(const struct request *request)
+static bool is_long(const struct infer *infer, enum infer_step step)
 {
-    return request->step == STEP_PARSE ||
-           (request->step == STEP_SAMPLE &&
-            sampled_bytes(request) > request->server->params->inline_bytes_max);
+    return step == INFER_PARSE ||
+           (step == INFER_SAMPLE && sampled_bytes(infer) > infer->env->params->inline_bytes_max);
 }
 
-static enum status finish(struct request *request, enum status status, struct error *err)
+static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
-    struct embedding *embedding = embedding_of(request);
+    struct embedding *embedding = embedding_of(infer);
     if (status == ST_OK) {
-        count_run(embedding, &request->job);
+        count_run(embedding, &infer->job);
     }
-    return infer_one_finish(request, status, err);
+    return infer_one_finish(infer, status, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
@@ -549,11 +544,11 @@ static void score_pairs(struct embedding *embedding)
     }
 }
 
-static enum status sample(struct request *request, struct error *err)
+static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct embedding *embedding = embedding_of(request);
-    struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct embedding *embedding = embedding_of(infer);
+    struct infer_call *call = &infer->call;
     must(call->invocation != NULL);
     enum status status = take_vectors(
         embedding, rt_invocation_result(call->invocation, embedding->embedder->result), err);
@@ -572,33 +567,33 @@ static enum status sample(struct request *request, struct error *err)
     return ST_OK;
 }
 
-static bool is_over(const struct request *request)
+static bool is_over(const struct infer *infer)
 {
-    const struct embedding *embedding = embedding_of(request);
+    const struct embedding *embedding = embedding_of(infer);
     return embedding->done_count == embedding->item_count;
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
-static size_t encode_bytes(const struct request *request)
+static size_t encode_bytes(const struct infer *infer)
 {
-    const struct embed_reply reply = reply_of(request);
+    const struct embed_reply reply = reply_of(infer);
     return embed_reply_bytes(&reply);
 }
 
-static enum status print(struct request *request, struct error *err)
+static enum status print(struct infer *infer, struct error *err)
 {
-    const struct embed_reply reply = reply_of(request);
-    TRY(infer_text_begin(request, err));
-    TRY(embed_reply_print(&reply, &request->infer.arena, &request->out, err));
-    return infer_text_end(request, err);
+    const struct embed_reply reply = reply_of(infer);
+    TRY(infer_text_begin(infer, err));
+    TRY(embed_reply_print(&reply, &infer->arena, infer->out, err));
+    return infer_text_end(infer, err);
 }
 
-static size_t held_bytes(const struct request *request)
+static size_t held_bytes(const struct infer *infer)
 {
-    const struct embedding *embedding = request->infer.embedding;
+    const struct embedding *embedding = infer->embedding;
     size_t vectors = embedding && embedding->memory ? hal_buffer_size(embedding->memory) : 0;
-    return vectors + infer_one_held_bytes(request);
+    return vectors + infer_one_held_bytes(infer);
 }
 
 const struct infer_ops embedding_ops = {

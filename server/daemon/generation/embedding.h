@@ -22,7 +22,7 @@
 
 #include "server/daemon/infer/infer.h"
 
-struct request;
+struct infer;
 
 /* For the routes of route.def. */
 extern const struct infer_ops embedding_ops;

@@ -13,8 +13,8 @@
 #include "runtime/sched/sequence.h"
 #include "server/daemon/infer/infer_one.h"
 #include "server/daemon/infer/stats.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
+#include "server/process/alarm.h"
 
 #define NS_PER_MS 1000000u
 
@@ -23,19 +23,19 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void generation_end_sequence(struct request *request)
+void generation_end_sequence(struct infer *infer)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer_call *call = &infer->call;
     if (call->sequence) {
-        generation_prefix_keep(request);
+        generation_prefix_keep(infer);
         runs_end_sequence(call);
     }
 }
 
-void generation_count_out(struct request *request)
+void generation_count_out(struct infer *infer)
 {
-    struct generation *generation = generation_of(request);
-    seats_leave(request);
+    struct generation *generation = generation_of(infer);
+    seats_leave(infer);
     if (generation->is_decoding) {
         atomic_fetch_sub(&generation->generator->decoding, 1);
         generation->is_decoding = false;
@@ -57,19 +57,19 @@ void generation_let_go(struct generation *generation)
     generation->row = NULL;
 }
 
-void generation_free(struct request *request)
+void generation_free(struct infer *infer)
 {
-    struct generation *generation = request->infer.generation;
+    struct generation *generation = infer->generation;
     if (!generation) {
         return;
     }
     OBJ_CHECK(generation, GENERATION_MAGIC);
-    generation_end_sequence(request);
-    generation_count_out(request);
+    generation_end_sequence(infer);
+    generation_count_out(infer);
     generation_let_go(generation);
     generation->magic = 0;
     free(generation);
-    request->infer.generation = NULL;
+    infer->generation = NULL;
 }
 
 /* The heap of a stream of words is small. */
@@ -90,12 +90,12 @@ static size_t text_bytes(const struct buf *out)
     return out->len < out->capacity / 2 ? 2 * out->len : out->capacity;
 }
 
-enum status generation_count_bytes(struct request *request, struct error *err)
+enum status generation_count_bytes(struct infer *infer, struct error *err)
 {
-    const struct generation *generation = generation_of(request);
+    const struct generation *generation = generation_of(infer);
     size_t bytes = held_heap(generation);
-    bytes += generation->ask.is_stream ? 0 : text_bytes(&request->out); /* transfers_update() */
-    return infer_count_answer(request, bytes, err);
+    bytes += generation->ask.is_stream ? 0 : text_bytes(infer->out); /* transfers_update() */
+    return infer_count_answer(infer, bytes, err);
 }
 
 uint64_t generation_random_bits(void)
@@ -110,14 +110,14 @@ uint64_t generation_random_bits(void)
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
 /* The ids of the next step: [1, n]. */
-static enum status put_tokens(struct request *request, uint32_t first, struct error *err)
+static enum status put_tokens(struct infer *infer, uint32_t first, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct form *form = generation->form;
     uint32_t width = form->is_step_fixed ? form->step_max : generation->step_count;
     const struct shape shape = {.rank = 2, .dims = {1, width}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, 0, DT_I64, &shape, &memory, err));
+    TRY(infer_input(infer, &infer->call, 0, DT_I64, &shape, &memory, err));
     int64_t *ids = memory;
     for (uint32_t i = 0; i < width; i++) {
         ids[i] = i < generation->step_count ? generation->tokens[first + i] : 0;
@@ -134,42 +134,40 @@ static void number(const struct generation *generation, void *memory, uint32_t c
 }
 
 /* The position of the first of them, or of each. */
-static enum status put_position(struct request *request, struct error *err)
+static enum status put_position(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct form *form = generation->form;
     uint32_t count = form->has_positions ? generation->step_count : 1;
     const struct shape shape = {.rank = 1, .dims = {count}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, form->position_input, DT_I64, &shape, &memory,
-                    err));
+    TRY(infer_input(infer, &infer->call, form->position_input, DT_I64, &shape, &memory, err));
     number(generation, memory, count);
     return ST_OK;
 }
 
 /* The position of each of them: [1, n]. */
-static enum status put_row(struct request *request, struct error *err)
+static enum status put_row(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct shape shape = {.rank = 2, .dims = {1, generation->step_count}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, generation->form->row_input, DT_I64, &shape,
-                    &memory, err));
+    TRY(infer_input(infer, &infer->call, generation->form->row_input, DT_I64, &shape, &memory,
+                    err));
     number(generation, memory, generation->step_count);
     return ST_OK;
 }
 
 /* Each token sees those before it, and itself. */
-static enum status put_mask(struct request *request, struct error *err)
+static enum status put_mask(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct form *form = generation->form;
     uint32_t rows = generation->step_count;
     uint32_t columns = form->mask_columns ? form->mask_columns : generation->generator->context;
     const struct shape shape = {.rank = 4, .dims = {1, 1, rows, columns}};
     void *memory;
-    TRY(infer_input(request, &request->infer.call, form->mask_input, DT_BOOL, &shape, &memory,
-                    err));
+    TRY(infer_input(infer, &infer->call, form->mask_input, DT_BOOL, &shape, &memory, err));
     bool *sees = memory;
     for (uint32_t i = 0; i < rows; i++, sees += columns) {
         for (uint32_t j = 0; j < columns; j++) {
@@ -180,17 +178,17 @@ static enum status put_mask(struct request *request, struct error *err)
 }
 
 /* What the method has to know of the tokens before the step. */
-static enum status put_past(struct request *request, struct error *err)
+static enum status put_past(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct form *form = generation->form;
     if (form->row_input) {
-        TRY(put_row(request, err));
+        TRY(put_row(infer, err));
     }
     if (form->mask_input) {
-        TRY(put_mask(request, err));
+        TRY(put_mask(infer, err));
     }
-    return form->position_input ? put_position(request, err) : ST_OK;
+    return form->position_input ? put_position(infer, err) : ST_OK;
 }
 
 /* Tokens of a prompt that a step takes. Others that wait for their next token wait for this step.
@@ -226,31 +224,30 @@ static void choose_step(struct generation *generation, const struct params *para
     must(generation->step_count > 0);
 }
 
-static enum status decode(struct request *request, struct error *err)
+static enum status decode(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    struct infer_call *call = &request->infer.call;
-    struct infer *infer = &request->infer;
+    struct generation *generation = generation_of(infer);
+    struct infer_call *call = &infer->call;
     must(call->invocation == NULL);
-    TRY(generation_count_bytes(request, err));
-    generation_prefix_find(request);
+    TRY(generation_count_bytes(infer, err));
+    generation_prefix_find(infer);
     generation->is_settled = false;
     choose_step(generation, &call->model->params);
-    generation_drafts_choose(request);
+    generation_drafts_choose(infer);
     if (generation->draft_count > 0) {
-        return generation_drafts_decode(request, err);
+        return generation_drafts_decode(infer, err);
     }
     TRY(rt_invocation_new(generation->form->method, infer->pool, &call->invocation, err));
-    infer_run_in(request, call->invocation);
+    infer_run_in(infer, call->invocation);
     bool has_cache = generator_has_cache(generation->generator);
-    TRY(put_tokens(request, has_cache ? generation->fed_count : 0, err));
-    return has_cache ? put_past(request, err) : ST_OK;
+    TRY(put_tokens(infer, has_cache ? generation->fed_count : 0, err));
+    return has_cache ? put_past(infer, err) : ST_OK;
 }
 
-static enum status open_states(struct request *request, struct error *err)
+static enum status open_states(struct infer *infer, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
-    TRY(runs_open_sequence(request, "generation", err));
+    struct infer_call *call = &infer->call;
+    TRY(runs_open_sequence(infer, "generation", err));
     runs_give_state(call);
     return ST_OK;
 }
@@ -271,17 +268,16 @@ static uint64_t keep_turn(struct generation *generation, const struct params *pa
     return generation->turn_ns;
 }
 
-static struct rt_sched_queue *enter(struct request *request)
+static struct rt_sched_queue *enter(struct infer *infer)
 {
-    struct rt_sched_queue *queue = infer_one_enter(request);
-    struct generation *generation = generation_of(request);
-    if (generation->draft_count > 0 ||
-        generation->form->method != request->infer.call.model->method) {
-        request->job.rows = 0; /* all its rows belong to one answer, or are of another method */
+    struct rt_sched_queue *queue = infer_one_enter(infer);
+    struct generation *generation = generation_of(infer);
+    if (generation->draft_count > 0 || generation->form->method != infer->call.model->method) {
+        infer->job.rows = 0; /* all its rows belong to one answer, or are of another method */
     }
-    request->job.returns = request->job.rows > 0; /* the next token follows */
+    infer->job.returns = infer->job.rows > 0; /* the next token follows */
     if (generation->answer_count == 0) {
-        request->job.since_ns = keep_turn(generation, &request->infer.call.model->params);
+        infer->job.since_ns = keep_turn(generation, &infer->call.model->params);
     }
     return queue;
 }
@@ -289,15 +285,15 @@ static struct rt_sched_queue *enter(struct request *request)
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
 /* On the loop: the times of the step, and of the token that it gives. */
-static void count_step(struct request *request)
+static void count_step(struct infer *infer)
 {
-    struct generation *generation = generation_of(request);
-    const struct rt_sched_job *job = &request->job;
-    struct model_stats *stats = request->infer.call.model->stats;
+    struct generation *generation = generation_of(infer);
+    const struct rt_sched_job *job = &infer->job;
+    struct model_stats *stats = infer->call.model->stats;
     runs_add_times(&generation->times, job);
     bool is_prefill = generation->answer_count == 0;
     stats_add_step(stats, job);
-    generation_drafts_count(request);
+    generation_drafts_count(infer);
     if (is_prefill) {
         counter_add(&stats->prompt_tokens, generation->step_count);
         counter_add(&stats->cached_tokens, generation->cached_count);
@@ -314,7 +310,7 @@ static void count_step(struct request *request)
         generation->first_ns = now_ns;
         generation->is_decoding = true;
         atomic_fetch_add(&generation->generator->decoding, 1);
-        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - infer->arrived_ns);
     } else if (!is_prefill) {
         histogram_add(&stats->next_tokens, &histogram_times, now_ns - generation->last_ns);
     }
@@ -330,48 +326,48 @@ static bool may_begin_long(const struct generation *generation)
 }
 
 /* Tokenizers, long prompts, grammars, large vocabularies. */
-static bool is_long(const struct request *request)
+static bool is_long(const struct infer *infer, enum infer_step step)
 {
-    if (request->step == STEP_PARSE) {
+    if (step == INFER_PARSE) {
         return true;
     }
-    const struct generation *generation = generation_of(request);
-    if (request->step == STEP_DECODE) {
+    const struct generation *generation = generation_of(infer);
+    if (step == INFER_DECODE) {
         return generation->first_ns == 0;
     }
-    return request->step == STEP_SAMPLE &&
+    return step == INFER_SAMPLE &&
            (generation->constraint || may_begin_long(generation) ||
             sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
                             generation->draft_count + 1));
 }
 
-static enum status finish(struct request *request, enum status status, struct error *err)
+static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
     if (status == ST_OK) {
-        count_step(request);
+        count_step(infer);
     }
-    return infer_one_finish(request, status, err);
+    return infer_one_finish(infer, status, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
 
-static enum status sample(struct request *request, struct error *err)
+static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct generation *generation = generation_of(request);
-    struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct generation *generation = generation_of(infer);
+    struct infer_call *call = &infer->call;
     must(call->invocation != NULL);
     bool has_cache = generator_has_cache(generation->generator);
     uint32_t end =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
     enum status status = ST_OK;
     if (generation->taken_count == 0) {
-        generation_prefix_note(request);
+        generation_prefix_note(infer);
     }
     if (generation->taken_count == 0 && end < generation->token_count) {
         generation->fed_count = end;
     } else {
-        status = generation_drafts_sample(request, err);
+        status = generation_drafts_sample(infer, err);
     }
     if (status == ST_WOULD_BE_HEAVY) {
         return status; /* the results are still needed */
@@ -381,25 +377,25 @@ static enum status sample(struct request *request, struct error *err)
     return status;
 }
 
-static bool has_events(const struct request *request)
+static bool has_events(const struct infer *infer)
 {
-    return generation_of(request)->ask.is_stream && request->out.len > 0;
+    return generation_of(infer)->ask.is_stream && infer->out->len > 0;
 }
 
-static bool is_over(const struct request *request)
+static bool is_over(const struct infer *infer)
 {
-    return generation_of(request)->is_over;
+    return generation_of(infer)->is_over;
 }
 
-static void print_error_event(const struct request *request, struct buf *out)
+static void print_error_event(const struct infer *infer, const struct error *why, int http_status,
+                              struct buf *out)
 {
-    reply_print_error_event(&generation_of(request)->reply, out, request->err.text,
-                            request->http_status);
+    reply_print_error_event(&generation_of(infer)->reply, out, why->text, http_status);
 }
 
-struct generation_counts generation_counts(const struct request *request)
+struct generation_counts generation_counts(const struct infer *infer)
 {
-    const struct generation *generation = request->infer.generation;
+    const struct generation *generation = infer->generation;
     if (!generation) {
         return (struct generation_counts){0};
     }
@@ -407,34 +403,34 @@ struct generation_counts generation_counts(const struct request *request)
     return (struct generation_counts){
         .prompt_tokens = generation->reply.prompt_tokens,
         .answer_tokens = generation->reply.answer_tokens,
-        .first_ns = generation->first_ns ? generation->first_ns - request->arrived_ns : 0,
+        .first_ns = generation->first_ns ? generation->first_ns - infer->arrived_ns : 0,
     };
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
-static size_t encode_bytes(const struct request *request)
+static size_t encode_bytes(const struct infer *infer)
 {
-    return request->out.len;
+    return infer->out->len;
 }
 
-static enum status print(struct request *request, struct error *err)
+static enum status print(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    TRY(infer_text_begin(request, err));
-    reply_print_rest(&generation->reply, &request->out);
-    return infer_text_end(request, err);
+    struct generation *generation = generation_of(infer);
+    TRY(infer_text_begin(infer, err));
+    reply_print_rest(&generation->reply, infer->out);
+    return infer_text_end(infer, err);
 }
 
 /* States that were kept are dropped some time after their last use. */
-static void count(const struct request *request, uint64_t now_ns)
+static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
-    const struct params *params = request->server->params;
-    infer_one_count(request, now_ns);
-    if (request->infer.generation && request->infer.call.model) {
-        generation_drafts_count(request); /* of the last step */
+    const struct params *params = infer->env->params;
+    infer_one_count(infer, http_status, now_ns);
+    if (infer->generation && infer->call.model) {
+        generation_drafts_count(infer); /* of the last step */
     }
-    alarm_set(&request->server->alarm, now_ns + params->sequence_timeout * NS_PER_MS);
+    alarm_set(infer->env->alarm, now_ns + params->sequence_timeout * NS_PER_MS);
 }
 
 const struct infer_ops generation_ops = {

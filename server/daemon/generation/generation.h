@@ -30,7 +30,7 @@
 #include "server/daemon/infer/infer.h"
 
 struct generation;
-struct request;
+struct infer;
 
 /* For the routes of route.def. */
 extern const struct infer_ops generation_ops;
@@ -38,7 +38,7 @@ extern const struct codec generation_completion, generation_chat, generation_res
     generation_generate, generation_generate_stream;
 
 /* Ends the sequence and frees everything; the request may have no generation. */
-void generation_free(struct request *request);
+void generation_free(struct infer *infer);
 
 /* Tokens so far, for logs. */
 struct generation_counts {
@@ -46,6 +46,6 @@ struct generation_counts {
     uint64_t first_ns; /* from the complete request to the first token; 0: there is none */
 };
 
-struct generation_counts generation_counts(const struct request *request);
+struct generation_counts generation_counts(const struct infer *infer);
 
 #endif

@@ -241,7 +241,7 @@ static struct reply_piece piece_of(struct generation *generation, size_t end)
 }
 
 /* The last piece of a choice. The model may have written calls of tools. */
-static void tell_end(struct request *request, struct generation *generation)
+static void tell_end(struct infer *infer, struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
     struct tools_calls calls;
@@ -259,23 +259,23 @@ static void tell_end(struct request *request, struct generation *generation)
     }
     generation->reply.reason = piece.reason;
     if (ask->is_stream) {
-        reply_print_event(&generation->reply, &piece, &request->out);
+        reply_print_event(&generation->reply, &piece, infer->out);
     } else {
-        reply_print_choice(&generation->reply, &piece, &request->out);
+        reply_print_choice(&generation->reply, &piece, infer->out);
     }
 }
 
 /* An event, if there is something to say. */
-static void tell(struct request *request, struct generation *generation)
+static void tell(struct infer *infer, struct generation *generation)
 {
     if (generation->reason != REPLY_GOES_ON) {
-        tell_end(request, generation);
+        tell_end(infer, generation);
         return;
     }
     size_t end = generation->ask.is_stream ? text_end(generation) : 0;
     if (end > generation->told_bytes) {
         const struct reply_piece piece = piece_of(generation, end);
-        reply_print_event(&generation->reply, &piece, &request->out);
+        reply_print_event(&generation->reply, &piece, infer->out);
         generation->told_bytes = end;
         if (generation->ask.wants_logprobs) {
             generation->told_characters += reply_count_characters(piece.text);
@@ -288,40 +288,40 @@ static void tell(struct request *request, struct generation *generation)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* The choice has its end; the next one begins, or the answer is complete. */
-static enum status end_choice(struct request *request, struct error *err)
+static enum status end_choice(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    generation_end_sequence(request);
+    struct generation *generation = generation_of(infer);
+    generation_end_sequence(infer);
     if (++generation->choice < generation->choice_count) {
         return begin_choice(generation, err);
     }
     generation->is_over = true;
-    generation_count_out(request);
-    runs_join_times(&generation->times, &request->job);
+    generation_count_out(infer);
+    runs_join_times(&generation->times, &infer->job);
     if (generation->ask.is_stream) {
-        reply_print_end(&generation->reply, &request->out);
+        reply_print_end(&generation->reply, infer->out);
     }
     generation_let_go(generation);
-    return generation->ask.is_stream ? generation_count_bytes(request, err) : ST_OK;
+    return generation->ask.is_stream ? generation_count_bytes(infer, err) : ST_OK;
 }
 
-enum status generation_choice_weigh(struct request *request, struct error *err)
+enum status generation_choice_weigh(struct infer *infer, struct error *err)
 {
-    const struct generation *generation = generation_of(request);
+    const struct generation *generation = generation_of(infer);
     struct error ignored;
     if (!generation->constraint) {
         return ST_OK;
     }
     bool is_heavy = constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
-    TRY(generation_count_bytes(request, err));
+    TRY(generation_count_bytes(infer, err));
     return is_heavy ? error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY))
                     : ST_OK;
 }
 
-enum status generation_choice_take(struct request *request, const struct rt_result *result,
+enum status generation_choice_take(struct infer *infer, const struct rt_result *result,
                                    struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     uint32_t id = 0;
     if (generation->answer_max == 0) {
         generation->reason = REPLY_LENGTH; /* somebody wants only the echo, or the usage */
@@ -334,10 +334,9 @@ enum status generation_choice_take(struct request *request, const struct rt_resu
     if (generation->reason != REPLY_GOES_ON) {
         TRY(settle_text(generation, err));
     }
-    tell(request, generation);
+    tell(infer, generation);
     if (generation->reason != REPLY_GOES_ON) {
-        TRY(end_choice(request, err));
+        TRY(end_choice(infer, err));
     }
-    return buf_failed(&request->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long")
-                                     : ST_OK;
+    return buf_failed(infer->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
 }

@@ -44,9 +44,9 @@ static bool may_guess(const struct generation *generation, uint32_t tokens_max)
            generation->fed_count + 1 == generation->token_count && generation->is_positional;
 }
 
-void generation_drafts_choose(const struct request *request)
+void generation_drafts_choose(const struct infer *infer)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     struct generator *generator = generation->generator;
     struct drafts *drafts = &generation->drafts;
     uint32_t tokens_max = atomic_load(&generator->speculation_tokens);
@@ -56,7 +56,7 @@ void generation_drafts_choose(const struct request *request)
         return;
     }
     drafts_find(drafts, generation->tokens, generation->token_count,
-                room_for(generation, request->infer.call.model->method, tokens_max));
+                room_for(generation, infer->call.model->method, tokens_max));
     if (share_used(&generator->seats) <= 1) {
         generation->draft_count = drafts_choose(drafts, generator->speculation_ns, tokens_max);
         generation->step_count += generation->draft_count;
@@ -75,16 +75,15 @@ static enum status put_input(struct rt_invocation *invocation, uint32_t index, u
     return ST_OK;
 }
 
-enum status generation_drafts_decode(struct request *request, struct error *err)
+enum status generation_drafts_decode(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    struct infer_call *call = &request->infer.call;
+    struct generation *generation = generation_of(infer);
+    struct infer_call *call = &infer->call;
     struct rt_method *method = call->model->method;
     uint32_t inputs = rt_method_input_count(method);
     uint32_t position = generation->generator->forms.step.position_input;
-    TRY(rt_speculation_new(method, request->infer.pool, generation->step_count, &call->invocation,
-                           err));
-    infer_run_in(request, call->invocation);
+    TRY(rt_speculation_new(method, infer->pool, generation->step_count, &call->invocation, err));
+    infer_run_in(infer, call->invocation);
     for (uint32_t i = 0; i < generation->step_count; i++) {
         uint32_t id =
             i == 0 ? generation->tokens[generation->fed_count] : generation->drafts.ids[i - 1];
@@ -113,10 +112,10 @@ static void count(struct generation *generation, uint32_t checked, uint32_t righ
     }
 }
 
-enum status generation_drafts_sample(struct request *request, struct error *err)
+enum status generation_drafts_sample(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    struct infer_call *call = &request->infer.call;
+    struct generation *generation = generation_of(infer);
+    struct infer_call *call = &infer->call;
     struct drafts *drafts = &generation->drafts;
     uint32_t checked = generation->draft_count, choice = generation->choice;
     uint32_t results = rt_method_result_count(call->model->method);
@@ -127,10 +126,10 @@ enum status generation_drafts_sample(struct request *request, struct error *err)
             (has_cache ? generation->fed_count : 0) + generation->step_count - checked;
     }
     for (uint32_t i = generation->taken_count; i <= checked && !misses && is_on; i++) {
-        TRY(generation_choice_weigh(request, err));
+        TRY(generation_choice_weigh(infer, err));
         generation->fed_count = generation->taken_fed + i;
         generation->taken_count = i + 1;
-        TRY(generation_choice_take(request, rt_invocation_result(call->invocation, i * results),
+        TRY(generation_choice_take(infer, rt_invocation_result(call->invocation, i * results),
                                    err));
         is_on = goes_on(generation, choice);
         if (is_on && i < drafts->count) {
@@ -148,10 +147,10 @@ enum status generation_drafts_sample(struct request *request, struct error *err)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-void generation_drafts_count(const struct request *request)
+void generation_drafts_count(const struct infer *infer)
 {
-    struct generation *generation = generation_of(request);
-    struct model_stats *stats = request->infer.call.model->stats;
+    struct generation *generation = generation_of(infer);
+    struct model_stats *stats = infer->call.model->stats;
     const struct generation_drafts *drafted = &generation->drafted;
     struct generation_drafts *counted = &generation->counted;
     uint64_t right = drafted->right - counted->right;

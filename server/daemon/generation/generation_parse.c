@@ -12,17 +12,16 @@
 #include "base/utf8.h"
 #include "runtime/call/batch.h"
 #include "server/daemon/infer/codec.h"
-#include "server/daemon/server.h"
 
-int generation_parse_find(struct request *request)
+int generation_parse_find(struct infer *infer, struct error *err)
 {
-    if (!request->match.model[0]) {
+    if (!infer->model_name[0]) {
         return 200; /* the body names the model */
     }
-    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
-                                          request->match.version, &request->err);
+    enum status status =
+        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
     if (status == ST_WOULD_LOAD) {
-        request->err.code = ST_OK;
+        err->code = ST_OK;
         return 200;
     }
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
@@ -33,19 +32,18 @@ static bool is_language_model(const struct model *model)
     return model->uses.generates;
 }
 
-static enum status find_model(struct request *request, struct generation *generation,
-                              struct error *err)
+static enum status find_model(struct infer *infer, struct generation *generation, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer_call *call = &infer->call;
     char only[MODEL_NAME_MAX + 1];
-    const char *name = generation->ask.model ? generation->ask.model : request->match.model;
+    const char *name = generation->ask.model ? generation->ask.model : infer->model_name;
     if (!call->model && !*name) {
-        TRY(runs_find_only(request, is_language_model, "language model", "language-models.md", only,
+        TRY(runs_find_only(infer, is_language_model, "language model", "language-models.md", only,
                            err));
         name = only;
     }
     if (!call->model) {
-        TRY(infer_find_model(request, call, name, request->match.version, err));
+        TRY(infer_find_model(infer, call, name, infer->version, err));
     }
     struct generator *generator = call->model->generator;
     if (!generator) {
@@ -53,7 +51,7 @@ static enum status find_model(struct request *request, struct generation *genera
     }
     generation->generator = generator;
     /* For logs: the target may have no name. */
-    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
+    snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
     return ST_OK;
 }
 
@@ -78,22 +76,22 @@ static enum status check_bounds(const struct generation *generation, struct erro
     return check_ids(generation, "stop_token_ids", ask->stop_ids, ask->stop_id_count, err);
 }
 
-static enum status refuse_length(const struct request *request, uint32_t count, bool is_least,
+static enum status refuse_length(const struct infer *infer, uint32_t count, bool is_least,
                                  struct error *err)
 {
-    const struct generation *generation = generation_of(request);
+    const struct generation *generation = generation_of(infer);
     return error_set(err, ST_INVALID,
                      "the prompt has %u tokens%s, the context of model '%s' has %u, with at least "
                      "one for the answer",
-                     count, is_least ? " or more" : "", request->infer.call.model->name,
+                     count, is_least ? " or more" : "", infer->call.model->name,
                      generation->generator->context);
 }
 
 /* The ids of one prompt, in the arena. |room| has the context and one more. */
-static enum status make_prompt(struct request *request, const struct ask_prompt *given, bool is_raw,
+static enum status make_prompt(struct infer *infer, const struct ask_prompt *given, bool is_raw,
                                uint32_t *room, struct prompt *out, struct error *err)
 {
-    const struct generation *generation = generation_of(request);
+    const struct generation *generation = generation_of(infer);
     uint32_t context = generation->generator->context, count = given->id_count;
     const uint32_t *ids = given->ids;
     if (!ids) {
@@ -107,7 +105,7 @@ static enum status make_prompt(struct request *request, const struct ask_prompt 
         count = own.count;
     }
     if (count >= context) {
-        return refuse_length(request, count, count > WORDS_COUNT_MAX, err);
+        return refuse_length(infer, count, count > WORDS_COUNT_MAX, err);
     }
     TRY(check_ids(generation, "prompt", ids, count, err));
     if (count == 0 && generation->generator->has_bos) {
@@ -117,37 +115,37 @@ static enum status make_prompt(struct request *request, const struct ask_prompt 
     if (count == 0) {
         return error_set(err, ST_INVALID, "the prompt has no tokens, expected at least one");
     }
-    uint32_t *copy = arena_array(&request->infer.arena, count, sizeof(*copy));
+    uint32_t *copy = arena_array(&infer->arena, count, sizeof(*copy));
     if (!copy) {
-        return arena_fail(&request->infer.arena, "the prompt", err);
+        return arena_fail(&infer->arena, "the prompt", err);
     }
     memcpy(copy, ids, count * sizeof(*copy));
     *out = (struct prompt){copy, count};
     return ST_OK;
 }
 
-static enum status make_prompts(struct request *request, struct error *err)
+static enum status make_prompts(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct ask *ask = &generation->ask;
     generation->prompts =
-        arena_array(&request->infer.arena, ask->prompt_count, sizeof(generation->prompts[0]));
+        arena_array(&infer->arena, ask->prompt_count, sizeof(generation->prompts[0]));
     if (!generation->prompts) {
-        return arena_fail(&request->infer.arena, "the prompts", err);
+        return arena_fail(&infer->arena, "the prompts", err);
     }
     for (uint32_t i = 0; i < ask->prompt_count; i++) {
-        TRY(make_prompt(request, &ask->prompts[i], false, generation->tokens,
-                        &generation->prompts[i], err));
+        TRY(make_prompt(infer, &ask->prompts[i], false, generation->tokens, &generation->prompts[i],
+                        err));
         generation->reply.prompt_tokens += generation->prompts[i].count;
     }
     return ST_OK;
 }
 
 /* Guesses may be checked, now or once that has been tried: else the prediction is of no use. */
-static bool may_guess(const struct request *request)
+static bool may_guess(const struct infer *infer)
 {
-    const struct model *model = request->infer.call.model;
-    const struct generator *generator = generation_of(request)->generator;
+    const struct model *model = infer->call.model;
+    const struct generator *generator = generation_of(infer)->generator;
     return generator_is_positional(generator) && model->params.draft_tokens_max > 0 &&
            rt_batch_has_states(model->method) && !atomic_load(&generator->never_guesses);
 }
@@ -157,15 +155,15 @@ static bool may_guess(const struct request *request)
  * so it is cut into tokens as a part of one. A text that has more tokens than words_encode() counts
  * says nothing.
  */
-static enum status take_prediction(struct request *request, struct error *err)
+static enum status take_prediction(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     const struct generator *generator = generation->generator;
     struct span text = generation->ask.prediction;
     uint32_t max = generator->context;
     struct words_room room = {.ids = generation->tokens, .max = max};
     size_t bytes_max = words_bytes_max(generator->words, max);
-    if (text.len == 0 || !may_guess(request)) {
+    if (text.len == 0 || !may_guess(infer)) {
         return ST_OK;
     }
     bytes_max = bytes_max < WORDS_COUNT_MAX ? bytes_max : WORDS_COUNT_MAX;
@@ -175,9 +173,9 @@ static enum status take_prediction(struct request *request, struct error *err)
         return ST_OK; /* there are no ids */
     }
     uint32_t count = room.count < max ? room.count : max;
-    uint32_t *said = arena_array(&request->infer.arena, count, sizeof(*said));
+    uint32_t *said = arena_array(&infer->arena, count, sizeof(*said));
     if (!said) {
-        return arena_fail(&request->infer.arena, "the prediction", err);
+        return arena_fail(&infer->arena, "the prediction", err);
     }
     memcpy(said, generation->tokens, count * sizeof(*said));
     generation->said = said;
@@ -189,50 +187,49 @@ static enum status take_prediction(struct request *request, struct error *err)
 #define CHAT_BYTES_MAX (64 << 20)
 
 /* The only prompt of a chat. */
-static enum status render_chat(struct request *request, struct arena *arena, struct buf *text,
+static enum status render_chat(struct infer *infer, struct arena *arena, struct buf *text,
                                struct error *err)
 {
-    struct generation *generation = generation_of(request);
-    struct prompt *prompt = arena_alloc(&request->infer.arena, sizeof(*prompt));
+    struct generation *generation = generation_of(infer);
+    struct prompt *prompt = arena_alloc(&infer->arena, sizeof(*prompt));
     if (!prompt) {
-        return arena_fail(&request->infer.arena, "the prompt", err);
+        return arena_fail(&infer->arena, "the prompt", err);
     }
     TRY(chat_render(&generation->generator->chat, &generation->ask, arena, text, err));
     const struct ask_prompt given = {.text = buf_span(text)};
-    TRY(make_prompt(request, &given, true, generation->tokens, prompt, err));
+    TRY(make_prompt(infer, &given, true, generation->tokens, prompt, err));
     generation->prompts = prompt;
     generation->ask.prompt_count = 1;
     generation->reply.prompt_tokens = prompt->count;
     return ST_OK;
 }
 
-static enum status make_chat(struct request *request, struct error *err)
+static enum status make_chat(struct infer *infer, struct error *err)
 {
     struct arena arena;
     struct buf text;
     arena_init(&arena, CHAT_BYTES_MAX);
     buf_init(&text, CHAT_BYTES_MAX);
-    enum status status = render_chat(request, &arena, &text, err);
+    enum status status = render_chat(infer, &arena, &text, err);
     buf_fini(&text);
     arena_fini(&arena);
-    return status == ST_UNSUPPORTED
-               ? error_prefix(err, "model '%s': ", request->infer.call.model->name)
-               : status;
+    return status == ST_UNSUPPORTED ? error_prefix(err, "model '%s': ", infer->call.model->name)
+                                    : status;
 }
 
-static void begin_reply(struct request *request)
+static void begin_reply(struct infer *infer)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     struct reply *reply = &generation->reply;
     reply->ask = &generation->ask;
     reply->words = generation->generator->words;
-    reply->model = request->infer.call.model->name;
-    reply->version = request->infer.call.model->version_text;
+    reply->model = infer->call.model->name;
+    reply->version = infer->call.model->version_text;
     reply->created = (int64_t)time(NULL);
     snprintf(reply->id, sizeof(reply->id), "%016" PRIx64, generation_random_bits());
 }
 
-static enum status generation_new(struct request *request, struct error *err)
+static enum status generation_new(struct infer *infer, struct error *err)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
     if (!generation) {
@@ -240,15 +237,15 @@ static enum status generation_new(struct request *request, struct error *err)
     }
     generation->magic = GENERATION_MAGIC;
     stops_init(&generation->stops, NULL, 0, GENERATION_TEXT_BYTES_MAX);
-    request->infer.generation = generation;
+    infer->generation = generation;
     return ST_OK;
 }
 
 /* The model is known. Rendering and tokenizing take long and have few threads, so they come after
  * the request has been counted. */
-static enum status parse_counted(struct request *request, struct error *err)
+static enum status parse_counted(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(request);
+    struct generation *generation = generation_of(infer);
     struct ask *ask = &generation->ask;
     generation->tokens =
         malloc(((size_t)generation->generator->context + 1) * sizeof(generation->tokens[0]));
@@ -256,94 +253,93 @@ static enum status parse_counted(struct request *request, struct error *err)
         return generation_no_memory(err);
     }
     bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
-    TRY(is_chat ? make_chat(request, err) : make_prompts(request, err));
-    TRY(take_prediction(request, err));
+    TRY(is_chat ? make_chat(infer, err) : make_prompts(infer, err));
+    TRY(take_prediction(infer, err));
     TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
-    begin_reply(request);
-    request->infer.id = ask->id;
-    request->infer.call.sample_count = 1;
+    begin_reply(infer);
+    infer->id = ask->id;
+    infer->call.sample_count = 1;
     TRY(generation_choice_begin_all(generation, err));
-    return generation_count_bytes(request, err);
+    return generation_count_bytes(infer, err);
 }
 
 /* Of a form that is a row of route.def. */
-static enum status parse_form(struct request *request, enum ask_form form, bool is_stream,
+static enum status parse_form(struct infer *infer, enum ask_form form, bool is_stream,
                               const struct oip_body *parts, struct error *err)
 {
-    if (request->infer.generation) { /* an earlier attempt has found no file or no memory */
-        generation_free(request);
-        arena_reset(&request->infer.arena);
+    if (infer->generation) { /* an earlier attempt has found no file or no memory */
+        generation_free(infer);
+        arena_reset(&infer->arena);
     }
-    TRY(generation_new(request, err));
-    struct generation *generation = generation_of(request);
+    TRY(generation_new(infer, err));
+    struct generation *generation = generation_of(infer);
     struct ask *ask = &generation->ask;
-    TRY(ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
-                  &request->infer.arena, ask, err));
+    TRY(ask_parse(form, parts->json, (uint32_t)infer->env->params->json_depth_max, &infer->arena,
+                  ask, err));
     ask->is_stream |= is_stream;
-    request->infer.has_keep = ask->has_keep;
-    request->infer.keep_ns = ask->keep_ns;
-    TRY(find_model(request, generation, err));
+    infer->has_keep = ask->has_keep;
+    infer->keep_ns = ask->keep_ns;
+    TRY(find_model(infer, generation, err));
     ask_take_defaults(ask, &generation->generator->defaults);
     TRY(check_bounds(generation, err));
-    TRY(seats_take(request, &generation->generator->seats, "generations", err));
-    enum status status = parse_counted(request, err);
+    TRY(seats_take(infer, &generation->generator->seats, "generations", err));
+    enum status status = parse_counted(infer, err);
     if (status != ST_OK) {
-        generation_count_out(request); /* its error may take a while to be sent */
+        generation_count_out(infer); /* its error may take a while to be sent */
         generation_let_go(generation);
     }
     return status;
 }
 
-static enum status parse_completion(struct request *request, struct infer_call *call,
+static enum status parse_completion(struct infer *infer, struct infer_call *call,
                                     const struct oip_body *parts, struct span *out_rest,
                                     struct error *err)
 {
     (void)call;
     (void)out_rest;
-    return parse_form(request, ASK_COMPLETION, false, parts, err);
+    return parse_form(infer, ASK_COMPLETION, false, parts, err);
 }
 
-static enum status parse_chat(struct request *request, struct infer_call *call,
+static enum status parse_chat(struct infer *infer, struct infer_call *call,
                               const struct oip_body *parts, struct span *out_rest,
                               struct error *err)
 {
     (void)call;
     (void)out_rest;
-    return parse_form(request, ASK_CHAT, false, parts, err);
+    return parse_form(infer, ASK_CHAT, false, parts, err);
 }
 
-static enum status parse_response(struct request *request, struct infer_call *call,
+static enum status parse_response(struct infer *infer, struct infer_call *call,
                                   const struct oip_body *parts, struct span *out_rest,
                                   struct error *err)
 {
     (void)call;
     (void)out_rest;
-    return parse_form(request, ASK_RESPONSE, false, parts, err);
+    return parse_form(infer, ASK_RESPONSE, false, parts, err);
 }
 
-static enum status parse_generate(struct request *request, struct infer_call *call,
+static enum status parse_generate(struct infer *infer, struct infer_call *call,
                                   const struct oip_body *parts, struct span *out_rest,
                                   struct error *err)
 {
     (void)call;
     (void)out_rest;
-    return parse_form(request, ASK_GENERATE, false, parts, err);
+    return parse_form(infer, ASK_GENERATE, false, parts, err);
 }
 
-static enum status parse_generate_stream(struct request *request, struct infer_call *call,
+static enum status parse_generate_stream(struct infer *infer, struct infer_call *call,
                                          const struct oip_body *parts, struct span *out_rest,
                                          struct error *err)
 {
     (void)call;
     (void)out_rest;
-    return parse_form(request, ASK_GENERATE, true, parts, err);
+    return parse_form(infer, ASK_GENERATE, true, parts, err);
 }
 
-enum status generation_parse(struct request *request, const struct oip_body *parts,
-                             struct error *err)
+enum status generation_parse(struct infer *infer, const struct oip_body *parts, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
-    return call->codec->parse(request, call, parts, NULL, err);
+    struct infer_call *call = &infer->call;
+    return call->codec->parse(infer, call, parts, NULL, err);
 }
 
 const struct codec generation_completion = {.parse = parse_completion,

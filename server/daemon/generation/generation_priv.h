@@ -12,7 +12,7 @@
 #include "server/language/words.h"
 #include "server/daemon/generation/generation.h"
 #include "server/daemon/generation/runs.h"
-#include "server/daemon/request/request.h"
+#include "server/daemon/infer/infer.h"
 
 struct rt_result;
 
@@ -82,9 +82,9 @@ struct generation {
     struct generation_drafts counted; /* the part of |drafted| that is in the model's counts */
 };
 
-static inline struct generation *generation_of(const struct request *request)
+static inline struct generation *generation_of(const struct infer *infer)
 {
-    struct generation *generation = request->infer.generation;
+    struct generation *generation = infer->generation;
     OBJ_CHECK(generation, GENERATION_MAGIC);
     return generation;
 }
@@ -95,25 +95,25 @@ static inline enum status generation_no_memory(struct error *err)
 }
 
 /* Any thread: the sequence is not left in the table; its state may be kept. */
-void generation_end_sequence(struct request *request);
+void generation_end_sequence(struct infer *infer);
 
 /* The memory of the answer so far and of what it takes to go on is charged, see
  * infer_count_answer(). */
-MUST_CHECK enum status generation_count_bytes(struct request *request, struct error *err);
+MUST_CHECK enum status generation_count_bytes(struct infer *infer, struct error *err);
 
 /* The answer is complete: frees what it took. */
 void generation_let_go(struct generation *generation);
 
 /* The request is no longer one of those under way; any number of times. */
-void generation_count_out(struct request *request);
+void generation_count_out(struct infer *infer);
 
 uint64_t generation_random_bits(void);
 
 /* ---- generation_parse.c ---------------------------------------------------------------------- */
 
 /* Of struct infer_ops. */
-int generation_parse_find(struct request *request);
-MUST_CHECK enum status generation_parse(struct request *request, const struct oip_body *parts,
+int generation_parse_find(struct infer *infer, struct error *err);
+MUST_CHECK enum status generation_parse(struct infer *infer, const struct oip_body *parts,
                                         struct error *err);
 
 /* ---- generation_choice.c --------------------------------------------------------------------- */
@@ -124,12 +124,12 @@ MUST_CHECK enum status generation_choice_begin_all(struct generation *generation
 
 /* Before generation_choice_take(). ST_WOULD_BE_HEAVY: the grammar of the request makes that take
  * long; call this again in a heavy task, which ends behind it, until it says so no more. */
-MUST_CHECK enum status generation_choice_weigh(struct request *request, struct error *err);
+MUST_CHECK enum status generation_choice_weigh(struct infer *infer, struct error *err);
 
 /* The logits of the last token so far are |result|: takes the next token and tells it. After the
  * last one of a choice the next choice begins, or the generation is over. */
-MUST_CHECK enum status generation_choice_take(struct request *request,
-                                              const struct rt_result *result, struct error *err);
+MUST_CHECK enum status generation_choice_take(struct infer *infer, const struct rt_result *result,
+                                              struct error *err);
 
 /* ---- generation_drafts.c --------------------------------------------------------------------- */
 
@@ -137,17 +137,17 @@ MUST_CHECK enum status generation_choice_take(struct request *request,
 void generation_drafts_begin(struct generation *generation);
 
 /* Before a step of the answer: decides how many guesses it checks, |draft_count|. */
-void generation_drafts_choose(const struct request *request);
+void generation_drafts_choose(const struct infer *infer);
 
 /* The call of a step that checks guesses. */
-MUST_CHECK enum status generation_drafts_decode(struct request *request, struct error *err);
+MUST_CHECK enum status generation_drafts_decode(struct infer *infer, struct error *err);
 
 /* Takes the tokens that the call of a step has given: one, and one for each guess that was right.
  * ST_WOULD_BE_HEAVY: call it again, see generation_choice_weigh(). */
-MUST_CHECK enum status generation_drafts_sample(struct request *request, struct error *err);
+MUST_CHECK enum status generation_drafts_sample(struct infer *infer, struct error *err);
 
 /* On the loop: the model's counts get what has been checked since the last time. */
-void generation_drafts_count(const struct request *request);
+void generation_drafts_count(const struct infer *infer);
 
 /* ---- generation_prefix.c --------------------------------------------------------------------- */
 
@@ -156,12 +156,12 @@ void generation_prefix_begin(struct generation *generation);
 
 /* Before the first step of a choice: sets |fed_count|. If a state was found and there is room, the
  * sequence is open, with its content. */
-void generation_prefix_find(struct request *request);
+void generation_prefix_find(struct infer *infer);
 
 /* A step has run, and |fed_count| does not count it yet. */
-void generation_prefix_note(struct request *request);
+void generation_prefix_note(struct infer *infer);
 
 /* The sequence is about to end. */
-void generation_prefix_keep(struct request *request);
+void generation_prefix_keep(struct infer *infer);
 
 #endif

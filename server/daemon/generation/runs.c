@@ -11,16 +11,16 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
-#include "server/daemon/request/request.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/client.h"
 
-enum status runs_find_only(struct request *request, bool (*can_answer)(const struct model *model),
+enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct model *model),
                            const char *what, const char *page, char out_name[MODEL_NAME_MAX + 1],
                            struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct repository_index *index = repository_ref_index(&infer->serving->repository);
     uint32_t count = 0;
     out_name[0] = '\0';
     for (uint32_t i = 0; i < index->count; i++) {
@@ -52,11 +52,11 @@ void runs_join_times(const struct runs_times *times, struct rt_sched_job *job)
 }
 
 /* A key has a number and a name: no client has such a one. */
-enum status runs_open_sequence(struct request *request, const char *kind, struct error *err)
+enum status runs_open_sequence(struct infer *infer, const char *kind, struct error *err)
 {
     static _Atomic(uint64_t) last_number;
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_call *call = &infer->call;
     struct rt_program *program = call->model->program;
     if (call->sequence || rt_program_state_bytes(program) == 0) {
         return ST_OK;
@@ -64,9 +64,9 @@ enum status runs_open_sequence(struct request *request, const char *kind, struct
     const struct rt_sequence_key key = {.program = program,
                                         .number = atomic_fetch_add(&last_number, 1) + 1,
                                         .name = span_str(kind),
-                                        .client = client_that_lasts(request->client),
+                                        .client = client_that_lasts(infer->client->id),
                                         .is_of_request = true};
-    return seats_open_sequence(request, &key, true, &call->sequence, err) == ST_OK
+    return seats_open_sequence(infer, &key, true, &call->sequence, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "model '%s': ", call->model->name);
 }

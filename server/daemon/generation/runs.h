@@ -13,14 +13,14 @@
 
 struct infer_call;
 struct model;
-struct request;
+struct infer;
 
 /*
  * The model of a request that names none: the only one that |can_answer|, whose name goes to
  * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what| and |page| of docs/ are for
  * these messages. Files that are only listed count if they were loaded once. Any thread.
  */
-MUST_CHECK enum status runs_find_only(struct request *request,
+MUST_CHECK enum status runs_find_only(struct infer *infer,
                                       bool (*can_answer)(const struct model *model),
                                       const char *what, const char *page,
                                       char out_name[MODEL_NAME_MAX + 1], struct error *err);
@@ -39,8 +39,7 @@ void runs_join_times(const struct runs_times *times, struct rt_sched_job *job);
 
 /* Opens the sequence of the request, unless it is open or the model has no state. |kind| is
  * "generation" or "transcription". */
-MUST_CHECK enum status runs_open_sequence(struct request *request, const char *kind,
-                                          struct error *err);
+MUST_CHECK enum status runs_open_sequence(struct infer *infer, const char *kind, struct error *err);
 
 /* The call begins with the state of the sequence, if there is one. */
 void runs_give_state(struct infer_call *call);

@@ -27,26 +27,26 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-enum status transcription_count_bytes(struct request *request, struct error *err)
+enum status transcription_count_bytes(struct infer *infer, struct error *err)
 {
-    const struct transcription *t = transcription_of(request);
+    const struct transcription *t = transcription_of(infer);
     size_t bytes = transcript_bytes(&t->transcript) + sampler_bytes(&t->sampler) +
                    t->transcriber->vocab * sizeof(t->logits[0]) +
                    ((size_t)t->transcriber->context + t->prompt_count) * sizeof(t->tokens[0]);
-    return infer_count_answer(request, bytes, err);
+    return infer_count_answer(infer, bytes, err);
 }
 
-void transcription_free(struct request *request)
+void transcription_free(struct infer *infer)
 {
-    struct transcription *t = request->infer.transcription;
+    struct transcription *t = infer->transcription;
     if (!t) {
         return;
     }
     OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
-    rt_invocation_free(request->infer.call.invocation); /* before the memory that it uses */
-    request->infer.call.invocation = NULL;
-    runs_end_sequence(&request->infer.call);
-    seats_leave(request);
+    rt_invocation_free(infer->call.invocation); /* before the memory that it uses */
+    infer->call.invocation = NULL;
+    runs_end_sequence(&infer->call);
+    seats_leave(infer);
     transcript_fini(&t->transcript);
     sampler_fini(&t->sampler);
     hal_buffer_unref(t->sound);
@@ -56,14 +56,15 @@ void transcription_free(struct request *request)
     free(t->prompt);
     t->magic = 0;
     free(t);
-    request->infer.transcription = NULL;
+    infer->transcription = NULL;
 }
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
-static int find(struct request *request)
+static int find(struct infer *infer, struct error *err)
 {
-    (void)request;
+    (void)infer;
+    (void)err;
     return 200; /* the body names the model */
 }
 
@@ -104,12 +105,12 @@ void transcription_begin_window(struct transcription *t, uint64_t window)
     transcript_begin(&t->transcript, window);
 }
 
-static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
+static enum status parse(struct infer *infer, const struct oip_body *parts, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
-    enum status status = call->codec->parse(request, call, parts, NULL, err);
+    struct infer_call *call = &infer->call;
+    enum status status = call->codec->parse(infer, call, parts, NULL, err);
     if (status != ST_OK) {
-        transcription_free(request); /* a request that waits for memory holds none */
+        transcription_free(infer); /* a request that waits for memory holds none */
     }
     return status;
 }
@@ -124,7 +125,7 @@ static void put_samples(const struct transcription *t, uint64_t count, float *ou
     memset(out + count, 0, (size_t)(room - count) * sizeof(float));
 }
 
-static enum status put_features(struct request *request, struct transcription *t, struct error *err)
+static enum status put_features(struct infer *infer, struct transcription *t, struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
     uint64_t left = t->sample_count - t->window, max = transcriber->window_samples;
@@ -138,7 +139,7 @@ static enum status put_features(struct request *request, struct transcription *t
         shape.dims[1] = transcriber->bands;
         shape.dims[2] = transcriber->frames;
     }
-    TRY(infer_input(request, &request->infer.call, 0, DT_F32, &shape, &memory, err));
+    TRY(infer_input(infer, &infer->call, 0, DT_F32, &shape, &memory, err));
     if (transcriber->log_mel) {
         const float *samples = hal_buffer_map(t->sound);
         return log_mel_compute(transcriber->log_mel, samples + t->window, count,
@@ -148,79 +149,76 @@ static enum status put_features(struct request *request, struct transcription *t
     return ST_OK;
 }
 
-static enum status decode_encoder(struct request *request, struct transcription *t,
-                                  struct error *err)
+static enum status decode_encoder(struct infer *infer, struct transcription *t, struct error *err)
 {
-    struct infer *infer = &request->infer;
     struct infer_call *call = &infer->call;
     TRY(rt_invocation_new(t->transcriber->encoder, infer->pool, &call->invocation, err));
-    infer_run_in(request, call->invocation);
-    return put_features(request, t, err);
+    infer_run_in(infer, call->invocation);
+    return put_features(infer, t, err);
 }
 
-static enum status put_tokens(struct request *request, struct transcription *t, struct error *err)
+static enum status put_tokens(struct infer *infer, struct transcription *t, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer_call *call = &infer->call;
     const struct shape shape = {.rank = 2, .dims = {1, t->step_count}};
     uint32_t position_count = t->transcriber->has_positions ? t->step_count : 1;
     const struct shape positions = {.rank = 1, .dims = {position_count}};
     void *ids, *at;
-    TRY(infer_input(request, call, 0, DT_I64, &shape, &ids, err));
+    TRY(infer_input(infer, call, 0, DT_I64, &shape, &ids, err));
     for (uint32_t i = 0; i < t->step_count; i++) {
         ((int64_t *)ids)[i] = t->tokens[t->fed_count + i];
     }
-    TRY(infer_input(request, call, 2, DT_I64, &positions, &at, err));
+    TRY(infer_input(infer, call, 2, DT_I64, &positions, &at, err));
     for (uint32_t i = 0; i < position_count; i++) {
         ((int64_t *)at)[i] = (int64_t)t->fed_count + i;
     }
     return ST_OK;
 }
 
-static enum status decode_token(struct request *request, struct transcription *t, struct error *err)
+static enum status decode_token(struct infer *infer, struct transcription *t, struct error *err)
 {
-    struct infer *infer = &request->infer;
     struct infer_call *call = &infer->call;
     uint32_t left = t->token_count - t->fed_count, max = t->transcriber->step_max;
     t->step_count = left < max ? left : max;
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    infer_run_in(request, call->invocation);
-    TRY(put_tokens(request, t, err));
+    infer_run_in(infer, call->invocation);
+    TRY(put_tokens(infer, t, err));
     const struct rt_buffer_desc hidden = {
         .dtype = DT_F32, .shape = t->hidden_shape, .buffer = t->hidden};
     return rt_invocation_bind_input(call->invocation, 1, &hidden, err);
 }
 
-static enum status decode(struct request *request, struct error *err)
+static enum status decode(struct infer *infer, struct error *err)
 {
-    struct transcription *t = transcription_of(request);
-    must(request->infer.call.invocation == NULL);
-    TRY(transcription_count_bytes(request, err));
-    return t->is_encoding ? decode_encoder(request, t, err) : decode_token(request, t, err);
+    struct transcription *t = transcription_of(infer);
+    must(infer->call.invocation == NULL);
+    TRY(transcription_count_bytes(infer, err));
+    return t->is_encoding ? decode_encoder(infer, t, err) : decode_token(infer, t, err);
 }
 
-static enum status open_states(struct request *request, struct error *err)
+static enum status open_states(struct infer *infer, struct error *err)
 {
-    if (transcription_of(request)->is_encoding) {
+    if (transcription_of(infer)->is_encoding) {
         return ST_OK;
     }
-    TRY(runs_open_sequence(request, "transcription", err));
-    runs_give_state(&request->infer.call);
+    TRY(runs_open_sequence(infer, "transcription", err));
+    runs_give_state(&infer->call);
     return ST_OK;
 }
 
-static struct rt_sched_queue *enter(struct request *request)
+static struct rt_sched_queue *enter(struct infer *infer)
 {
-    struct rt_sched_queue *queue = infer_one_enter(request);
-    request->job.rows = 0; /* windows of different sounds are not joined */
+    struct rt_sched_queue *queue = infer_one_enter(infer);
+    infer->job.rows = 0; /* windows of different sounds are not joined */
     return queue;
 }
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
 /* A run of the decoder is over; the text's token is chosen behind the last one of the prompt. */
-static void count_step(const struct request *request, struct transcription *t)
+static void count_step(const struct infer *infer, struct transcription *t)
 {
-    struct model_stats *stats = request->infer.call.model->stats;
+    struct model_stats *stats = infer->call.model->stats;
     bool is_prompt = t->transcript.count == 0;
     counter_add(&stats->prompt_tokens, is_prompt ? t->step_count : 0);
     if (t->fed_count + t->step_count < t->token_count) {
@@ -229,7 +227,7 @@ static void count_step(const struct request *request, struct transcription *t)
     uint64_t now_ns = uv_hrtime();
     counter_add(&stats->answer_tokens, 1);
     if (t->last_ns == 0) {
-        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - infer->arrived_ns);
     } else if (!is_prompt) { /* the encoder ran before the first token of another window */
         histogram_add(&stats->next_tokens, &histogram_times, now_ns - t->last_ns);
     }
@@ -237,27 +235,26 @@ static void count_step(const struct request *request, struct transcription *t)
 }
 
 /* Files, features, what the encoder gives, large vocabularies. */
-static bool is_long(const struct request *request)
+static bool is_long(const struct infer *infer, enum infer_step step)
 {
-    if (request->step == STEP_PARSE) {
+    if (step == INFER_PARSE) {
         return true;
     }
-    const struct transcription *t = transcription_of(request);
-    return (request->step == STEP_DECODE && t->is_encoding) ||
-           (request->step == STEP_SAMPLE &&
-            (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
+    const struct transcription *t = transcription_of(infer);
+    return (step == INFER_DECODE && t->is_encoding) ||
+           (step == INFER_SAMPLE && (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
 }
 
-static enum status finish(struct request *request, enum status status, struct error *err)
+static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
-    struct transcription *t = transcription_of(request);
+    struct transcription *t = transcription_of(infer);
     if (status == ST_OK) {
         if (!t->is_encoding) {
-            count_step(request, t);
+            count_step(infer, t);
         }
-        runs_add_times(&t->times, &request->job);
+        runs_add_times(&t->times, &infer->job);
     }
-    return infer_one_finish(request, status, err);
+    return infer_one_finish(infer, status, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
@@ -302,7 +299,7 @@ static size_t settled_bytes(const struct transcript *transcript)
                                                         : transcript->text.len;
 }
 
-static void tell(struct request *request, struct transcription *t)
+static void tell(struct infer *infer, struct transcription *t)
 {
     size_t end = settled_bytes(&t->transcript);
     if (!t->ask.is_stream || end <= t->told_bytes) {
@@ -315,32 +312,32 @@ static void tell(struct request *request, struct transcription *t)
         text.ptr++;
     }
     if (text.len > 0) {
-        speech_reply_print_piece(text, &request->out);
+        speech_reply_print_piece(text, infer->out);
     }
 }
 
-static enum status end_window(struct request *request, struct transcription *t, struct error *err)
+static enum status end_window(struct infer *infer, struct transcription *t, struct error *err)
 {
     uint64_t next;
-    runs_end_sequence(&request->infer.call);
+    runs_end_sequence(&infer->call);
     TRY(transcript_end(&t->transcript, t->sample_count, &next, err));
     must(next > t->window);
-    tell(request, t);
+    tell(infer, t);
     if (next < t->sample_count) {
         transcription_begin_window(t, next);
         return ST_OK;
     }
     t->is_over = true;
-    seats_leave(request);
+    seats_leave(infer);
     t->reply.language = t->language ? transcriber_language_name(t->language->code) : NULL;
-    runs_join_times(&t->times, &request->job);
+    runs_join_times(&t->times, &infer->job);
     if (t->ask.is_stream) {
-        speech_reply_print_end(&t->reply, &request->out);
+        speech_reply_print_end(&t->reply, infer->out);
     }
     return ST_OK;
 }
 
-static enum status take_token(struct request *request, struct transcription *t, const float *logits,
+static enum status take_token(struct infer *infer, struct transcription *t, const float *logits,
                               struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
@@ -350,19 +347,19 @@ static enum status take_token(struct request *request, struct transcription *t, 
     TRY(sampler_choose(&t->sampler, t->logits, NULL, t->chosen_count++, &chosen, err));
     t->reply.answer_tokens++;
     if (chosen == transcriber->end) {
-        return end_window(request, t, err);
+        return end_window(infer, t, err);
     }
     float logprob = sampler_logprob(t->logits, transcriber->vocab, chosen);
     TRY(transcript_add(&t->transcript, chosen, logprob, err));
     if (t->token_count == transcriber->context) {
-        return end_window(request, t, err);
+        return end_window(infer, t, err);
     }
     t->tokens[t->token_count++] = chosen;
-    tell(request, t);
+    tell(infer, t);
     return ST_OK;
 }
 
-static enum status take_step(struct request *request, struct transcription *t,
+static enum status take_step(struct infer *infer, struct transcription *t,
                              const struct rt_result *result, struct error *err)
 {
     uint32_t vocab = t->transcriber->vocab, first = t->fed_count;
@@ -382,69 +379,70 @@ static enum status take_step(struct request *request, struct transcription *t,
     }
     bool is_prompt = t->transcript.count == 0;
     t->reply.prompt_tokens += is_prompt ? t->step_count : 0;
-    return take_token(request, t, logits + (size_t)(t->step_count - 1) * vocab, err);
+    return take_token(infer, t, logits + (size_t)(t->step_count - 1) * vocab, err);
 }
 
-static enum status sample(struct request *request, struct error *err)
+static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct transcription *t = transcription_of(request);
-    struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct transcription *t = transcription_of(infer);
+    struct infer_call *call = &infer->call;
     must(call->invocation != NULL);
     const struct rt_result *result = rt_invocation_result(call->invocation, 0);
     enum status status =
-        t->is_encoding ? keep_hidden(t, result, err) : take_step(request, t, result, err);
+        t->is_encoding ? keep_hidden(t, result, err) : take_step(infer, t, result, err);
     rt_invocation_free(call->invocation);
     call->invocation = NULL;
     TRY(status);
-    return buf_failed(&request->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long")
-                                     : ST_OK;
+    return buf_failed(infer->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
 }
 
-static bool has_events(const struct request *request)
+static bool has_events(const struct infer *infer)
 {
-    return transcription_of(request)->ask.is_stream && request->out.len > 0;
+    return transcription_of(infer)->ask.is_stream && infer->out->len > 0;
 }
 
-static bool is_over(const struct request *request)
+static bool is_over(const struct infer *infer)
 {
-    return transcription_of(request)->is_over;
+    return transcription_of(infer)->is_over;
 }
 
-static void print_error_event(const struct request *request, struct buf *out)
+static void print_error_event(const struct infer *infer, const struct error *why, int http_status,
+                              struct buf *out)
 {
-    reply_print_error_data(out, request->err.text, request->http_status);
+    (void)infer;
+    reply_print_error_data(out, why->text, http_status);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
-static size_t encode_bytes(const struct request *request)
+static size_t encode_bytes(const struct infer *infer)
 {
-    return transcription_of(request)->transcript.text.len;
+    return transcription_of(infer)->transcript.text.len;
 }
 
-static enum status print(struct request *request, struct error *err)
+static enum status print(struct infer *infer, struct error *err)
 {
-    struct transcription *t = transcription_of(request);
-    TRY(infer_text_begin(request, err));
-    speech_reply_print(&t->reply, &request->out);
-    request->content_type = speech_reply_type(t->ask.form);
-    return infer_text_end(request, err);
+    struct transcription *t = transcription_of(infer);
+    TRY(infer_text_begin(infer, err));
+    speech_reply_print(&t->reply, infer->out);
+    infer->content_type = speech_reply_type(t->ask.form);
+    return infer_text_end(infer, err);
 }
 
-static size_t held_bytes(const struct request *request)
+static size_t held_bytes(const struct infer *infer)
 {
-    const struct transcription *t = request->infer.transcription;
+    const struct transcription *t = infer->transcription;
     size_t own = t ? t->sample_count * sizeof(float) + t->hidden_bytes : 0;
-    return infer_one_held_bytes(request) + own;
+    return infer_one_held_bytes(infer) + own;
 }
 
-static void count(const struct request *request, uint64_t now_ns)
+static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
-    const struct transcription *t = request->infer.transcription;
-    infer_one_count(request, now_ns);
+    const struct transcription *t = infer->transcription;
+    infer_one_count(infer, http_status, now_ns);
     if (t && t->is_over) {
-        struct model_stats *stats = request->infer.call.model->stats;
+        struct model_stats *stats = infer->call.model->stats;
         counter_add(&stats->transcriptions, 1);
         counter_add(&stats->sound_us, t->sample_count * 1000000 / t->transcriber->rate);
     }

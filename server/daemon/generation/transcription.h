@@ -19,13 +19,13 @@
 
 #include "server/daemon/infer/infer.h"
 
-struct request;
+struct infer;
 
 /* For the routes of route.def. */
 extern const struct infer_ops transcription_ops;
 extern const struct codec transcription_transcribe, transcription_translate;
 
 /* Ends the sequence and frees everything; the request may have no transcription. */
-void transcription_free(struct request *request);
+void transcription_free(struct infer *infer);
 
 #endif

@@ -10,7 +10,6 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "server/daemon/infer/codec.h"
-#include "server/daemon/server.h"
 #include "server/language/transcriber.h"
 #include "server/language/words.h"
 #include "server/media/sound.h"
@@ -24,14 +23,14 @@ static enum status no_memory(struct error *err)
     return error_set(err, ST_EXHAUSTED, "transcription: out of memory");
 }
 
-static enum status transcription_new(struct request *request, struct error *err)
+static enum status transcription_new(struct infer *infer, struct error *err)
 {
     struct transcription *t = calloc(1, sizeof(*t));
     if (!t) {
         return no_memory(err);
     }
     t->magic = TRANSCRIPTION_MAGIC;
-    request->infer.transcription = t;
+    infer->transcription = t;
     return ST_OK;
 }
 
@@ -40,16 +39,15 @@ static bool is_speech_model(const struct model *model)
     return model->uses.transcribes;
 }
 
-static enum status find_model(struct request *request, struct transcription *t, struct error *err)
+static enum status find_model(struct infer *infer, struct transcription *t, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer_call *call = &infer->call;
     if (t->ask.model[0] == '\0') {
-        TRY(runs_find_only(request, is_speech_model, "speech model", "speech.md", t->ask.model,
-                           err));
+        TRY(runs_find_only(infer, is_speech_model, "speech model", "speech.md", t->ask.model, err));
     }
-    TRY(infer_find_model(request, call, t->ask.model, 0, err));
+    TRY(infer_find_model(infer, call, t->ask.model, 0, err));
     t->transcriber = call->model->transcriber;
-    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
+    snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
     return t->transcriber ? ST_OK
                           : model_refuse_texts(call->model, "speech model", "speech.md", err);
 }
@@ -122,34 +120,34 @@ static enum status read_prompt(struct transcription *t, struct error *err)
 }
 
 /* Memory for requests: where it is short for now, the request waits, and begins again. */
-static enum status reserve(struct request *request, size_t bytes, struct hal_buffer **out,
+static enum status reserve(struct infer *infer, size_t bytes, struct hal_buffer **out,
                            struct error *err)
 {
-    enum status status = hal_pool_reserve(request->infer.pool, bytes, out, err);
-    return status == ST_EXHAUSTED ? infer_refuse_memory(request, bytes, err) : status;
+    enum status status = hal_pool_reserve(infer->pool, bytes, out, err);
+    return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, err) : status;
 }
 
-static enum status read_samples(struct request *request, struct transcription *t,
-                                struct sound *sound, struct error *err)
+static enum status read_samples(struct infer *infer, struct transcription *t, struct sound *sound,
+                                struct error *err)
 {
-    TRY(work_add(request, sound_decoded_bytes(sound), err));
-    TRY(reserve(request, sound_count_max(sound) * sizeof(float), &t->sound, err));
+    TRY(work_add(&infer->work, sound_decoded_bytes(sound), err));
+    TRY(reserve(infer, sound_count_max(sound) * sizeof(float), &t->sound, err));
     return sound_read(sound, hal_buffer_map(t->sound), &t->sample_count, err);
 }
 
-static enum status read_sound(struct request *request, struct transcription *t, struct error *err)
+static enum status read_sound(struct infer *infer, struct transcription *t, struct error *err)
 {
-    const struct params *params = request->server->params;
+    const struct params *params = infer->env->params;
     const struct sound_limits limits = {
         .seconds_max = params->sound_seconds_max,
         .channels_max = (uint32_t)params->sound_channels_max,
         .rate_max = (uint32_t)params->sound_rate_max,
     };
     struct sound *sound;
-    infer_media_start(request);
+    infer_media_start(infer);
     enum status status = sound_open(t->ask.file, t->transcriber->rate, &limits, &sound, err);
     if (status == ST_OK) {
-        status = read_samples(request, t, sound, err);
+        status = read_samples(infer, t, sound, err);
         sound_close(sound);
     }
     if (status == ST_OK && t->sample_count == 0) {
@@ -162,7 +160,7 @@ static enum status read_sound(struct request *request, struct transcription *t, 
                : error_prefix(err, "file: ");
 }
 
-static enum status reserve_rest(struct request *request, struct transcription *t, struct error *err)
+static enum status reserve_rest(struct infer *infer, struct transcription *t, struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
     t->hidden_bytes = sizeof(float);
@@ -171,7 +169,7 @@ static enum status reserve_rest(struct request *request, struct transcription *t
             return error_set(err, ST_TOO_LARGE, "what the encoder gives is too large");
         }
     }
-    TRY(reserve(request, t->hidden_bytes, &t->hidden, err));
+    TRY(reserve(infer, t->hidden_bytes, &t->hidden, err));
     t->tokens = malloc(transcriber->context * sizeof(t->tokens[0]));
     t->logits = malloc(transcriber->vocab * sizeof(t->logits[0]));
     return t->tokens && t->logits ? ST_OK : no_memory(err);
@@ -198,63 +196,62 @@ static bool wants_times(const struct transcription *t)
 }
 
 /* The model is known, and the request has been counted. */
-static enum status parse_counted(struct request *request, struct transcription *t,
-                                 struct error *err)
+static enum status parse_counted(struct infer *infer, struct transcription *t, struct error *err)
 {
     TRY(find_language(t, err));
     TRY(read_prompt(t, err));
-    TRY(read_sound(request, t, err));
-    TRY(reserve_rest(request, t, err));
+    TRY(read_sound(infer, t, err));
+    TRY(reserve_rest(infer, t, err));
     t->has_times = wants_times(t);
     const struct sampler_options options = {
         .temperature = t->ask.temperature, .top_p = 1, .repetition = 1};
     sampler_init(&t->sampler, &options, t->transcriber->vocab);
     TRY(transcript_init(&t->transcript, t->transcriber, t->has_times, err));
     begin_reply(t);
-    request->infer.call.sample_count = 1;
+    infer->call.sample_count = 1;
     transcription_begin_window(t, 0);
-    return transcription_count_bytes(request, err);
+    return transcription_count_bytes(infer, err);
 }
 
-static enum status parse_form(struct request *request, bool is_translation, struct error *err)
+static enum status parse_form(struct infer *infer, bool is_translation, struct error *err)
 {
-    transcription_free(request); /* an earlier attempt may have found no file or no memory */
-    TRY(transcription_new(request, err));
-    struct transcription *t = transcription_of(request);
-    TRY(speech_ask_parse(head_value(&request->head, HTTP_CONTENT_TYPE),
-                         body_span(request->infer.body), &t->ask, err));
+    transcription_free(infer); /* an earlier attempt may have found no file or no memory */
+    TRY(transcription_new(infer, err));
+    struct transcription *t = transcription_of(infer);
+    TRY(speech_ask_parse(head_value(infer->head, HTTP_CONTENT_TYPE), body_span(infer->body),
+                         &t->ask, err));
     t->ask.is_translation = is_translation;
-    TRY(find_model(request, t, err));
+    TRY(find_model(infer, t, err));
     if (t->transcriber->context <= HEAD_TOKENS_MAX) {
         return error_set(err, ST_INVALID, "the context of the model has only %u tokens",
                          t->transcriber->context);
     }
-    TRY(seats_take(request, &t->transcriber->seats, "transcriptions", err));
-    enum status status = parse_counted(request, t, err);
+    TRY(seats_take(infer, &t->transcriber->seats, "transcriptions", err));
+    enum status status = parse_counted(infer, t, err);
     if (status != ST_OK) {
-        seats_leave(request); /* its error may take a while to be sent */
+        seats_leave(infer); /* its error may take a while to be sent */
     }
     return status;
 }
 
-static enum status parse_transcribe(struct request *request, struct infer_call *call,
+static enum status parse_transcribe(struct infer *infer, struct infer_call *call,
                                     const struct oip_body *parts, struct span *out_rest,
                                     struct error *err)
 {
     (void)call;
     (void)parts;
     (void)out_rest;
-    return parse_form(request, false, err);
+    return parse_form(infer, false, err);
 }
 
-static enum status parse_translate(struct request *request, struct infer_call *call,
+static enum status parse_translate(struct infer *infer, struct infer_call *call,
                                    const struct oip_body *parts, struct span *out_rest,
                                    struct error *err)
 {
     (void)call;
     (void)parts;
     (void)out_rest;
-    return parse_form(request, true, err);
+    return parse_form(infer, true, err);
 }
 
 const struct codec transcription_transcribe = {.parse = parse_transcribe,

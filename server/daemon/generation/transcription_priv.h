@@ -10,7 +10,7 @@
 #include "server/daemon/generation/speech_ask.h"
 #include "server/daemon/generation/speech_reply.h"
 #include "server/daemon/generation/transcription.h"
-#include "server/daemon/request/request.h"
+#include "server/daemon/infer/infer.h"
 
 struct transcriber;
 struct transcriber_language;
@@ -50,16 +50,16 @@ struct transcription {
     uint64_t last_ns; /* when a token came; 0: none has */
 };
 
-static inline struct transcription *transcription_of(const struct request *request)
+static inline struct transcription *transcription_of(const struct infer *infer)
 {
-    struct transcription *t = request->infer.transcription;
+    struct transcription *t = infer->transcription;
     OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
     return t;
 }
 
 /* The memory of the answer so far and of what it takes to go on is charged, see
  * infer_count_answer(). */
-MUST_CHECK enum status transcription_count_bytes(struct request *request, struct error *err);
+MUST_CHECK enum status transcription_count_bytes(struct infer *infer, struct error *err);
 
 /* The window that begins with sample |window|: its tokens in front of the answer. */
 void transcription_begin_window(struct transcription *t, uint64_t window);

@@ -13,25 +13,23 @@
 #include "server/daemon/infer/infer_answer.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/stats.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/request/request_log.h"
-#include "server/daemon/server.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/http.h"
 
-void bundle_free(struct request *request)
+void bundle_free(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct bundle *bundle = infer->bundle;
     if (bundle) {
         OBJ_CHECK(bundle, BUNDLE_MAGIC);
         rt_cascade_free(bundle->cascade);
         for (uint32_t i = 0; i < bundle->count; i++) {
-            infer_sequence_close(request, &bundle->calls[i].call);
+            infer_sequence_close(infer, &bundle->calls[i].call);
             infer_drop_model(&bundle->calls[i].call);
         }
         bundle->magic = 0;
-        request->infer.bundle = NULL;
+        infer->bundle = NULL;
     }
 }
 
@@ -60,17 +58,16 @@ static enum status count_binary(const struct bundle_call *call, size_t *total, s
 
 /* Lack of memory, or more work than a light step may do, ends the step for the whole list; any
  * other error stays with its call. */
-static enum status decode_call(struct request *request, struct bundle_call *call,
-                               size_t *binary_count)
+static enum status decode_call(struct infer *infer, struct bundle_call *call, size_t *binary_count)
 {
     struct infer_call *inner = &call->call;
     if (call->err.code != ST_OK) {
         return ST_OK;
     }
-    enum status status = rt_invocation_new(inner->model->method, request->infer.pool,
-                                           &inner->invocation, &call->err);
+    enum status status =
+        rt_invocation_new(inner->model->method, infer->pool, &inner->invocation, &call->err);
     if (status == ST_OK) {
-        status = inner->codec->decode(request, inner, &call->err);
+        status = inner->codec->decode(infer, inner, &call->err);
     }
     if (status == ST_OK) {
         status = count_binary(call, binary_count, &call->err);
@@ -108,20 +105,19 @@ static enum status check_open(const struct bundle *bundle, uint32_t step, struct
 }
 
 /* In the order in which the calls will run. */
-static enum status open_sequences(struct request *request, struct error *err)
+static enum status open_sequences(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
-    bundle->tickets = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->tickets));
-    bundle->queues =
-        arena_array(&request->infer.arena, bundle->count, sizeof(struct rt_sched_queue *));
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
+    bundle->tickets = arena_array(&infer->arena, bundle->count, sizeof(*bundle->tickets));
+    bundle->queues = arena_array(&infer->arena, bundle->count, sizeof(struct rt_sched_queue *));
     if (!bundle->tickets || !bundle->queues) {
-        return arena_fail(&request->infer.arena, "the list", err);
+        return arena_fail(&infer->arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
         struct bundle_call *call = bundle_call_of(bundle, step);
         if (call->err.code == ST_OK &&
-            infer_sequence_open(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
+            infer_sequence_open(infer, &call->call, &call->err) == ST_OK && call->call.sequence &&
             check_open(bundle, step, &call->err) == ST_OK) {
             add_ticket(bundle, call->call.sequence);
         }
@@ -145,9 +141,9 @@ static void fill_cascade(struct bundle *bundle)
     }
 }
 
-static void undo(struct request *request)
+static void undo(struct infer *infer)
 {
-    struct bundle *bundle = request->infer.bundle;
+    struct bundle *bundle = infer->bundle;
     for (uint32_t i = 0; i < bundle->count; i++) {
         struct infer_call *call = &bundle->calls[i].call;
         rt_invocation_free(call->invocation);
@@ -156,15 +152,15 @@ static void undo(struct request *request)
     }
 }
 
-static enum status decode(struct request *request, struct error *err)
+static enum status decode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
     size_t binary_count = 0;
-    TRY(bundle_make_edges(request, err));
+    TRY(bundle_make_edges(infer, err));
     for (uint32_t i = 0; i < bundle->count; i++) {
         struct bundle_call *call = &bundle->calls[i];
-        if (decode_call(request, call, &binary_count) != ST_OK) {
+        if (decode_call(infer, call, &binary_count) != ST_OK) {
             *err = call->err;
             call->err.code = ST_OK;
             return bundle_prefix(i, ": ", err);
@@ -173,28 +169,28 @@ static enum status decode(struct request *request, struct error *err)
     return ST_OK;
 }
 
-static enum status open_states(struct request *request, struct error *err)
+static enum status open_states(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
-    enum status status = open_sequences(request, err);
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
+    enum status status = open_sequences(infer, err);
     if (status == ST_OK) {
         bundle->cascade = rt_cascade_new(&bundle->layout, true);
         status = bundle->cascade ? ST_OK
                                  : error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
     }
     if (status != ST_OK) {
-        undo(request);
+        undo(infer);
         return status;
     }
     fill_cascade(bundle);
     return ST_OK;
 }
 
-static enum status prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
+static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
     struct error failure; /* calls that failed alone leave a text, too */
     uint32_t step;
     enum status status = rt_cascade_prepare(bundle->cascade, mode, &step, &failure);
@@ -221,18 +217,18 @@ static size_t sum_up(const struct bundle *bundle,
 }
 
 /* The inputs of all calls are there before the first call runs. */
-static size_t demand(const struct request *request)
+static size_t demand(const struct infer *infer)
 {
-    const struct bundle *bundle = request->infer.bundle;
+    const struct bundle *bundle = infer->bundle;
     if (!bundle) {
         return 0;
     }
     return bundle->cascade ? bundle->demand : sum_up(bundle, rt_invocation_input_demand);
 }
 
-static size_t held_bytes(const struct request *request)
+static size_t held_bytes(const struct infer *infer)
 {
-    const struct bundle *bundle = request->infer.bundle;
+    const struct bundle *bundle = infer->bundle;
     if (!bundle) {
         return 0;
     }
@@ -256,28 +252,28 @@ static void join_calls(struct bundle *bundle)
     }
 }
 
-static struct rt_sched_queue *enter(struct request *request)
+static struct rt_sched_queue *enter(struct infer *infer)
 {
-    OBJ_CHECK(request->serving, SERVING_MAGIC);
-    join_calls(request->infer.bundle);
-    request->job.rows = 0;
-    request->job.returns = false;
-    request->job.since_ns = 0; /* of an earlier use of the request */
-    request->job.tickets = request->infer.bundle->tickets;
-    request->job.ticket_count = request->infer.bundle->ticket_count;
-    return request->serving->bundles;
+    OBJ_CHECK(infer->serving, SERVING_MAGIC);
+    join_calls(infer->bundle);
+    infer->job.rows = 0;
+    infer->job.returns = false;
+    infer->job.since_ns = 0; /* of an earlier use of the request */
+    infer->job.tickets = infer->bundle->tickets;
+    infer->job.ticket_count = infer->bundle->ticket_count;
+    return infer->serving->bundles;
 }
 
 /* For the scheduler the list was cut short if one of its calls was. */
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
-    struct request *request = arg;
-    for (uint32_t i = 0; i < request->infer.bundle->count; i++) {
+    struct infer *infer = arg;
+    for (uint32_t i = 0; i < infer->bundle->count; i++) {
         if (rt_cascade_status(cascade, i) == ST_CANCELLED) {
             status = ST_CANCELLED;
         }
     }
-    rt_sched_finished(&request->job, status);
+    rt_sched_finished(&infer->job, status);
 }
 
 /* May a call of the list run as one with other calls? */
@@ -294,28 +290,29 @@ static bool joins(const struct bundle *bundle)
 }
 
 /* While nothing else waits or runs, the calls are submitted at once, and join only each other. */
-static bool start(struct request *request, enum hal_caller caller)
+static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = request->infer.bundle;
-    if (joins(bundle) && rt_sched_yield(&request->job)) {
-        rt_cascade_hand_over(bundle->cascade, &request->job, bundle->queues);
+    (void)err; /* it starts always */
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    const struct bundle *bundle = infer->bundle;
+    if (joins(bundle) && rt_sched_yield(&infer->job)) {
+        rt_cascade_hand_over(bundle->cascade, &infer->job, bundle->queues);
     }
-    rt_cascade_submit(bundle->cascade, NULL, 0, caller, on_cascade_done, request);
+    rt_cascade_submit(bundle->cascade, NULL, 0, caller, on_cascade_done, infer);
     return true;
 }
 
-static bool cancel(struct request *request)
+static bool cancel(struct infer *infer)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    rt_cascade_cancel(request->infer.bundle->cascade);
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    rt_cascade_cancel(infer->bundle->cascade);
     return false;
 }
 
 /* The reason why the call of |step| has no answer. */
-static void explain(const struct request *request, uint32_t step, bool is_late)
+static void explain(const struct infer *infer, uint32_t step, bool is_late)
 {
-    const struct bundle *bundle = request->infer.bundle;
+    const struct bundle *bundle = infer->bundle;
     struct bundle_call *call = bundle_call_of(bundle, step);
     uint32_t cause = rt_cascade_cause(bundle->cascade, step);
     const struct bundle_call *first = bundle_call_of(bundle, cause);
@@ -327,10 +324,10 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
         infer_explain(&call->call, rt_cascade_error(bundle->cascade, step),
                       rt_cascade_culprit(bundle->cascade, step), &call->err);
         if (call->err.code == ST_UNAVAILABLE) {
-            repository_verify_files(&request->serving->repository);
+            repository_verify_files(&infer->serving->repository);
         }
         if (is_late && call->err.code == ST_CANCELLED) {
-            infer_fail_late(request, &call->err);
+            infer_fail_late(infer, &call->err);
         }
         error_prefix(&call->err, "model '%s': ", call->call.model->name);
         return;
@@ -341,12 +338,12 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
 }
 
 /* If the time is over before the list has begun, all of it is late. */
-static enum status finish(struct request *request, enum status status, struct error *err)
+static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = request->infer.bundle;
-    if (request->job.started_ns == 0 && status != ST_OK) {
-        return status == ST_TIMEOUT ? infer_fail_late(request, err)
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    const struct bundle *bundle = infer->bundle;
+    if (infer->job.started_ns == 0 && status != ST_OK) {
+        return status == ST_TIMEOUT ? infer_fail_late(infer, err)
                                     : error_set(err, status, "%s", status_text(status));
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
@@ -356,9 +353,9 @@ static enum status finish(struct request *request, enum status status, struct er
             bundle_call_of(bundle, step)->call.joined = rt_cascade_joined(bundle->cascade, step);
             infer_sequence_end(call);
         } else {
-            explain(request, step, status == ST_TIMEOUT);
+            explain(infer, step, status == ST_TIMEOUT);
             const struct error *why = &bundle_call_of(bundle, step)->err;
-            request_log_error(request, http_status_of(why->code), why, (int)bundle->order[step]);
+            infer->env->note_failure(infer, why, bundle->order[step]);
         }
     }
     return ST_OK;
@@ -371,21 +368,21 @@ static bool has_results(const struct bundle_call *call)
     return call->err.code == ST_OK && !call->is_silent;
 }
 
-static size_t encode_bytes(const struct request *request)
+static size_t encode_bytes(const struct infer *infer)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    const struct bundle *bundle = infer->bundle;
     size_t bytes = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
-        bytes += has_results(call) ? infer_text_bytes(request, &call->call) : 0;
+        bytes += has_results(call) ? infer_text_bytes(infer, &call->call) : 0;
     }
     return bytes;
 }
 
-static size_t print_bytes(const struct request *request)
+static size_t print_bytes(const struct infer *infer)
 {
-    const struct bundle *bundle = request->infer.bundle;
+    const struct bundle *bundle = infer->bundle;
     size_t most = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
@@ -404,10 +401,10 @@ static void store_call(struct bundle_call *call)
     }
 }
 
-static enum status print_call(struct request *request, struct bundle_call *call, struct error *err)
+static enum status print_call(struct infer *infer, struct bundle_call *call, struct error *err)
 {
     store_call(call);
-    struct buf *out = &request->out;
+    struct buf *out = infer->out;
     buf_add_char(out, '{');
     if (call->has_id) {
         oip_print_id(out, call->id);
@@ -420,7 +417,7 @@ static enum status print_call(struct request *request, struct bundle_call *call,
     }
     if (has_results(call)) {
         buf_add_char(out, ',');
-        TRY(call->call.codec->print(request, &call->call, err));
+        TRY(call->call.codec->print(infer, &call->call, err));
     }
     buf_add_char(out, '}');
     return ST_OK;
@@ -435,10 +432,9 @@ static size_t count_outputs(const struct bundle *bundle)
     return count;
 }
 
-static enum status print(struct request *request, struct error *err)
+static enum status print(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
     const struct bundle *bundle = infer->bundle;
     struct oip_encoded *encoded = &infer->encoded;
     encoded->spans = arena_array(&infer->arena, count_outputs(bundle) + 1, sizeof(*encoded->spans));
@@ -447,53 +443,52 @@ static enum status print(struct request *request, struct error *err)
     }
     oip_encode_begin(encoded);
     for (uint32_t i = 0; i < bundle->count; i++) {
-        buf_add_char(&request->out, i ? ',' : '[');
-        TRY(print_call(request, &bundle->calls[i], err));
+        buf_add_char(infer->out, i ? ',' : '[');
+        TRY(print_call(infer, &bundle->calls[i], err));
     }
-    buf_add_char(&request->out, ']');
-    oip_encode_end_json(&request->out, encoded);
+    buf_add_char(infer->out, ']');
+    oip_encode_end_json(infer->out, encoded);
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
         if (has_results(call) && call->call.codec->print_tail) {
-            call->call.codec->print_tail(request, &call->call);
+            call->call.codec->print_tail(infer, &call->call);
         }
     }
-    return oip_encode_end(&request->out, encoded, err);
+    return oip_encode_end(infer->out, encoded, err);
 }
 
-static void release(struct request *request)
+static void release(struct infer *infer)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
     rt_cascade_free(bundle->cascade);
     bundle->cascade = NULL;
 }
 
-static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+static enum status hand_over(struct infer *infer, struct hal_pool *pool, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    return rt_cascade_move_results(request->infer.bundle->cascade, pool, err);
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    return rt_cascade_move_results(infer->bundle->cascade, pool, err);
 }
 
 /* Each call counts as a request to its model, with the times of the whole list. */
-static void count(const struct request *request, uint64_t now_ns)
+static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
-    const struct bundle *bundle = request->infer.bundle;
+    const struct bundle *bundle = infer->bundle;
     for (uint32_t i = 0; bundle && i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
         if (call->call.model) {
-            int status =
-                request->http_status ? request->http_status : http_status_of(call->err.code);
-            stats_add(call->call.model->stats, request, &call->call, status, now_ns);
+            int status = http_status ? http_status : http_status_of(call->err.code);
+            stats_add(call->call.model->stats, infer, &call->call, status, now_ns);
         }
     }
 }
 
 /* A list may name any models; while none is served there is no memory to read it into. */
-static int find(struct request *request)
+static int find(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
 }
 
 const struct infer_ops bundle_ops = {

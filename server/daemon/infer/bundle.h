@@ -66,16 +66,16 @@ extern const struct infer_ops bundle_ops; /* bundle.c */
 struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step);
 
 /* The list of |request|, if the request is one. */
-void bundle_free(struct request *request);
+void bundle_free(struct infer *infer);
 
 /* In bundle_read.c: turns the text into calls, runs parse() of each call's codec, and adds promises
  * and an order. Uses memory of |request|. */
-MUST_CHECK enum status bundle_read(struct request *request, const struct oip_body *parts,
+MUST_CHECK enum status bundle_read(struct infer *infer, const struct oip_body *parts,
                                    struct error *err);
 
 /* In bundle_edges.c: an edge for each promise, in the order of the steps, also between failed
  * calls: edges decide which call fails with which. A promise that cannot be kept fails its call. */
-MUST_CHECK enum status bundle_make_edges(struct request *request, struct error *err);
+MUST_CHECK enum status bundle_make_edges(struct infer *infer, struct error *err);
 
 /* How messages about the list name call |index|: "[2]". */
 enum status bundle_prefix(uint32_t index, const char *separator, struct error *err);

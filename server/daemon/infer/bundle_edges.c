@@ -7,7 +7,7 @@
 #include "runtime/program/signature.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
-#include "server/daemon/request/request.h"
+#include "server/daemon/infer/infer.h"
 
 /* The promised result. */
 static enum status find_output(const struct bundle_promise *promise, const struct model *model,
@@ -116,17 +116,16 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
     return ST_OK;
 }
 
-enum status bundle_make_edges(struct request *request, struct error *err)
+enum status bundle_make_edges(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
+    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
+    struct bundle *bundle = infer->bundle;
     uint32_t count = 0;
     if (!bundle->edges) { /* else this is a repeated attempt */
-        bundle->edges =
-            arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+        bundle->edges = arena_array(&infer->arena, bundle->promise_count, sizeof(*bundle->edges));
     }
     if (!bundle->edges) {
-        return arena_fail(&request->infer.arena, "the list", err);
+        return arena_fail(&infer->arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
         struct bundle_call *call = bundle_call_of(bundle, step);

@@ -15,15 +15,14 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/infer_shared.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 
 #define CALLS_FIRST 4 /* calls that there is room for at first; the room doubles */
 
 /* A list while it is read. */
 struct reader {
-    struct request *request;
+    struct infer *infer;
     struct arena *arena;
     struct bundle *bundle;
     const struct oip_body *parts;
@@ -47,9 +46,9 @@ static enum status read_text(struct reader *r, struct json *in, struct span *out
 {
     struct json_string string;
     TRY(json_read_string(in, &string, r->err));
-    if (string.bytes > codec_oip_limits(r->request).name_bytes_max) {
+    if (string.bytes > codec_oip_limits(r->infer).name_bytes_max) {
         return json_fail(in, r->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
-                         string.bytes, codec_oip_limits(r->request).name_bytes_max);
+                         string.bytes, codec_oip_limits(r->infer).name_bytes_max);
     }
     return json_string_copy(&string, r->arena, "the request", out, r->err);
 }
@@ -134,7 +133,7 @@ static enum status read_list(struct reader *r)
     struct bundle *bundle = r->bundle;
     struct json in;
     json_init(&in, r->parts->json);
-    in.depth_max = (uint16_t)codec_oip_limits(r->request).json_depth_max;
+    in.depth_max = (uint16_t)codec_oip_limits(r->infer).json_depth_max;
     TRY(json_array(&in, r->err));
     while (true) {
         TRY(json_element(&in, r->err));
@@ -195,7 +194,7 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
                          SPAN_SHORT(call->model_version));
     }
-    return infer_find_model(r->request, &call->call, name, version, &call->err);
+    return infer_find_model(r->infer, &call->call, name, version, &call->err);
 }
 
 static enum status parse_call(struct reader *r, struct bundle_call *call)
@@ -208,14 +207,14 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     TRY(find_model(r, call));
     call->call.codec = call->has_inputs ? &codec_oip : &codec_call;
     struct span binary = r->binary;
-    TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
+    TRY(call->call.codec->parse(r->infer, &call->call, &parts, &r->binary, &call->err));
     struct model *newest;
-    if (infer_sequence_find_generation(r->request, &call->call, &newest)) {
+    if (infer_sequence_find_generation(r->infer, &call->call, &newest)) {
         model_unref(newest); /* lists have a pool of their own */
         r->binary = binary;
-        TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
+        TRY(call->call.codec->parse(r->infer, &call->call, &parts, &r->binary, &call->err));
     }
-    infer_take_parameters(&r->request->infer, call->call.parameters);
+    infer_take_parameters(r->infer, call->call.parameters);
     return ST_OK;
 }
 
@@ -223,7 +222,7 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
 static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index)
 {
     must(index < r->bundle->count);
-    struct infer *infer = &r->request->infer;
+    struct infer *infer = r->infer;
     if (call->call.model) {
         infer->call_count += rt_method_call_count(call->call.model->method);
         infer->steps_bytes += rt_method_steps_bytes(call->call.model->method);
@@ -451,25 +450,25 @@ static enum status put_in_order(struct reader *r)
     return placed == bundle->count ? ST_OK : refuse_circle(r, is_placed);
 }
 
-enum status bundle_read(struct request *request, const struct oip_body *parts, struct error *err)
+enum status bundle_read(struct infer *infer, const struct oip_body *parts, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct arena *arena = &request->infer.arena;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct arena *arena = &infer->arena;
     if (parts->is_raw) {
         return error_set(err, ST_INVALID, "a list of requests needs JSON");
     }
-    if (request->infer.bundle) { /* an earlier attempt has found no file or no memory */
-        bundle_free(request);
-        infer_shared_drop(&request->infer);
+    if (infer->bundle) { /* an earlier attempt has found no file or no memory */
+        bundle_free(infer);
+        infer_shared_drop(infer);
         arena_reset(arena);
     }
     struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));
-    struct reader r = {request, arena, bundle, parts, parts->binary, err};
+    struct reader r = {infer, arena, bundle, parts, parts->binary, err};
     if (!bundle) {
         return no_memory(&r);
     }
     bundle->magic = BUNDLE_MAGIC;
-    request->infer.bundle = bundle;
+    infer->bundle = bundle;
     TRY(read_list(&r));
     TRY(check_ids(&r));
     TRY(parse_calls(&r));

@@ -9,7 +9,6 @@
 #include "hal/pool.h"
 #include "runtime/program/oracle.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/request.h"
 
 /* Strides are bytes on the wire and elements in the runtime. */
 static struct rt_buffer_desc describe(const struct codec_tensor *tensor)
@@ -37,10 +36,9 @@ enum status codec_outputs_new(struct arena *arena, struct infer_call *call, size
     return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
 }
 
-enum status codec_bind(struct request *request, struct infer_call *call,
+enum status codec_bind(struct infer *infer, struct infer_call *call,
                        const struct codec_tensor *tensor, struct span bytes, struct error *err)
 {
-    struct infer *infer = &request->infer;
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
@@ -50,29 +48,28 @@ enum status codec_bind(struct request *request, struct infer_call *call,
     infer->bound_bytes += bytes.len;
     size_t before = hal_pool_taken(infer->pool);
     enum status status = rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
-    request->work.reserved += hal_pool_taken(infer->pool) - before; /* for the device */
+    infer->work.reserved += hal_pool_taken(infer->pool) - before; /* for the device */
     return status;
 }
 
-enum status codec_stage(struct request *request, struct infer_call *call,
+enum status codec_stage(struct infer *infer, struct infer_call *call,
                         const struct codec_tensor *tensor, size_t stored, void **out_ptr,
                         struct error *err)
 {
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     if (!tensor->layout->is_given) {
-        return infer_input(request, call, tensor->index, tensor->dtype, tensor->shape, out_ptr,
-                           err);
+        return infer_input(infer, call, tensor->index, tensor->dtype, tensor->shape, out_ptr, err);
     }
     const struct rt_buffer_desc given = describe(tensor);
-    TRY(work_add(request, stored, err));
+    TRY(work_add(&infer->work, stored, err));
     return rt_invocation_stage_input(call->invocation, tensor->index, &given, stored, out_ptr, err);
 }
 
-enum status codec_put_string(struct request *request, struct infer_call *call, uint32_t index,
+enum status codec_put_string(struct infer *infer, struct infer_call *call, uint32_t index,
                              struct span string, struct error *err)
 {
     must(call->invocation != NULL && index < call->model->call.input_count);
-    TRY(work_add(request, string.len, err));
+    TRY(work_add(&infer->work, string.len, err));
     return rt_invocation_string(call->invocation, index, string, err);
 }
 
@@ -91,11 +88,11 @@ enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind kind, uint
     return rt_invocation_bool(invocation, index, value->b, err);
 }
 
-void codec_take_query(const struct request *request, struct oip_parameters *parameters)
+void codec_take_query(const struct infer *infer, struct oip_parameters *parameters)
 {
-    if (query_has(&request->query, QUERY_TOP_K)) {
+    if (query_has(&infer->query, QUERY_TOP_K)) {
         parameters->has_top_k = true;
-        parameters->top_k = request->query.top_k;
+        parameters->top_k = infer->query.top_k;
     }
 }
 

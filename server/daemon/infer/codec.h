@@ -22,25 +22,25 @@
 struct infer;
 struct infer_call;
 struct model;
-struct request;
 
 /*
  * parse() stores what it found in |call| and, unless |out_rest| is NULL, stores there the binary
  * data that follows. decode() lists the outputs and fills the invocation, except for promised
- * inputs. print() adds the members of the answer to request->out and to infer->encoded;
+ * inputs. print() adds the members of the answer to infer->out and to infer->encoded;
  * print_tail() adds the part of the body that follows the JSON.
  */
 struct codec {
-    enum status (*parse)(struct request *request, struct infer_call *call,
-                         const struct oip_body *parts, struct span *out_rest, struct error *err);
-    enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
-    enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
-    void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
+    enum status (*parse)(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
+                         struct span *out_rest, struct error *err);
+    enum status (*decode)(struct infer *infer, struct infer_call *call, struct error *err);
+    enum status (*print)(struct infer *infer, struct infer_call *call, struct error *err);
+    void (*print_tail)(struct infer *infer, const struct infer_call *call); /* (optional) */
     /* Puts the client's name for raw input |index|, and |behind|, in front of the text in |err|. */
     enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
                               struct error *err);
     /* Writes the results that do not go into the answer, before any of it is printed. */
     enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
+    bool takes_files; /* a body may also be a file, or a form with files (codec_form.c) */
 };
 
 extern const struct codec codec_oip, codec_call, codec_predict;
@@ -61,17 +61,17 @@ struct codec_tensor {
 };
 
 /* The tensor lies at |bytes| in the body, which is in a buffer. */
-MUST_CHECK enum status codec_bind(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_bind(struct infer *infer, struct infer_call *call,
                                   const struct codec_tensor *tensor, struct span bytes,
                                   struct error *err);
 
 /* The bytes of the tensor are yet to be written: gives memory for |stored| bytes in its layout. */
-MUST_CHECK enum status codec_stage(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_stage(struct infer *infer, struct infer_call *call,
                                    const struct codec_tensor *tensor, size_t stored, void **out_ptr,
                                    struct error *err);
 
 /* Copies |string|. */
-MUST_CHECK enum status codec_put_string(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_put_string(struct infer *infer, struct infer_call *call,
                                         uint32_t index, struct span string, struct error *err);
 
 union codec_scalar {
@@ -85,7 +85,7 @@ MUST_CHECK enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind
                                         struct error *err);
 
 /* For codecs with the parameter top_k: the query's count, if the query has one. */
-void codec_take_query(const struct request *request, struct oip_parameters *parameters);
+void codec_take_query(const struct infer *infer, struct oip_parameters *parameters);
 
 /* name_input() of requests whose inputs pted makes: the client has no name for such an input. */
 enum status codec_name_none(const struct infer_call *call, uint32_t index, const char *behind,
@@ -94,7 +94,7 @@ enum status codec_name_none(const struct infer_call *call, uint32_t index, const
 /* ---- codec_oip.c ----------------------------------------------------------------------------- */
 
 /* The limits of every request. */
-struct oip_limits codec_oip_limits(const struct request *request);
+struct oip_limits codec_oip_limits(const struct infer *infer);
 
 /*
  * Checks that each input of |oip| is one of the model's and that no two are the same. The parser
@@ -106,26 +106,26 @@ MUST_CHECK enum status codec_oip_check_names(struct arena *arena, const struct m
                                              struct error *err);
 
 /* All outputs by name, unless the call has chosen some. */
-MUST_CHECK enum status codec_oip_choose_outputs(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                                 struct error *err);
 
 /* ---- codec_call.c ---------------------------------------------------------------------------- */
 
-struct call_limits codec_call_limits(const struct request *request);
+struct call_limits codec_call_limits(const struct infer *infer);
 
 /* For codecs whose calls have the same form inside: decode() with an answer of text, and
  * name_input(). */
-MUST_CHECK enum status codec_call_decode_text(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_call_decode_text(struct infer *infer, struct infer_call *call,
                                               struct error *err);
 enum status codec_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err);
 
 /* For calls whose leaves do not come from one text: outputs, unless they have been chosen; their
  * classes; inputs. */
-MUST_CHECK enum status codec_call_list_outputs(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_call_list_outputs(struct infer *infer, struct infer_call *call,
                                                bool is_binary, struct error *err);
 MUST_CHECK enum status codec_call_choose_classes(struct infer_call *call, struct error *err);
-MUST_CHECK enum status codec_call_decode_inputs(struct request *request, struct infer_call *call,
+MUST_CHECK enum status codec_call_decode_inputs(struct infer *infer, struct infer_call *call,
                                                 struct error *err);
 
 /* ---- codec_form.c ---------------------------------------------------------------------------- */
@@ -133,10 +133,10 @@ MUST_CHECK enum status codec_call_decode_inputs(struct request *request, struct 
 /* Requests whose body is no JSON: a file or a text alone, or a form of several parts, by its
  * Content-Type and its first bytes. */
 extern const struct codec codec_form_oip, codec_form_call;
-bool codec_form_is(const struct request *request, const struct infer_call *call);
+bool codec_form_is(const struct infer *infer, const struct infer_call *call);
 
 /* Before the body: 200, or 415 if the model takes no such body. */
-int codec_form_check(const struct request *request, const struct infer_call *call,
-                     struct error *err);
+int codec_form_check(const struct infer *infer, const struct codec *codec,
+                     const struct infer_call *call, struct error *err);
 
 #endif

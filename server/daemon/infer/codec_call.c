@@ -7,33 +7,30 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/model/answer/answer.h"
 #include "server/model/card/card.h"
 
-struct call_limits codec_call_limits(const struct request *request)
+struct call_limits codec_call_limits(const struct infer *infer)
 {
-    const struct params *params = request->server->params;
+    const struct params *params = infer->env->params;
     return (struct call_limits){
-        .oip = codec_oip_limits(request),
+        .oip = codec_oip_limits(infer),
         .element_count_max = params->element_count_max,
     };
 }
 
-static enum status parse(struct request *request, struct infer_call *call,
-                         const struct oip_body *parts, struct span *out_rest, struct error *err)
+static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
+                         struct span *out_rest, struct error *err)
 {
-    struct call_limits limits = codec_call_limits(request);
-    if (!out_rest && codec_form_is(request, call)) {
+    struct call_limits limits = codec_call_limits(infer);
+    if (!out_rest && codec_form_is(infer, call)) {
         call->codec = &codec_form_call;
-        return call->codec->parse(request, call, parts, NULL, err);
+        return call->codec->parse(infer, call, parts, NULL, err);
     }
     limits.oip.is_listed = out_rest != NULL;
     call->parameters = &call->tree.parameters;
-    TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
-                   err));
-    codec_take_query(request, &call->tree.parameters);
+    TRY(call_parse(parts, &call->model->call, &limits, &infer->arena, &call->tree, out_rest, err));
+    codec_take_query(infer, &call->tree.parameters);
     return ST_OK;
 }
 
@@ -50,10 +47,10 @@ static const struct model_io *find_output(const struct model *model, int64_t ind
 }
 
 /* The leaves of the results, in their order; a None has no bytes. */
-enum status codec_call_list_outputs(struct request *request, struct infer_call *call,
-                                    bool is_binary, struct error *err)
+enum status codec_call_list_outputs(struct infer *infer, struct infer_call *call, bool is_binary,
+                                    struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
+    struct arena *arena = &infer->arena;
     const struct sip_tree *tree = &call->model->call.structure->results;
     if (tree->leaf_count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "result: expected at most %d leaves, got %u",
@@ -114,18 +111,16 @@ enum status codec_call_choose_classes(struct infer_call *call, struct error *err
     return count ? ST_OK : refuse_classes(call, err);
 }
 
-static enum status decode_tensor(struct request *request, struct infer_call *call, uint32_t index,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,
                                  const struct call_leaf *leaf, struct error *err)
 {
-    struct infer *infer = &request->infer;
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
     const struct codec_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
     bool is_direct = leaf->encoding == CALL_BINARY && oip_is_direct(dtype) && infer->body->buffer;
     void *memory;
-    enum status status = is_direct
-                             ? codec_bind(request, call, &tensor, leaf->data, err)
-                             : codec_stage(request, call, &tensor, leaf->stored, &memory, err);
+    enum status status = is_direct ? codec_bind(infer, call, &tensor, leaf->data, err)
+                                   : codec_stage(infer, call, &tensor, leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, leaf, index, ": ", err);
     }
@@ -150,7 +145,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
                : call_prefix(method, leaf, index, ": ", err);
 }
 
-static enum status decode_input(struct request *request, struct infer_call *call, uint32_t index,
+static enum status decode_input(struct infer *infer, struct infer_call *call, uint32_t index,
                                 struct error *err)
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];
@@ -159,16 +154,16 @@ static enum status decode_input(struct request *request, struct infer_call *call
         return ST_OK; /* call_parse() has checked that it may be left out */
     }
     if (leaf->encoding == CALL_MEDIA) {
-        return infer_media_decode(request, call, index, leaf->items, leaf->item_count,
-                                  leaf->is_list, err);
+        return infer_media_decode(infer, call, index, leaf->items, leaf->item_count, leaf->is_list,
+                                  err);
     }
     switch (method->inputs[index].kind) {
     case CALL_TENSOR:
-        return decode_tensor(request, call, index, leaf, err);
+        return decode_tensor(infer, call, index, leaf, err);
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:
-        return codec_put_string(request, call, index, leaf->data, err) == ST_OK
+        return codec_put_string(infer, call, index, leaf->data, err) == ST_OK
                    ? ST_OK
                    : call_prefix(method, leaf, index, ": ", err);
     case CALL_NONE:
@@ -177,41 +172,40 @@ static enum status decode_input(struct request *request, struct infer_call *call
     unreachable();
 }
 
-enum status codec_call_decode_inputs(struct request *request, struct infer_call *call,
+enum status codec_call_decode_inputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
 {
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
-        TRY(decode_input(request, call, i, err));
+        TRY(decode_input(infer, call, i, err));
     }
     return ST_OK;
 }
 
-static enum status decode_all(struct request *request, struct infer_call *call, bool is_binary,
+static enum status decode_all(struct infer *infer, struct infer_call *call, bool is_binary,
                               struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
-    TRY(codec_call_list_outputs(request, call, is_binary, err));
+    TRY(codec_call_list_outputs(infer, call, is_binary, err));
     if (call->parameters->top_k) {
         TRY(codec_call_choose_classes(call, err));
     }
-    return codec_call_decode_inputs(request, call, err);
+    return codec_call_decode_inputs(infer, call, err);
 }
 
-static enum status decode(struct request *request, struct infer_call *call, struct error *err)
+static enum status decode(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    bool is_binary = call->parameters->binary_data_output || request->query.is_binary;
-    TRY(decode_all(request, call, is_binary, err));
+    bool is_binary = call->parameters->binary_data_output || infer->query.is_binary;
+    TRY(decode_all(infer, call, is_binary, err));
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }
     return ST_OK;
 }
 
-enum status codec_call_decode_text(struct request *request, struct infer_call *call,
-                                   struct error *err)
+enum status codec_call_decode_text(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    return decode_all(request, call, false, err);
+    return decode_all(infer, call, false, err);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -243,7 +237,7 @@ static enum status add_answer(const struct infer_call *call, const struct infer_
     return buf_failed(texts) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
 }
 
-static enum status print_all(struct request *request, struct infer_call *call,
+static enum status print_all(struct infer *infer, struct infer_call *call,
                              struct call_result *results, struct buf *texts, struct error *err)
 {
     const struct call_method *method = &call->model->call;
@@ -260,12 +254,11 @@ static enum status print_all(struct request *request, struct infer_call *call,
         at += json->len;
     }
     return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
-                      &request->out, &request->infer.encoded, err);
+                      infer->out, &infer->encoded, err);
 }
 
-static enum status print(struct request *request, struct infer_call *call, struct error *err)
+static enum status print(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    struct infer *infer = &request->infer;
     const struct call_method *method = &call->model->call;
     struct call_result *results =
         arena_array(&infer->arena, method->result_count, sizeof(*results));
@@ -281,8 +274,8 @@ static enum status print(struct request *request, struct infer_call *call, struc
         }
     }
     struct buf texts;
-    buf_init(&texts, request->server->params->answer_bytes_max);
-    enum status status = print_all(request, call, results, &texts, err);
+    buf_init(&texts, infer->env->params->answer_bytes_max);
+    enum status status = print_all(infer, call, results, &texts, err);
     buf_fini(&texts);
     return status;
 }
@@ -293,4 +286,8 @@ enum status codec_call_name_input(const struct infer_call *call, uint32_t index,
     return call_prefix(&call->model->call, &call->tree.leaves[index], index, behind, err);
 }
 
-const struct codec codec_call = {parse, decode, print, NULL, codec_call_name_input, NULL};
+const struct codec codec_call = {.parse = parse,
+                                 .decode = decode,
+                                 .print = print,
+                                 .name_input = codec_call_name_input,
+                                 .takes_files = true};

@@ -12,8 +12,6 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/http/multipart.h"
 #include "server/media/format.h"
 #include "server/model/card/card.h"
@@ -33,9 +31,9 @@ static bool begins_with(struct span text, const char *word)
 }
 
 /* The type without its parameters. */
-static struct span type_of(const struct request *request)
+static struct span type_of(const struct infer *infer)
 {
-    struct span type = head_value(&request->head, HTTP_CONTENT_TYPE);
+    struct span type = head_value(infer->head, HTTP_CONTENT_TYPE);
     const uint8_t *stop = type.len ? memchr(type.ptr, ';', type.len) : NULL;
     type.len = stop ? (size_t)(stop - type.ptr) : type.len;
     while (type.len > 0 && type.ptr[type.len - 1] == ' ') {
@@ -86,27 +84,27 @@ static bool may_be_json(struct span body)
     return at == body.len || body.ptr[at] == '{';
 }
 
-static enum form form_of(const struct request *request, const struct infer_call *call)
+static enum form form_of(const struct infer *infer, const struct infer_call *call)
 {
-    struct span type = type_of(request);
-    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+    struct span type = type_of(infer);
+    if (head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
         return FORM_NONE;
     }
     if (is_type(type, "multipart/form-data")) {
         return FORM_PARTS;
     }
-    if (says_text(type) && (takes(call, true) || !may_be_json(body_span(request->infer.body)))) {
+    if (says_text(type) && (takes(call, true) || !may_be_json(body_span(infer->body)))) {
         return FORM_TEXT;
     }
     bool may_be_file =
-        says_nothing(type) && takes(call, false) && !may_be_json(body_span(request->infer.body));
+        says_nothing(type) && takes(call, false) && !may_be_json(body_span(infer->body));
     return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
 }
 
-bool codec_form_is(const struct request *request, const struct infer_call *call)
+bool codec_form_is(const struct infer *infer, const struct infer_call *call)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return form_of(request, call) != FORM_NONE;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return form_of(infer, call) != FORM_NONE;
 }
 
 /* |what|: a text, a picture or a sound, without its article. */
@@ -116,23 +114,22 @@ static enum status refuse_medium(const struct infer_call *call, const char *what
                      call->model->name, what);
 }
 
-static enum status refuse_type(const struct request *request, const struct infer_call *call,
+static enum status refuse_type(const struct infer *infer, const struct infer_call *call,
                                struct error *err)
 {
-    const struct card_medium *kind = card_find_medium_type(type_of(request));
+    const struct card_medium *kind = card_find_medium_type(type_of(infer));
     must(kind);
     return refuse_medium(call, kind->noun, err);
 }
 
-int codec_form_check(const struct request *request, const struct infer_call *call,
-                     struct error *err)
+int codec_form_check(const struct infer *infer, const struct codec *codec,
+                     const struct infer_call *call, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    bool is_wrong = (request->match.id == ROUTE_INFER || request->match.id == ROUTE_CALL) &&
-                    says_file(type_of(request)) && !takes(call, false) &&
-                    !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    bool is_wrong = codec->takes_files && says_file(type_of(infer)) && !takes(call, false) &&
+                    !head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     if (is_wrong) {
-        (void)refuse_type(request, call, err);
+        (void)refuse_type(infer, call, err);
     }
     return is_wrong ? 415 : 200;
 }
@@ -155,16 +152,16 @@ static enum media_kind formats_of(const struct infer_call *call)
     return only ? only->formats : MEDIA_OTHER;
 }
 
-static enum status fail_kind(struct request *request, const struct infer_call *call,
+static enum status fail_kind(struct infer *infer, const struct infer_call *call,
                              enum media_format format, struct error *err)
 {
     enum media_kind kind = media_kind_of(format);
     if (!takes(call, false)) { /* a model that was loaded after the head had come */
-        request->infer.is_unfit = true;
-        return refuse_type(request, call, err);
+        infer->is_unfit = true;
+        return refuse_type(infer, call, err);
     }
     if (kind != MEDIA_OTHER) {
-        request->infer.is_unfit = true;
+        infer->is_unfit = true;
         return refuse_medium(call, card_find_medium_files(kind)->noun, err);
     }
     return error_set(err, ST_INVALID, "the body is %s, expected %s", media_format_name(format),
@@ -172,7 +169,7 @@ static enum status fail_kind(struct request *request, const struct infer_call *c
 }
 
 /* The input that a file of |format| is for. */
-static enum status find_file_input(struct request *request, const struct infer_call *call,
+static enum status find_file_input(struct infer *infer, const struct infer_call *call,
                                    enum media_format format, const struct model_io **out,
                                    struct error *err)
 {
@@ -186,7 +183,7 @@ static enum status find_file_input(struct request *request, const struct infer_c
         count += fits;
     }
     if (count == 0) {
-        return fail_kind(request, call, format, err);
+        return fail_kind(infer, call, format, err);
     }
     return count == 1 ? ST_OK
                       : error_set(err, ST_INVALID,
@@ -195,13 +192,13 @@ static enum status find_file_input(struct request *request, const struct infer_c
                                   model->name, count);
 }
 
-static enum status find_text_input(struct request *request, const struct infer_call *call,
+static enum status find_text_input(struct infer *infer, const struct infer_call *call,
                                    const struct model_io **out, struct error *err)
 {
     uint32_t count;
     *out = model_find_medium(call->model, true, &count);
     if (count == 0) {
-        request->infer.is_unfit = true;
+        infer->is_unfit = true;
         return refuse_medium(call, "text", err);
     }
     return count == 1 ? ST_OK
@@ -211,7 +208,7 @@ static enum status find_text_input(struct request *request, const struct infer_c
                                   call->model->name, count);
 }
 
-static enum status parse_alone(struct request *request, struct infer_call *call, struct span body,
+static enum status parse_alone(struct infer *infer, struct infer_call *call, struct span body,
                                bool is_text, struct error *err)
 {
     const struct model_io *io = NULL;
@@ -220,9 +217,9 @@ static enum status parse_alone(struct request *request, struct infer_call *call,
         return error_set(err, ST_INVALID, "the body is empty, expected a %s",
                          is_text ? "text" : "file");
     }
-    TRY(is_text ? find_text_input(request, call, &io, err)
-                : find_file_input(request, call, media_find_format(body), &io, err));
-    return call_add_item(&request->infer.arena, &call->tree.leaves[io->index], &item, err);
+    TRY(is_text ? find_text_input(infer, call, &io, err)
+                : find_file_input(infer, call, media_find_format(body), &io, err));
+    return call_add_item(&infer->arena, &call->tree.leaves[io->index], &item, err);
 }
 
 /* ---- forms of several parts ------------------------------------------------------------------ */
@@ -242,12 +239,12 @@ static bool is_json(const struct multipart_part *part)
            (part->data.ptr[at] == '[' || part->data.ptr[at] == '{');
 }
 
-static enum status take_value(struct request *request, struct infer_call *call,
+static enum status take_value(struct infer *infer, struct infer_call *call,
                               const struct model_io *io, const struct multipart_part *part,
                               struct error *err)
 {
     struct call_leaf *leaf = &call->tree.leaves[io->index];
-    const struct call_limits limits = codec_call_limits(request);
+    const struct call_limits limits = codec_call_limits(infer);
     if (leaf->encoding != CALL_ABSENT) {
         return error_set(err, ST_INVALID, "it is given twice");
     }
@@ -256,12 +253,12 @@ static enum status take_value(struct request *request, struct infer_call *call,
         leaf->data = part->data;
         return ST_OK;
     }
-    return call_parse_input(part->data, &call->model->call, io->index, &limits,
-                            &request->infer.arena, call->tree.leaves, err);
+    return call_parse_input(part->data, &call->model->call, io->index, &limits, &infer->arena,
+                            call->tree.leaves, err);
 }
 
 /* Several fields of one name are rows. */
-static enum status take_item(struct request *request, struct infer_call *call,
+static enum status take_item(struct infer *infer, struct infer_call *call,
                              const struct model_io *io, const struct multipart_part *part,
                              struct error *err)
 {
@@ -281,22 +278,22 @@ static enum status take_item(struct request *request, struct infer_call *call,
                          part->data.len, SPAN_SHORT(part->name));
     }
     leaf->is_list = leaf->item_count > 0;
-    return call_add_item(&request->infer.arena, leaf, &item, err);
+    return call_add_item(&infer->arena, leaf, &item, err);
 }
 
-static enum status take_part(struct request *request, struct infer_call *call,
+static enum status take_part(struct infer *infer, struct infer_call *call,
                              const struct multipart_part *part, bool *has_parameters,
                              struct error *err)
 {
     const struct model *model = call->model;
-    const struct call_limits limits = codec_call_limits(request);
+    const struct call_limits limits = codec_call_limits(infer);
     if (span_is(part->name, "parameters")) {
         if (*has_parameters) {
             return error_set(err, ST_INVALID, "field 'parameters': given twice");
         }
         *has_parameters = true;
-        return call_parse_parameters(part->data, &limits, &request->infer.arena,
-                                     &call->tree.parameters, err);
+        return call_parse_parameters(part->data, &limits, &infer->arena, &call->tree.parameters,
+                                     err);
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, part->name);
     if (!io) {
@@ -305,22 +302,22 @@ static enum status take_part(struct request *request, struct infer_call *call,
     bool is_text = io->medium && io->medium->kind->is_text;
     bool is_item =
         io->medium && !(is_text ? is_type(part->content_type, "application/json") : is_json(part));
-    enum status status = is_item ? take_item(request, call, io, part, err)
-                                 : take_value(request, call, io, part, err);
+    enum status status =
+        is_item ? take_item(infer, call, io, part, err) : take_value(infer, call, io, part, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
 }
 
-static enum status parse_parts(struct request *request, struct infer_call *call, struct span body,
+static enum status parse_parts(struct infer *infer, struct infer_call *call, struct span body,
                                struct error *err)
 {
     struct multipart multipart;
     struct multipart_part part;
     bool is_found = true, has_parameters = false;
-    TRY(multipart_init(&multipart, head_value(&request->head, HTTP_CONTENT_TYPE), body, err));
+    TRY(multipart_init(&multipart, head_value(infer->head, HTTP_CONTENT_TYPE), body, err));
     while (is_found) {
         TRY(multipart_next(&multipart, &part, &is_found, err));
         if (is_found) {
-            TRY(take_part(request, call, &part, &has_parameters, err));
+            TRY(take_part(infer, call, &part, &has_parameters, err));
         }
     }
     return ST_OK;
@@ -328,17 +325,17 @@ static enum status parse_parts(struct request *request, struct infer_call *call,
 
 /* ---- what both codecs do --------------------------------------------------------------------- */
 
-static bool wants_binary(const struct request *request, const struct infer_call *call)
+static bool wants_binary(const struct infer *infer, const struct infer_call *call)
 {
-    return call->tree.parameters.binary_data_output || request->query.is_binary;
+    return call->tree.parameters.binary_data_output || infer->query.is_binary;
 }
 
-static enum status parse_body(struct request *request, struct infer_call *call, struct error *err)
+static enum status parse_body(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
-    struct span body = body_span(request->infer.body);
-    enum form form = form_of(request, call);
-    const struct call_limits limits = codec_call_limits(request);
+    struct arena *arena = &infer->arena;
+    struct span body = body_span(infer->body);
+    enum form form = form_of(infer, call);
+    const struct call_limits limits = codec_call_limits(infer);
     call->tree = (struct call_request){
         .leaves = arena_array(arena, call->model->call.input_count, sizeof(struct call_leaf))};
     call->oip = (struct oip_request){.has_id = false};
@@ -346,30 +343,30 @@ static enum status parse_body(struct request *request, struct infer_call *call, 
     if (!call->tree.leaves) {
         return arena_fail(arena, "the request", err);
     }
-    TRY(form == FORM_PARTS ? parse_parts(request, call, body, err)
-                           : parse_alone(request, call, body, form == FORM_TEXT, err));
+    TRY(form == FORM_PARTS ? parse_parts(infer, call, body, err)
+                           : parse_alone(infer, call, body, form == FORM_TEXT, err));
     return call_verify_leaves(&call->model->call, &limits, call->tree.leaves, err);
 }
 
-static enum status parse_call(struct request *request, struct infer_call *call,
+static enum status parse_call(struct infer *infer, struct infer_call *call,
                               const struct oip_body *parts, struct span *out_rest,
                               struct error *err)
 {
     (void)parts;
     (void)out_rest;
-    TRY(parse_body(request, call, err));
-    codec_take_query(request, &call->tree.parameters);
+    TRY(parse_body(infer, call, err));
+    codec_take_query(infer, &call->tree.parameters);
     return ST_OK;
 }
 
-static enum status parse_oip(struct request *request, struct infer_call *call,
+static enum status parse_oip(struct infer *infer, struct infer_call *call,
                              const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
     (void)parts;
     (void)out_rest;
-    TRY(parse_body(request, call, err));
-    call->oip.parameters.binary_data_output = wants_binary(request, call);
-    codec_take_query(request, &call->tree.parameters);
+    TRY(parse_body(infer, call, err));
+    call->oip.parameters.binary_data_output = wants_binary(infer, call);
+    codec_take_query(infer, &call->tree.parameters);
     return ST_OK;
 }
 
@@ -383,9 +380,9 @@ static bool has_classes(const struct model_io *io)
 }
 
 /* If nobody says how many classes, or that there are to be none. */
-static void choose_unasked(const struct request *request, struct infer_call *call)
+static void choose_unasked(const struct infer *infer, struct infer_call *call)
 {
-    if (call->parameters->has_top_k || wants_binary(request, call)) {
+    if (call->parameters->has_top_k || wants_binary(infer, call)) {
         return;
     }
     for (size_t i = 0; i < call->output_count; i++) {
@@ -394,39 +391,39 @@ static void choose_unasked(const struct request *request, struct infer_call *cal
     }
 }
 
-static enum status decode_call(struct request *request, struct infer_call *call, struct error *err)
+static enum status decode_call(struct infer *infer, struct infer_call *call, struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
-    TRY(codec_call_list_outputs(request, call, wants_binary(request, call), err));
+    TRY(codec_call_list_outputs(infer, call, wants_binary(infer, call), err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
-    choose_unasked(request, call);
+    choose_unasked(infer, call);
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }
-    return codec_call_decode_inputs(request, call, err);
+    return codec_call_decode_inputs(infer, call, err);
 }
 
-static enum status decode_oip(struct request *request, struct infer_call *call, struct error *err)
+static enum status decode_oip(struct infer *infer, struct infer_call *call, struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
-    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
-    return codec_call_decode_inputs(request, call, err);
+    return codec_call_decode_inputs(infer, call, err);
 }
 
-static enum status print_call(struct request *request, struct infer_call *call, struct error *err)
+static enum status print_call(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    return codec_call.print(request, call, err);
+    return codec_call.print(infer, call, err);
 }
 
-static enum status print_oip(struct request *request, struct infer_call *call, struct error *err)
+static enum status print_oip(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    return codec_oip.print(request, call, err);
+    return codec_oip.print(infer, call, err);
 }
 
-static void print_oip_tail(struct request *request, const struct infer_call *call)
+static void print_oip_tail(struct infer *infer, const struct infer_call *call)
 {
-    codec_oip.print_tail(request, call);
+    codec_oip.print_tail(infer, call);
 }
 
 static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
@@ -436,6 +433,10 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
                         behind);
 }
 
-const struct codec codec_form_call = {parse_call, decode_call, print_call, NULL, name_input, NULL};
-const struct codec codec_form_oip = {parse_oip,      decode_oip, print_oip,
-                                     print_oip_tail, name_input, NULL};
+const struct codec codec_form_call = {
+    .parse = parse_call, .decode = decode_call, .print = print_call, .name_input = name_input};
+const struct codec codec_form_oip = {.parse = parse_oip,
+                                     .decode = decode_oip,
+                                     .print = print_oip,
+                                     .print_tail = print_oip_tail,
+                                     .name_input = name_input};

@@ -10,8 +10,6 @@
 #include "server/daemon/infer/infer_answer.h"
 #include "server/daemon/infer/infer_shared.h"
 #include "server/daemon/infer/regions.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
 
 #define INPUTS_MAX 256
@@ -20,16 +18,16 @@
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
-struct oip_limits codec_oip_limits(const struct request *request)
+struct oip_limits codec_oip_limits(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     return (struct oip_limits){
         .inputs_max = INPUTS_MAX,
         .outputs_max = INFER_OUTPUTS_MAX,
         .parameters_max = PARAMETERS_MAX,
         .name_bytes_max = NAME_BYTES_MAX,
-        .tensor_bytes_max = request->server->params->ring_bytes,
-        .json_depth_max = request->server->params->json_depth_max,
+        .tensor_bytes_max = infer->env->params->ring_bytes,
+        .json_depth_max = infer->env->params->json_depth_max,
     };
 }
 
@@ -47,10 +45,10 @@ static enum status parse_raw(struct infer *infer, struct infer_call *call, struc
     return oip_parse_raw(binary, &model->inputs[0].meta, limits, &infer->arena, &call->oip, err);
 }
 
-static enum status check_elements(const struct request *request, const struct oip_request *oip,
+static enum status check_elements(const struct infer *infer, const struct oip_request *oip,
                                   struct error *err)
 {
-    uint64_t max = request->server->params->element_count_max;
+    uint64_t max = infer->env->params->element_count_max;
     for (size_t i = 0; i < oip->input_count; i++) {
         uint64_t count = (uint64_t)shape_numel(&oip->inputs[i].shape);
         if (count > max) {
@@ -63,7 +61,7 @@ static enum status check_elements(const struct request *request, const struct oi
 }
 
 /* A client that may not use shared memory is told so before copies begin, which take time. */
-static enum status check_shared(struct request *request, const struct oip_request *oip,
+static enum status check_shared(struct infer *infer, const struct oip_request *oip,
                                 struct error *err)
 {
     bool is_used = false;
@@ -73,28 +71,27 @@ static enum status check_shared(struct request *request, const struct oip_reques
     for (size_t i = 0; i < oip->outputs.count; i++) {
         is_used |= oip->outputs.items[i].shared.is_given;
     }
-    return is_used ? infer_shared_check(request, err) : ST_OK;
+    return is_used ? infer_shared_check(infer, err) : ST_OK;
 }
 
 /* Takes the query's settings for results that have none of their own. */
-static void take_query(const struct request *request, struct oip_request *oip)
+static void take_query(const struct infer *infer, struct oip_request *oip)
 {
-    codec_take_query(request, &oip->parameters);
-    for (size_t i = 0; request->query.is_binary && i < oip->outputs.count; i++) {
+    codec_take_query(infer, &oip->parameters);
+    for (size_t i = 0; infer->query.is_binary && i < oip->outputs.count; i++) {
         struct oip_request_output *output = &oip->outputs.items[i];
         output->is_binary |= !output->has_form && !output->shared.is_given;
     }
-    oip->parameters.binary_data_output |= request->query.is_binary;
+    oip->parameters.binary_data_output |= infer->query.is_binary;
 }
 
-static enum status parse(struct request *request, struct infer_call *call,
-                         const struct oip_body *parts, struct span *out_rest, struct error *err)
+static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
+                         struct span *out_rest, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    struct oip_limits limits = codec_oip_limits(request);
-    if (!out_rest && !parts->is_raw && codec_form_is(request, call)) {
+    struct oip_limits limits = codec_oip_limits(infer);
+    if (!out_rest && !parts->is_raw && codec_form_is(infer, call)) {
         call->codec = &codec_form_oip;
-        return call->codec->parse(request, call, parts, NULL, err);
+        return call->codec->parse(infer, call, parts, NULL, err);
     }
     limits.is_listed = out_rest != NULL;
     call->parameters = &call->oip.parameters;
@@ -103,9 +100,9 @@ static enum status parse(struct request *request, struct infer_call *call,
     } else {
         TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
     }
-    take_query(request, &call->oip);
-    TRY(check_shared(request, &call->oip, err));
-    return check_elements(request, &call->oip, err);
+    take_query(infer, &call->oip);
+    TRY(check_shared(infer, &call->oip, err));
+    return check_elements(infer, &call->oip, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
@@ -118,7 +115,7 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
 }
 
 /* The results that the client named, or all of them: decided before anything runs. */
-enum status codec_oip_choose_outputs(struct request *request, struct infer_call *call,
+enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
 {
     const struct model *model = call->model;
@@ -128,7 +125,7 @@ enum status codec_oip_choose_outputs(struct request *request, struct infer_call 
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
-    TRY(codec_outputs_new(&request->infer.arena, call, count, err));
+    TRY(codec_outputs_new(&infer->arena, call, count, err));
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         const struct model_io *io = &model->outputs[i];
         add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
@@ -154,7 +151,7 @@ enum status codec_oip_choose_outputs(struct request *request, struct infer_call 
             return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
         }
         if (output->shared.is_given &&
-            infer_shared_note(request, added, &output->shared, err) != ST_OK) {
+            infer_shared_note(infer, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
         }
     }
@@ -186,74 +183,73 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
 
 /* Copies the input's bytes from shared memory to |dst|; after that |*out_here| is an input whose
  * bytes came with the request. They are read only once, because the client may change them. */
-static enum status fetch(struct request *request, const struct oip_request_input *input, void *dst,
+static enum status fetch(struct infer *infer, const struct oip_request_input *input, void *dst,
                          struct oip_request_input *out_here, struct error *err)
 {
     *out_here = *input;
     out_here->data.ptr = dst;
-    return place_input(infer_shared_read(request, &input->shared, dst, input->data.len, err), input,
+    return place_input(infer_shared_read(infer, &input->shared, dst, input->data.len, err), input,
                        ": ", err);
 }
 
-static enum status decode_shared_tensor(struct request *request, struct infer_call *call,
+static enum status decode_shared_tensor(struct infer *infer, struct infer_call *call,
                                         const struct oip_request_input *input,
                                         const struct codec_tensor *tensor, struct error *err)
 {
     void *memory;
     struct oip_request_input here;
-    TRY(place_input(codec_stage(request, call, tensor, input->bytes, &memory, err), input, ": ",
+    TRY(place_input(codec_stage(infer, call, tensor, input->bytes, &memory, err), input, ": ",
                     err));
-    TRY(fetch(request, input, memory, &here, err));
+    TRY(fetch(infer, input, memory, &here, err));
     return oip_input_is_direct(&here)
                ? ST_OK
                : oip_decode_input(&here, &call->nan, memory, input->bytes, err);
 }
 
-static enum status decode_tensor(struct request *request, struct infer_call *call,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {
-    struct infer *infer = &request->infer;
     const struct codec_tensor tensor = {index, input->type.dtype, &input->shape, &input->layout};
     if (input->shared.is_given) {
-        return decode_shared_tensor(request, call, input, &tensor, err);
+        return decode_shared_tensor(infer, call, input, &tensor, err);
     }
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return place_input(codec_bind(request, call, &tensor, input->data, err), input, ": ", err);
+        return place_input(codec_bind(infer, call, &tensor, input->data, err), input, ": ", err);
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;
-    TRY(place_input(codec_stage(request, call, &tensor, stored, &memory, err), input, ": ", err));
+    TRY(place_input(codec_stage(infer, call, &tensor, stored, &memory, err), input, ": ", err));
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
 /* The strings of the input, from shared memory or not. */
-static enum status read_strings(struct request *request, const struct oip_request_input *input,
+static enum status read_strings(struct infer *infer, const struct oip_request_input *input,
                                 struct span **out, struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
+    struct arena *arena = &infer->arena;
     struct oip_request_input here = *input;
     if (input->shared.is_given) {
-        TRY(work_add(request, input->data.len, err));
+        TRY(work_add(&infer->work, input->data.len, err));
         void *memory = arena_alloc(arena, input->data.len);
         if (!memory) {
             return arena_fail(arena, "the request", err);
         }
-        TRY(fetch(request, input, memory, &here, err));
+        TRY(fetch(infer, input, memory, &here, err));
     }
     return oip_decode_strings(&here, arena, out, err);
 }
 
-static enum status decode_string(struct request *request, struct infer_call *call,
+static enum status decode_string(struct infer *infer, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {
     struct span *strings;
-    TRY(read_strings(request, input, &strings, err));
-    return place_input(codec_put_string(request, call, index, strings[0], err), input, ": ", err);
+    TRY(read_strings(infer, input, &strings, err));
+    return place_input(codec_put_string(infer, call, index, strings[0], err), input, ": ", err);
 }
 
-static enum status decode_scalar(struct request *request, struct infer_call *call,
+static enum status decode_scalar(struct infer *infer, struct infer_call *call,
                                  const struct oip_request_input *input, const struct model_io *io,
                                  struct error *err)
 {
@@ -261,21 +257,21 @@ static enum status decode_scalar(struct request *request, struct infer_call *cal
     struct oip_request_input here = *input;
     must(input->bytes <= sizeof(value));
     if (input->shared.is_given) {
-        TRY(fetch(request, input, &bytes, &here, err));
+        TRY(fetch(infer, input, &bytes, &here, err));
     }
     TRY(oip_decode_input(&here, &call->nan, &value, input->bytes, err));
     return place_input(codec_put_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
 }
 
 /* Strings are files or texts, a row each. Files in JSON are in base64. */
-static enum status decode_media(struct request *request, struct infer_call *call,
+static enum status decode_media(struct infer *infer, struct infer_call *call,
                                 const struct oip_request_input *input, const struct model_io *io,
                                 struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
+    struct arena *arena = &infer->arena;
     int64_t count = shape_numel(&input->shape);
     struct span *strings;
-    TRY(read_strings(request, input, &strings, err));
+    TRY(read_strings(infer, input, &strings, err));
     struct call_item *items = arena_array(arena, (size_t)count + 1, sizeof(*items));
     if (!items) {
         return arena_fail(arena, "the request", err);
@@ -285,28 +281,28 @@ static enum status decode_media(struct request *request, struct infer_call *call
             !input->is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
         items[i] = (struct call_item){is_base64 ? CALL_BASE64 : CALL_BINARY, strings[i]};
     }
-    return infer_media_decode(request, call, io->index, items, (uint32_t)count, count > 1, err);
+    return infer_media_decode(infer, call, io->index, items, (uint32_t)count, count > 1, err);
 }
 
-static enum status decode_input(struct request *request, struct infer_call *call,
+static enum status decode_input(struct infer *infer, struct infer_call *call,
                                 const struct oip_request_input *input, struct error *err)
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
     must(io); /* codec_oip_check_names() has checked */
     if (io->medium && input->type.is_bytes) {
-        return decode_media(request, call, input, io, err);
+        return decode_media(infer, call, input, io, err);
     }
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
-        return decode_tensor(request, call, input, io->index, err);
+        return decode_tensor(infer, call, input, io->index, err);
     case RT_IO_STRING:
-        return decode_string(request, call, input, io->index, err);
+        return decode_string(infer, call, input, io->index, err);
     case RT_IO_INT:
     case RT_IO_FLOAT:
     case RT_IO_BOOL:
-        return decode_scalar(request, call, input, io, err);
+        return decode_scalar(infer, call, input, io, err);
     case RT_IO_NONE:
         break; /* has no entry in model->inputs */
     }
@@ -350,16 +346,15 @@ enum status codec_oip_check_names(struct arena *arena, const struct model *model
     return ST_OK;
 }
 
-static enum status decode(struct request *request, struct infer_call *call, struct error *err)
+static enum status decode(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    struct infer *infer = &request->infer;
     call->nan = oip_request_nan(call->parameters);
     TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
-    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
-            TRY(decode_input(request, call, &call->oip.inputs[i], err));
+            TRY(decode_input(infer, call, &call->oip.inputs[i], err));
         }
     }
     return ST_OK;
@@ -416,9 +411,8 @@ static enum status store(struct infer_call *call, struct error *err)
     return ST_OK;
 }
 
-static enum status print(struct request *request, struct infer_call *call, struct error *err)
+static enum status print(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    struct infer *infer = &request->infer;
     struct oip_result *results = arena_array(&infer->arena, call->output_count, sizeof(*results));
     if (!results) {
         return arena_fail(&infer->arena, "the answer", err);
@@ -439,16 +433,22 @@ static enum status print(struct request *request, struct infer_call *call, struc
         .result_count = call->output_count,
         .nan = oip_answer_nan(call->parameters, &call->nan),
     };
-    oip_print_members(&reply, &request->out, &infer->encoded);
+    oip_print_members(&reply, infer->out, &infer->encoded);
     return ST_OK;
 }
 
-static void print_tail(struct request *request, const struct infer_call *call)
+static void print_tail(struct infer *infer, const struct infer_call *call)
 {
     for (size_t i = 0; i < call->output_count; i++) {
         struct oip_result result = result_of(call, &call->outputs[i]);
-        oip_print_strings(&result, &request->out);
+        oip_print_strings(&result, infer->out);
     }
 }
 
-const struct codec codec_oip = {parse, decode, print, print_tail, name_input, store};
+const struct codec codec_oip = {.parse = parse,
+                                .decode = decode,
+                                .print = print,
+                                .print_tail = print_tail,
+                                .name_input = name_input,
+                                .store = store,
+                                .takes_files = true};

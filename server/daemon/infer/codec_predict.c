@@ -7,7 +7,6 @@
 #include "runtime/call/invocation.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/request.h"
 
 static bool find_input(const void *user, struct span name, uint32_t *out_index, struct error *err)
 {
@@ -21,21 +20,19 @@ static bool find_input(const void *user, struct span name, uint32_t *out_index, 
     return true;
 }
 
-static enum status parse(struct request *request, struct infer_call *call,
-                         const struct oip_body *parts, struct span *out_rest, struct error *err)
+static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
+                         struct span *out_rest, struct error *err)
 {
-    struct call_limits limits = codec_call_limits(request);
+    struct call_limits limits = codec_call_limits(infer);
     must(!out_rest); /* no list has such requests */
     call->parameters = &call->tree.parameters;
     const struct predict_names names = {.find = find_input, .user = call->model};
-    TRY(predict_parse(parts, &call->model->call, &names, &limits, &request->infer.arena,
-                      &call->tree, err));
+    TRY(predict_parse(parts, &call->model->call, &names, &limits, &infer->arena, &call->tree, err));
     return ST_OK;
 }
 
-static enum status print(struct request *request, struct infer_call *call, struct error *err)
+static enum status print(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    struct infer *infer = &request->infer;
     struct predict_result *results =
         arena_array(&infer->arena, call->output_count + 1, sizeof(*results));
     if (!results) {
@@ -50,9 +47,11 @@ static enum status print(struct request *request, struct infer_call *call, struc
                                     .value = {.shape = result->shape, .bytes = result->bytes}};
     }
     predict_print(results, call->output_count, call->tree.are_rows,
-                  oip_answer_nan(call->parameters, &call->nan), &request->out);
+                  oip_answer_nan(call->parameters, &call->nan), infer->out);
     return ST_OK;
 }
 
-const struct codec codec_predict = {parse, codec_call_decode_text, print,
-                                    NULL,  codec_call_name_input,  NULL};
+const struct codec codec_predict = {.parse = parse,
+                                    .decode = codec_call_decode_text,
+                                    .print = print,
+                                    .name_input = codec_call_name_input};

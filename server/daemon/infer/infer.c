@@ -22,8 +22,6 @@
 #include "server/daemon/infer/infer_profile.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/infer_shared.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
 #include "server/model/repository.h"
 
@@ -33,10 +31,10 @@
 /* A smaller answer is not worth compressing. */
 #define DEFLATE_BYTES_MIN 1024
 
-enum status infer_init(struct request *request, const struct params *params, struct error *err)
+enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    *infer = (struct infer){0};
+    const struct params *params = env->params;
+    *infer = (struct infer){.magic = INFER_MAGIC, .env = env, .work.params = params};
     list_init(&infer->seat.link);
     arena_init(&infer->arena, ARENA_BYTES_MAX);
     body_init(&infer->inflated, NULL, params->body_bytes_max);
@@ -55,11 +53,10 @@ enum status infer_init(struct request *request, const struct params *params, str
     return status;
 }
 
-void infer_fini(struct request *request)
+void infer_fini(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
-    infer_reset(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    infer_reset(infer);
     arena_fini(&infer->arena);
     body_fini(&infer->inflated);
     buf_fini(&infer->deflated);
@@ -69,10 +66,10 @@ void infer_fini(struct request *request)
 }
 
 /* Drops what the call holds, the model excepted. */
-static void reset_call(struct request *request, struct infer_call *call)
+static void reset_call(struct infer *infer, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
-    infer_sequence_close(request, call);
+    infer_sequence_close(infer, call);
     *call = (struct infer_call){0};
 }
 
@@ -100,10 +97,9 @@ static enum status count_steps(struct infer *infer, struct error *err)
     return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
 }
 
-static void join_pools(struct request *request)
+static void join_pools(struct infer *infer)
 {
-    struct infer *infer = &request->infer;
-    const struct serving *serving = request->serving;
+    const struct serving *serving = infer->serving;
     OBJ_CHECK(serving, SERVING_MAGIC);
     must(infer->ops->is_apart || infer->call.model);
     if (!infer->share) {
@@ -139,17 +135,16 @@ static void leave_pools(struct infer *infer)
     }
 }
 
-void infer_reset(struct request *request)
+void infer_reset(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct model *model = infer->call.model;
     if (infer->ops && infer->ops->reset) {
-        infer->ops->reset(request);
+        infer->ops->reset(infer);
     }
-    reset_call(request, &infer->call);
-    infer_profile_end(request);
-    bundle_free(request);
+    reset_call(infer, &infer->call);
+    infer_profile_end(infer);
+    bundle_free(infer);
     infer_shared_drop(infer);
     infer->ops = NULL;
     infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
@@ -159,6 +154,7 @@ void infer_reset(struct request *request)
     infer->id = span_str("");
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
+    infer->content_type = NULL;
     body_reset(&infer->inflated);
     leave_pools(infer);
     model_unref(model); /* its pool has lost this member */
@@ -190,17 +186,17 @@ static enum status find_present(struct repository *repository, const char *name,
     return ST_OK;
 }
 
-enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
+enum status infer_find_model(struct infer *infer, struct infer_call *call, const char *name,
                              uint32_t version, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct model *model;
     infer_drop_model(call);
-    TRY(find_present(&request->serving->repository, name, version, &model, err));
+    TRY(find_present(&infer->serving->repository, name, version, &model, err));
     if (model_state(model) == MODEL_UNKNOWN) {
-        snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
+        snprintf(infer->absent, sizeof(infer->absent), "%s", model->origin->name);
         model_unref(model);
-        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", request->absent);
+        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", infer->absent);
     }
     if (model_verify_ready(model, err) != ST_OK) {
         model_unref(model);
@@ -255,18 +251,17 @@ static int check_codings(const struct head *head, struct error *err)
     return 200;
 }
 
-int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec)
+int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
+                bool is_starting, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->call.model == NULL);
-    int status =
-        request->server->loop.is_starting ? 200 : ops->find(request); /* else in step LOAD */
+    int status = is_starting ? 200 : ops->find(infer, err);
     if (status == 200) {
-        status = check_codings(&request->head, &request->err);
+        status = check_codings(infer->head, err);
     }
     if (status == 200 && infer->call.model) {
-        status = codec_form_check(request, &infer->call, &request->err);
+        status = codec_form_check(infer, codec, &infer->call, err);
     }
     if (status != 200) {
         return status;
@@ -275,32 +270,31 @@ int infer_begin(struct request *request, const struct infer_ops *ops, const stru
     infer->call.codec = codec;
     infer->priority = 0;
     infer->has_keep = false;
-    return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
+    return read_timeout(infer->head, &infer->timeout_us, err) ? 200 : 400;
 }
 
 /* Bytes of the memory for requests. */
-static size_t body_bytes(const struct request *request)
+static size_t body_bytes(const struct infer *infer)
 {
-    return body_pool_bytes(&request->body) + body_pool_bytes(&request->infer.inflated);
+    return body_pool_bytes(infer->received) + body_pool_bytes(&infer->inflated);
 }
 
-enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err)
+enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct hal_pool_stats stats;
-    if (request->infer.arena.refusal == ST_EXHAUSTED) {
+    if (infer->arena.refusal == ST_EXHAUSTED) {
         return err->code; /* it was the heap, not the memory for requests */
     }
-    size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
-    hal_pool_stats(request->infer.pool, &stats);
-    if (!add_size(demand, bodies, &demand) ||
-        !add_size(demand, request->infer.steps_bytes, &demand)) {
+    size_t size = hal_pool_size(infer->pool), bodies = body_bytes(infer);
+    hal_pool_stats(infer->pool, &stats);
+    if (!add_size(demand, bodies, &demand) || !add_size(demand, infer->steps_bytes, &demand)) {
         demand = SIZE_MAX;
     }
-    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes +
-                                            request->infer.answer_bytes;
-    request->infer.is_short = demand <= size && !is_alone;
-    return request->infer.is_short
+    bool is_alone =
+        stats.used_bytes <= infer_held_bytes(infer) + infer->charged_bytes + infer->answer_bytes;
+    infer->is_short = demand <= size && !is_alone;
+    return infer->is_short
                ? err->code
                : error_set(err, ST_TOO_LARGE,
                            "the request takes %zu bytes or more at a time, the memory for requests "
@@ -308,10 +302,9 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
                            demand, size);
 }
 
-enum status infer_count_answer(struct request *request, size_t bytes, struct error *err)
+enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     size_t before = infer->answer_bytes, now = bytes > ARENA_KEEP_BYTES ? bytes : 0;
     if (now <= before) {
         shrink_answer(infer, now);
@@ -319,60 +312,57 @@ enum status infer_count_answer(struct request *request, size_t bytes, struct err
     }
     if (!hal_pool_try_charge(infer->answer_pool, now - before)) {
         error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
-        return infer_refuse_memory(request, bytes, err);
+        return infer_refuse_memory(infer, bytes, err);
     }
     infer->answer_bytes = now;
     return ST_OK;
 }
 
-static enum status check_memory(struct request *request, enum status status, struct error *err)
+static enum status check_memory(struct infer *infer, enum status status, struct error *err)
 {
     size_t demand;
     if (status != ST_EXHAUSTED) {
         return status;
     }
-    if (!add_size(request->infer.ops->demand(request), request->infer.media.wanted, &demand)) {
+    if (!add_size(infer->ops->demand(infer), infer->media.wanted, &demand)) {
         demand = SIZE_MAX;
     }
-    return infer_refuse_memory(request, demand, err);
+    return infer_refuse_memory(infer, demand, err);
 }
 
-enum status infer_settle(struct request *request, struct error *err)
+enum status infer_settle(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     if (infer->ops == &infer_ops_one && !infer->call.model) {
-        TRY(infer_find_model(request, &infer->call, request->match.model, request->match.version,
-                             err));
+        TRY(infer_find_model(infer, &infer->call, infer->model_name, infer->version, err));
     }
-    join_pools(request);
+    join_pools(infer);
     infer->inflated.pool = infer->pool;
-    return check_memory(request, body_settle(&request->body, infer->pool, err), err);
+    return check_memory(infer, body_settle(infer->received, infer->pool, err), err);
 }
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
-static enum status remove_coding(struct request *request, struct error *err)
+static enum status remove_coding(struct infer *infer, struct error *err)
 {
-    struct infer *infer = &request->infer;
     enum coding coding;
-    bool is_known = coding_find(head_value(&request->head, HTTP_CONTENT_ENCODING), &coding);
+    bool is_known = coding_find(head_value(infer->head, HTTP_CONTENT_ENCODING), &coding);
     must(is_known);
     if (coding == CODING_IDENTITY) {
-        infer->body = &request->body;
+        infer->body = infer->received;
         return ST_OK;
     }
     infer->body = &infer->inflated;
     body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
-    size_t max = request->server->params->body_bytes_max;
-    uint64_t work_max = work_piece_max(request, request->work.place);
+    size_t max = infer->env->params->body_bytes_max;
+    uint64_t work_max = work_piece_max(&infer->work, infer->work.place);
     infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
-    enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
+    enum status status = coding_inflate(coding, body_span(infer->received), &infer->inflated, err);
     if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
         body_reset(&infer->inflated);
-        return work_add(request, work_max + 1, err);
+        return work_add(&infer->work, work_max + 1, err);
     }
-    return check_memory(request, status, err);
+    return check_memory(infer, status, err);
 }
 
 /* Priorities begin with 1, the highest. */
@@ -387,28 +377,26 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
     }
 }
 
-enum status infer_parse(struct request *request, struct error *err)
+enum status infer_parse(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
-    TRY(remove_coding(request, err));
-    struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
-    bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    TRY(remove_coding(infer, err));
+    struct span length = head_value(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    bool has_length = head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     struct oip_body parts;
     infer->steps_bytes = 0;
     infer->call_count = 0;
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
-    TRY(infer->ops->parse(request, &parts, err));
+    TRY(infer->ops->parse(infer, &parts, err));
     return count_arena(infer, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
 /* A repeated DECODE may be for another generation of the model. */
-void infer_run_in(struct request *request, struct rt_invocation *invocation)
+void infer_run_in(struct infer *infer, struct rt_invocation *invocation)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct hal_pool *running = infer->call.model->run_pool;
     if (infer->running != running) {
         if (infer->running) {
@@ -420,86 +408,82 @@ void infer_run_in(struct request *request, struct rt_invocation *invocation)
     rt_invocation_run_in(invocation, infer->run_pool);
 }
 
-enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t index,
                         enum dtype dtype, const struct shape *shape, void **out_ptr,
                         struct error *err)
 {
     size_t bytes;
     TRY(shape_bytes(shape, dtype, &bytes, err));
-    TRY(work_add(request, bytes, err));
+    TRY(work_add(&infer->work, bytes, err));
     return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
 }
 
 /* The loop makes only so many calls itself. */
-static enum status check_calls(const struct request *request, struct error *err)
+static enum status check_calls(const struct infer *infer, struct error *err)
 {
-    return request->infer.call_count > INFER_CALLS_INLINE_MAX ? work_leave_loop(request, err)
-                                                              : ST_OK;
+    return infer->call_count > INFER_CALLS_INLINE_MAX ? work_leave_loop(&infer->work, err) : ST_OK;
 }
 
 /* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
  * body. */
-static void drop_bodies(struct request *request)
+static void drop_bodies(struct infer *infer)
 {
-    body_reset(&request->body);
-    body_reset(&request->infer.inflated);
+    body_reset(infer->received);
+    body_reset(&infer->inflated);
 }
 
 /* All inputs have been decoded, or |status| says why not. */
-static enum status end_decode(struct request *request, enum status status, struct error *err)
+static enum status end_decode(struct infer *infer, enum status status, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    status = check_memory(request, status, err);
+    status = check_memory(infer, status, err);
     if (status == ST_OK) {
         status = count_arena(infer, err);
     }
-    infer_media_stop(request, status == ST_OK);
+    infer_media_stop(infer, status == ST_OK);
     infer->media.count = 0;
     infer->media.wanted = 0;
     infer->media.work = 0;
     if (status != ST_OK) {
-        infer->ops->undo(request); /* nobody else frees the invocations of a list */
+        infer->ops->undo(infer); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
         return status;
     }
-    TRY(infer->ops->open_states(request, err));
-    drop_bodies(request);
+    TRY(infer->ops->open_states(infer, err));
+    drop_bodies(infer);
     return ST_OK;
 }
 
-enum status infer_decode(struct request *request, struct error *err)
+enum status infer_decode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
-    TRY(check_calls(request, err));
+    OBJ_CHECK(infer, INFER_MAGIC);
+    TRY(check_calls(infer, err));
     enum status status = count_steps(infer, err);
     if (status == ST_OK) {
-        status = infer->ops->decode(request, err);
+        status = infer->ops->decode(infer, err);
     }
-    if (status == ST_OK && infer_media_needs_threads(request)) {
+    if (status == ST_OK && infer_media_needs_threads(infer)) {
         return ST_OK; /* infer_end_media() does the rest */
     }
     if (status == ST_OK) {
-        status = infer_media_read(request, err);
+        status = infer_media_read(infer, err);
     }
-    return end_decode(request, status, err);
+    return end_decode(infer, status, err);
 }
 
-enum status infer_end_media(struct request *request, struct error *err)
+enum status infer_end_media(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return end_decode(request, infer_media_end(request, err), err);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return end_decode(infer, infer_media_end(infer, err), err);
 }
 
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
-enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
+enum status infer_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->infer.ops != NULL);
-    struct infer *infer = &request->infer;
-    TRY(check_calls(request, err));
-    enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops != NULL);
+    TRY(check_calls(infer, err));
+    enum status status = check_memory(infer, infer->ops->prepare(infer, mode, err), err);
     infer->is_short &=
         infer->bundle == NULL; /* the calls have been freed, their bodies before them */
     return status;
@@ -517,18 +501,17 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     }
 }
 
-static const struct params *params_of(const struct request *request)
+static const struct params *params_of(const struct infer *infer)
 {
-    const struct model *model = request->infer.call.model; /* NULL: the request is a list */
-    return model ? &model->params : request->server->params;
+    const struct model *model = infer->call.model; /* NULL: the request is a list */
+    return model ? &model->params : infer->env->params;
 }
 
 /* The longest time that the client gives the request. */
-static uint64_t client_limit_ns(const struct request *request)
+static uint64_t client_limit_ns(const struct infer *infer)
 {
     uint64_t ns;
-    bool is_limit =
-        request->infer.timeout_us && !__builtin_mul_overflow(request->infer.timeout_us, 1000, &ns);
+    bool is_limit = infer->timeout_us && !__builtin_mul_overflow(infer->timeout_us, 1000, &ns);
     return is_limit ? ns : UINT64_MAX;
 }
 
@@ -538,91 +521,88 @@ static uint64_t add_ns(uint64_t ns, uint64_t more)
     return __builtin_add_overflow(ns, more, &sum) ? RT_SCHED_NEVER : sum;
 }
 
-uint64_t infer_client_due_ns(const struct request *request)
+uint64_t infer_client_due_ns(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->infer.ops ? add_ns(request->arrived_ns, client_limit_ns(request))
-                              : RT_SCHED_NEVER;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops ? add_ns(infer->arrived_ns, client_limit_ns(infer)) : RT_SCHED_NEVER;
 }
 
 /* The time in which its model was loaded does not count. */
-static uint64_t our_due_ns(const struct request *request, uint64_t limit_ms)
+static uint64_t our_due_ns(const struct infer *infer, uint64_t limit_ms)
 {
-    return add_ns(request->arrived_ns + request->waited_ns, limit_ms * NS_PER_MS);
+    return add_ns(infer->arrived_ns + infer->waited_ns, limit_ms * NS_PER_MS);
 }
 
 /* When one run has to be over, and the wait before the first: as we say, or the client, if that is
  * sooner. */
-static uint64_t run_due_ns(const struct request *request)
+static uint64_t run_due_ns(const struct infer *infer)
 {
-    uint64_t ours = our_due_ns(request, params_of(request)->request_timeout);
-    uint64_t clients = infer_client_due_ns(request);
+    uint64_t ours = our_due_ns(infer, params_of(infer)->request_timeout);
+    uint64_t clients = infer_client_due_ns(infer);
     return clients < ours ? clients : ours;
 }
 
 /* When all runs together have to be over. */
-static uint64_t all_due_ns(const struct request *request)
+static uint64_t all_due_ns(const struct infer *infer)
 {
-    uint64_t ours = request->infer.ops->sample
-                        ? our_due_ns(request, params_of(request)->generation_timeout)
-                        : RT_SCHED_NEVER;
-    uint64_t clients = infer_client_due_ns(request);
+    uint64_t ours = infer->ops->sample ? our_due_ns(infer, params_of(infer)->generation_timeout)
+                                       : RT_SCHED_NEVER;
+    uint64_t clients = infer_client_due_ns(infer);
     return clients < ours ? clients : ours;
 }
 
-enum status infer_fail_late(const struct request *request, struct error *err)
+enum status infer_fail_late(const struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct params *params = params_of(request);
-    uint64_t all_ns = all_due_ns(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    const struct params *params = params_of(infer);
+    uint64_t all_ns = all_due_ns(infer);
     bool is_all = all_ns != RT_SCHED_NEVER && uv_hrtime() >= all_ns;
-    bool is_clients = (is_all ? all_ns : run_due_ns(request)) == infer_client_due_ns(request);
-    double ms = is_clients ? (double)client_limit_ns(request) / NS_PER_MS
+    bool is_clients = (is_all ? all_ns : run_due_ns(infer)) == infer_client_due_ns(infer);
+    double ms = is_clients ? (double)client_limit_ns(infer) / NS_PER_MS
                 : is_all   ? (double)params->generation_timeout
                            : (double)params->request_timeout;
     return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
-                     request->job.started_ns ? "not done" : "still waiting", ms,
+                     infer->job.started_ns ? "not done" : "still waiting", ms,
                      is_clients ? ""
                      : is_all   ? " (--generation-timeout)"
                                 : " (--request-timeout)");
 }
 
-enum status infer_finish(struct request *request, enum status status, struct error *err)
+enum status infer_finish(struct infer *infer, enum status status, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->infer.ops != NULL);
-    return request->infer.ops->finish(request, status, err);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops != NULL);
+    return infer->ops->finish(infer, status, err);
 }
 
-uint64_t infer_wait_due_ns(const struct request *request)
+uint64_t infer_wait_due_ns(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return run_due_ns(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return run_due_ns(infer);
 }
 
-uint64_t infer_deadline_ns(const struct request *request)
+uint64_t infer_deadline_ns(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    if (!request->infer.ops->sample) {
-        return infer_wait_due_ns(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    if (!infer->ops->sample) {
+        return infer_wait_due_ns(infer);
     }
-    uint64_t step_ns = uv_hrtime() + params_of(request)->request_timeout * NS_PER_MS;
-    uint64_t all_ns = all_due_ns(request);
+    uint64_t step_ns = uv_hrtime() + params_of(infer)->request_timeout * NS_PER_MS;
+    uint64_t all_ns = all_due_ns(infer);
     return all_ns < step_ns ? all_ns : step_ns;
 }
 
-size_t infer_held_bytes(const struct request *request)
+size_t infer_held_bytes(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->infer.ops->held_bytes(request) + request->infer.bound_bytes +
-           body_bytes(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->held_bytes(infer) + infer->bound_bytes + body_bytes(infer);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
-static enum coding wanted_coding(const struct request *request)
+static enum coding wanted_coding(const struct infer *infer)
 {
-    return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
+    return coding_accept(head_value(infer->head, HTTP_ACCEPT_ENCODING));
 }
 
 /* Finding and printing a class takes as long as printing that many bytes of numbers. */
@@ -636,10 +616,10 @@ static size_t class_bytes(const struct infer_output *output, const struct rt_res
     return (is_all ? all : rows * output->class_count) * CLASS_TEXT_BYTES;
 }
 
-size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
+size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    bool is_compressed = wanted_coding(infer) != CODING_IDENTITY;
     size_t bytes = 0;
     for (size_t i = 0; i < call->output_count; i++) {
         const struct infer_output *output = &call->outputs[i];
@@ -653,31 +633,30 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
     return bytes;
 }
 
-size_t infer_encode_bytes(const struct request *request)
+size_t infer_encode_bytes(const struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->infer.ops->encode_bytes(request);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->encode_bytes(infer);
 }
 
 /* The answer is |spans|, of |bytes| in all. */
-static enum status compress(struct request *request, const struct span *spans, size_t count,
+static enum status compress(struct infer *infer, const struct span *spans, size_t count,
                             size_t bytes, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(request);
+    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(infer);
     if (infer->coding == CODING_IDENTITY) {
         return ST_OK;
     }
     TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
-    buf_fini(&request->out);
+    buf_fini(infer->out);
     return ST_OK;
 }
 
-enum status infer_compress_text(struct request *request, struct error *err)
+enum status infer_compress_text(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct span text = buf_span(&request->out);
-    return compress(request, &text, 1, text.len, err);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    const struct span text = buf_span(infer->out);
+    return compress(infer, &text, 1, text.len, err);
 }
 
 /* Is the answer, or the end of it, the memory of results? */
@@ -688,67 +667,65 @@ static bool has_results(const struct infer *infer)
 
 /* Memory that answers take beside their text, such as maps. Nothing has been printed yet, so the
  * request may wait for it. */
-static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
+static enum status take_for_answers(struct infer *infer, size_t bytes, struct error *err)
 {
-    struct hal_pool *pool = request->infer.pool;
+    struct hal_pool *pool = infer->pool;
     if (hal_pool_try_charge(pool, bytes)) {
         return ST_OK;
     }
     error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
-    size_t held = request->infer.ops->held_bytes(request);
-    return infer_refuse_memory(request, held + bytes, err);
+    size_t held = infer->ops->held_bytes(infer);
+    return infer_refuse_memory(infer, held + bytes, err);
 }
 
-enum status infer_encode(struct request *request, struct error *err)
+enum status infer_encode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
-    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(request) : 0;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(infer) : 0;
     bool is_counted = bytes > ARENA_KEEP_BYTES;
     infer->is_short = false; /* the rest of the step does not run twice */
-    TRY(is_counted ? take_for_answers(request, bytes, err) : ST_OK);
-    enum status status = infer->ops->print(request, err);
+    TRY(is_counted ? take_for_answers(infer, bytes, err) : ST_OK);
+    enum status status = infer->ops->print(infer, err);
     if (is_counted) {
         hal_pool_discharge(infer->pool, bytes);
     }
     TRY(status);
-    TRY(compress(request, infer->encoded.spans, infer->encoded.span_count,
-                 infer->encoded.total_bytes, err));
+    TRY(compress(infer, infer->encoded.spans, infer->encoded.span_count, infer->encoded.total_bytes,
+                 err));
     if (!has_results(infer)) {
-        infer->ops->release(request);
+        infer->ops->release(infer);
     }
     return ST_OK;
 }
 
-bool infer_hand_over(struct request *request)
+bool infer_hand_over(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct error err;
-    shrink_answer(&request->infer, 0); /* the text is one that clients take: transfers_update() */
-    return !has_results(&request->infer) ||
-           request->infer.ops->hand_over(request, request->serving->transfers, &err) == ST_OK;
+    shrink_answer(infer, 0); /* the text is one that clients take: transfers_update() */
+    return !has_results(infer) ||
+           infer->ops->hand_over(infer, infer->serving->transfers, &err) == ST_OK;
 }
 
 /* ---- answers of text ------------------------------------------------------------------------- */
 
-void infer_text_release(struct request *request)
+void infer_text_release(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->infer.call.invocation == NULL);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->call.invocation == NULL);
 }
 
-enum status infer_text_hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+enum status infer_text_hand_over(struct infer *infer, struct hal_pool *pool, struct error *err)
 {
-    (void)request;
+    (void)infer;
     (void)pool;
     (void)err;
     return ST_OK; /* nothing of the answer is in a pool */
 }
 
-enum status infer_text_begin(struct request *request, struct error *err)
+enum status infer_text_begin(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     infer->encoded.spans = arena_array(&infer->arena, 1, sizeof(struct span));
     if (!infer->encoded.spans) {
         return arena_fail(&infer->arena, "the answer", err);
@@ -757,9 +734,9 @@ enum status infer_text_begin(struct request *request, struct error *err)
     return ST_OK;
 }
 
-enum status infer_text_end(struct request *request, struct error *err)
+enum status infer_text_end(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    oip_encode_end_json(&request->out, &request->infer.encoded);
-    return oip_encode_end(&request->out, &request->infer.encoded, err);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    oip_encode_end_json(infer->out, &infer->encoded);
+    return oip_encode_end(infer->out, &infer->encoded, err);
 }

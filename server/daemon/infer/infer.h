@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The inference part of a request, shared by its steps. Functions are named after the step that
- * calls them (request.def); functions of steps that run ANYWHERE touch nothing but the request. */
+/*
+ * A call of a model or of several, from its head and its body to the text of its answer. It knows
+ * no request and no daemon: who drives it lends it both (struct infer_env, infer_init()). Functions
+ * are named after the step of a request that calls them (server/daemon/request/request.def). Those
+ * of steps that run ANYWHERE touch nothing but the call and what it has been lent.
+ */
 #ifndef PTED_SERVER_DAEMON_INFER_INFER_H
 #define PTED_SERVER_DAEMON_INFER_INFER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <uv.h>
@@ -18,10 +23,15 @@
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "server/daemon/infer/infer_media.h"
+#include "server/daemon/infer/query.h"
 #include "server/daemon/infer/seats.h"
+#include "server/daemon/infer/work.h"
 #include "server/http/body.h"
+#include "server/http/client.h"
 #include "server/http/coding.h"
+#include "server/http/head.h"
 #include "server/model/model.h"
+#include "server/process/options.h"
 
 struct bundle;
 struct codec;
@@ -30,13 +40,16 @@ struct generation;
 struct hal_pool;
 struct infer_region;
 struct medium;
+struct offload;
 struct region;
-struct request;
+struct regions;
+struct infer;
 struct transcription;
 struct rt_culprit;
 struct rt_invocation;
 struct rt_profile;
 struct rt_sequence;
+struct serving;
 
 /* The most calls that a request may consist of, steps of pipelines included; and the most calls
  * that the loop makes itself. */
@@ -44,6 +57,7 @@ struct rt_sequence;
 #define INFER_CALLS_INLINE_MAX 64
 
 #define INFER_OUTPUTS_MAX 256
+#define INFER_MAGIC 0x696e6672u
 #define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* spans of an answer: JSON and binary tensors */
 
 /* A result that the client wants; results keep the client's order. */
@@ -86,6 +100,28 @@ struct infer_call {
                        -1: they count for an earlier call of the list */
 };
 
+/* The steps of a call that may take longer than their bytes say. */
+enum infer_step { INFER_PARSE, INFER_DECODE, INFER_SAMPLE, INFER_ENCODE, INFER_OTHER };
+
+/* What all calls share. It outlives them. The parts are borrowed. */
+struct infer_env {
+    const struct options *options;
+    const struct params *params; /* of |options| */
+    struct offload *offload;
+    struct alarm *alarm;
+    struct regions *regions;  /* of shared memory; any thread */
+    struct seats *seats;      /* any thread */
+    atomic_bool is_profiling; /* a call is measured; any thread */
+    void *owner;
+    /* The threads that read files of |infer| are back: the next turn of the loop goes on with it.
+     */
+    void (*go_on)(struct infer *infer);
+    /* Call |index| of a list has failed. Any thread. */
+    void (*note_failure)(struct infer *infer, const struct error *why, uint32_t index);
+    /* A model of |owner| is idle from |due_ns| on, unless it is used again. The loop. */
+    void (*note_idle)(void *owner, uint64_t due_ns);
+};
+
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.
  */
@@ -93,57 +129,81 @@ struct infer_ops {
     bool is_apart; /* models are known after the body, so its memory is that of lists */
     /* Before the body: does the target name something that works? 200, or the status to answer
      * with. */
-    int (*find)(struct request *request);
-    /* May the present step, one that runs ANYWHERE, take longer than its bytes say? NULL: no. */
-    bool (*is_long)(const struct request *request);
-    enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
-    enum status (*decode)(struct request *request, struct error *err);
+    int (*find)(struct infer *infer, struct error *err);
+    /* May |step| take longer than its bytes say? NULL: no. */
+    bool (*is_long)(const struct infer *infer, enum infer_step step);
+    enum status (*parse)(struct infer *infer, const struct oip_body *parts, struct error *err);
+    enum status (*decode)(struct infer *infer, struct error *err);
     /* When everything is decoded: opens the sequences that the request names. */
-    enum status (*open_states)(struct request *request, struct error *err);
-    void (*undo)(struct request *request); /* undoes decode(), to try again */
-    enum status (*prepare)(struct request *request, enum rt_prepare_mode mode, struct error *err);
+    enum status (*open_states)(struct infer *infer, struct error *err);
+    void (*undo)(struct infer *infer); /* undoes decode(), to try again */
+    enum status (*prepare)(struct infer *infer, enum rt_prepare_mode mode, struct error *err);
     /* Memory for requests, bodies apart: the least that the request takes in all, as far as it is
      * known before the call runs; the memory that it holds. */
-    size_t (*demand)(const struct request *request);
-    size_t (*held_bytes)(const struct request *request);
-    struct rt_sched_queue *(*enter)(
-        struct request *request); /* fills in the job; returns the queue */
-    /* As in struct rt_sched_job_ops; if it cannot start, the request's error is the reason. */
-    bool (*start)(struct request *request, enum hal_caller caller);
-    bool (*cancel)(struct request *request); /* as in struct rt_sched_job_ops */
-    enum status (*finish)(struct request *request, enum status status, struct error *err);
+    size_t (*demand)(const struct infer *infer);
+    size_t (*held_bytes)(const struct infer *infer);
+    struct rt_sched_queue *(*enter)(struct infer *infer); /* fills in the job; returns the queue */
+    /* As in struct rt_sched_job_ops; if it cannot start, |err| is the reason. */
+    bool (*start)(struct infer *infer, enum hal_caller caller, struct error *err);
+    bool (*cancel)(struct infer *infer); /* as in struct rt_sched_job_ops */
+    enum status (*finish)(struct infer *infer, enum status status, struct error *err);
     /* Of requests with several runs, such as one for each token, otherwise NULL: step SAMPLE after
      * each; is there an event to be sent (or NULL: there are none); was it the last run; an error
      * as the last event of a stream. */
-    enum status (*sample)(struct request *request, struct error *err);
-    bool (*has_events)(const struct request *request);
-    bool (*is_over)(const struct request *request);
-    void (*print_error_event)(const struct request *request, struct buf *out);
-    size_t (*encode_bytes)(const struct request *request); /* bytes of results that become text */
+    enum status (*sample)(struct infer *infer, struct error *err);
+    bool (*has_events)(const struct infer *infer);
+    bool (*is_over)(const struct infer *infer);
+    void (*print_error_event)(const struct infer *infer, const struct error *why, int http_status,
+                              struct buf *out);
+    size_t (*encode_bytes)(const struct infer *infer); /* bytes of results that become text */
     /* Bytes of memory that print() takes at a time beside the text, at most; NULL: not worth
      * counting. */
-    size_t (*print_bytes)(const struct request *request);
-    enum status (*print)(struct request *request, struct error *err);
+    size_t (*print_bytes)(const struct infer *infer);
+    enum status (*print)(struct infer *infer, struct error *err);
     /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
      * now on, as far as that pool may hold so much. */
-    void (*release)(struct request *request);
-    enum status (*hand_over)(struct request *request, struct hal_pool *pool, struct error *err);
-    void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
-    void (*reset)(struct request *request); /* the request is over (optional) */
+    void (*release)(struct infer *infer);
+    enum status (*hand_over)(struct infer *infer, struct hal_pool *pool, struct error *err);
+    /* Statistics. |http_status| of the answer; 0: it has no error as a whole. */
+    void (*count)(const struct infer *infer, int http_status, uint64_t now_ns);
+    void (*reset)(struct infer *infer); /* the request is over (optional) */
 };
 
 /*
  * Rows for requests whose results become text in each run, which frees its own invocation
- * (infer.c). infer_text_begin(), before the text of the answer is printed to request->out, and
+ * (infer.c). infer_text_begin(), before the text of the answer is printed to infer->out, and
  * infer_text_end() behind it, are for their print().
  */
-void infer_text_release(struct request *request);
-MUST_CHECK enum status infer_text_hand_over(struct request *request, struct hal_pool *pool,
+void infer_text_release(struct infer *infer);
+MUST_CHECK enum status infer_text_hand_over(struct infer *infer, struct hal_pool *pool,
                                             struct error *err);
-MUST_CHECK enum status infer_text_begin(struct request *request, struct error *err);
-MUST_CHECK enum status infer_text_end(struct request *request, struct error *err);
+MUST_CHECK enum status infer_text_begin(struct infer *infer, struct error *err);
+MUST_CHECK enum status infer_text_end(struct infer *infer, struct error *err);
 
 struct infer {
+    uint32_t magic;
+    /* ---- lent by the request, from infer_init() to infer_fini(), |serving| while it is in use
+     * ---- */
+    struct infer_env *env;
+    struct serving *serving;
+    const struct head *head;
+    struct body *received; /* the body as it came */
+    struct buf *out;       /* the text of the answer */
+    const struct http_client *client;
+    char *model_name; /* that the target has, up to MODEL_NAME_MAX characters; "": none. The name
+                         that a body has is put there */
+    uint32_t version; /* that the target has; 0: none */
+    /* ---- the call's own ---- */
+    struct query query;
+    struct work work; /* of the present step */
+    struct rt_sched_job job;
+    uint64_t arrived_ns;      /* when the message was complete */
+    uint64_t waited_ns;       /* while models were loaded */
+    uint64_t encoded_ns;      /* when the answer was complete; 0: not yet */
+    bool is_left;             /* at the end: the client has gone before it had its answer */
+    const char *content_type; /* of the answer; a constant; NULL: JSON */
+    /* with ST_WOULD_LOAD: the file that is only listed; empty: the first models are awaited */
+    char absent[MODEL_NAME_MAX + 1];
     const struct infer_ops *ops;         /* NULL: the request calls no model */
     struct infer_call call;              /* if the request is for one model */
     struct bundle *bundle;               /* if the request is a list; in |arena| */
@@ -187,34 +247,36 @@ struct infer {
     enum coding coding;         /* content coding of the answer */
 };
 
-MUST_CHECK enum status infer_init(struct request *request, const struct params *params,
-                                  struct error *err);
-void infer_fini(struct request *request);
-void infer_reset(struct request *request);
+/* The caller lends the parts that follow |env| in struct infer. ST_EXHAUSTED. */
+MUST_CHECK enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err);
+void infer_fini(struct infer *infer);
+void infer_reset(struct infer *infer);
 
 /* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
  * or of lists, holds its memory and all that the request takes until it runs. */
-MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
+MUST_CHECK enum status infer_settle(struct infer *infer, struct error *err);
 
 /* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
- * and is the request's coding known? 200 or the status to answer with. */
-int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec);
+ * and is the request's coding known? |is_starting|: models are not known yet, infer_settle() looks
+ * for them. 200 or the status to answer with. */
+int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
+                bool is_starting, struct error *err);
 
 /*
  * The call is for the model of that name: takes a reference to it, in place of an older one.
- * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: infer->absent says which file has to be loaded.
  * Any thread.
  */
-MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
+MUST_CHECK enum status infer_find_model(struct infer *infer, struct infer_call *call,
                                         const char *name, uint32_t version, struct error *err);
 
 /* Drops the reference. */
 void infer_drop_model(struct infer_call *call);
 
-MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
-MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+MUST_CHECK enum status infer_parse(struct infer *infer, struct error *err);
+MUST_CHECK enum status infer_decode(struct infer *infer, struct error *err);
 /* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
-MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
+MUST_CHECK enum status infer_end_media(struct infer *infer, struct error *err);
 
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
@@ -222,29 +284,29 @@ MUST_CHECK enum status infer_end_media(struct request *request, struct error *er
 /* Of a request of several runs: its answer so far, and what it takes to go on, are |bytes| of heap
  * memory beside the arena. ST_EXHAUSTED: that is more than its share of the memory for requests
  * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
-MUST_CHECK enum status infer_count_answer(struct request *request, size_t bytes, struct error *err);
+MUST_CHECK enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *err);
 
 /* Before its inputs: the call's memory to run is from the share of its model. */
-void infer_run_in(struct request *request, struct rt_invocation *invocation);
+void infer_run_in(struct infer *infer, struct rt_invocation *invocation);
 
 /* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
-MUST_CHECK enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t index,
                                    enum dtype dtype, const struct shape *shape, void **out_ptr,
                                    struct error *err);
 
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
-MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
+MUST_CHECK enum status infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
                                      struct error *err);
 /* The run has ended with |status|; sets what the client is told. */
-MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
-MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
+MUST_CHECK enum status infer_finish(struct infer *infer, enum status status, struct error *err);
+MUST_CHECK enum status infer_encode(struct infer *infer, struct error *err);
 
-/* The answer is the text in request->out: applies the content coding that the client accepts. */
-MUST_CHECK enum status infer_compress_text(struct request *request, struct error *err);
+/* The answer is the text in infer->out: applies the content coding that the client accepts. */
+MUST_CHECK enum status infer_compress_text(struct infer *infer, struct error *err);
 
 /* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
  * that pool may not hold so much now. */
-MUST_CHECK bool infer_hand_over(struct request *request);
+MUST_CHECK bool infer_hand_over(struct infer *infer);
 
 /* Limits given in the request beside those of its head: the shorter time and the higher priority
  * win. */
@@ -255,30 +317,30 @@ void infer_explain(const struct infer_call *call, const struct error *why,
                    const struct rt_culprit *culprit, struct error *err);
 
 /* ST_TIMEOUT: "not done after 50 ms". */
-enum status infer_fail_late(const struct request *request, struct error *err);
+enum status infer_fail_late(const struct infer *infer, struct error *err);
 
 /* Bytes of the call's results that become text or go to shared memory, and the cost of their
  * classes. */
-size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
+size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call);
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */
-size_t infer_encode_bytes(const struct request *request);
+size_t infer_encode_bytes(const struct infer *infer);
 
 /* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
-enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err);
+enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error *err);
 
 /* When the step RUN has to be over. A generation has one limit for each of its steps, and one for
  * all of them. */
-uint64_t infer_deadline_ns(const struct request *request);
+uint64_t infer_deadline_ns(const struct infer *infer);
 
 /* When the time that the client has given is over; RT_SCHED_NEVER: it has given none. */
-uint64_t infer_client_due_ns(const struct request *request);
+uint64_t infer_client_due_ns(const struct infer *infer);
 
 /* Until when its first heavy step waits for a thread. */
-uint64_t infer_wait_due_ns(const struct request *request);
+uint64_t infer_wait_due_ns(const struct infer *infer);
 
 /* Bytes of memory for requests that the request holds while it waits to run. */
-size_t infer_held_bytes(const struct request *request);
+size_t infer_held_bytes(const struct infer *infer);
 
 #endif

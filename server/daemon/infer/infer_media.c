@@ -13,9 +13,8 @@
 #include "runtime/call/invocation.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/model/intake/medium.h"
+#include "server/process/offload.h"
 
 #define JOBS_FIRST 4 /* that there is room for at first; the room doubles */
 #define BEHIND_BYTES 32
@@ -35,7 +34,7 @@ struct infer_media_job {
 
 struct infer_media_thread {
     struct offload_task task;
-    struct request *request;
+    struct infer *infer;
     uint32_t index; /* of its job */
     bool is_heavy;  /* the job is, and has not been done yet */
 };
@@ -76,9 +75,9 @@ static void give(void *user, size_t bytes)
     hal_pool_discharge(user, bytes);
 }
 
-static struct medium_limits limits_of(const struct request *request)
+static struct medium_limits limits_of(const struct infer *infer)
 {
-    const struct params *params = request->server->params;
+    const struct params *params = infer->env->params;
     return (struct medium_limits){
         .image = {.pixels_max = params->image_pixels_max},
         .sound = {.seconds_max = params->sound_seconds_max,
@@ -154,11 +153,11 @@ static void close_file(struct file *file, const struct medium_reader *reader,
 }
 
 /* Any thread. |work|, |work_max|: as of struct medium_reader. */
-static enum status run_job(struct request *request, struct infer_media_job *job, uint64_t *work,
+static enum status run_job(struct infer *infer, struct infer_media_job *job, uint64_t *work,
                            uint64_t work_max)
 {
-    const struct medium_limits limits = limits_of(request);
-    const struct medium_account account = {take, give, request->infer.pool};
+    const struct medium_limits limits = limits_of(infer);
+    const struct medium_account account = {take, give, infer->pool};
     struct medium_reader reader = {.limits = &limits,
                                    .account = &account,
                                    .place = job->place,
@@ -188,11 +187,11 @@ static enum status place(const struct infer_call *call, uint32_t index, bool is_
 
 /* ---- rows of a known size -------------------------------------------------------------------- */
 
-static enum status add_job(struct request *request, const struct infer_media_job *job,
+static enum status add_job(struct infer *infer, const struct infer_media_job *job,
                            struct error *err)
 {
-    struct infer_media *media = &request->infer.media;
-    struct arena *arena = &request->infer.arena;
+    struct infer_media *media = &infer->media;
+    struct arena *arena = &infer->arena;
     if (media->count == media->capacity) {
         uint32_t capacity = media->capacity ? 2 * media->capacity : JOBS_FIRST;
         struct infer_media_job *jobs = arena_array(arena, capacity, sizeof(*jobs));
@@ -210,24 +209,24 @@ static enum status add_job(struct request *request, const struct infer_media_job
 }
 
 /* Runs a job of a list's call at once. */
-static enum status run_now(struct request *request, const struct infer_call *call,
+static enum status run_now(struct infer *infer, const struct infer_call *call,
                            struct infer_media_job *job, struct error *err)
 {
-    uint64_t work_max = work_piece_max(request, request->work.place);
-    if (run_job(request, job, &request->infer.media.work, work_max) == ST_OK) {
+    uint64_t work_max = work_piece_max(&infer->work, infer->work.place);
+    if (run_job(infer, job, &infer->media.work, work_max) == ST_OK) {
         return ST_OK;
     }
     *err = job->err;
-    request->infer.media.wanted = job->wanted;
+    infer->media.wanted = job->wanted;
     return place(call, job->medium->input, job->is_list, job->position, err);
 }
 
 /* Room for the places of |count| rows, if answers are about these pictures; or else NULL. */
-static enum status make_places(struct request *request, struct infer_call *call,
+static enum status make_places(struct infer *infer, struct infer_call *call,
                                const struct medium *medium, uint32_t count,
                                struct image_place **out, struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
+    struct arena *arena = &infer->arena;
     *out = NULL;
     if (medium != call->model->picture) {
         return ST_OK;
@@ -256,36 +255,36 @@ static enum status hold(const struct medium *medium, struct span file, struct me
 }
 
 /* One item without a row. */
-static enum status look_at(struct request *request, const struct medium *medium,
+static enum status look_at(struct infer *infer, const struct medium *medium,
                            const struct call_item *item, look_f *look, void *out, struct error *err)
 {
-    const struct medium_limits limits = limits_of(request);
-    const struct medium_account account = {take, give, request->infer.pool};
+    const struct medium_limits limits = limits_of(infer);
+    const struct medium_account account = {take, give, infer->pool};
     struct medium_reader reader = {.limits = &limits,
                                    .account = &account,
-                                   .work = request->infer.media.work,
-                                   .work_max = work_piece_max(request, request->work.place)};
+                                   .work = infer->media.work,
+                                   .work_max = work_piece_max(&infer->work, infer->work.place)};
     struct file file;
     enum status status = open_file(item, &reader, &file, err);
     if (status == ST_OK) {
         status = look(medium, file.bytes, &reader, out, err);
     }
     close_file(&file, &reader, item);
-    request->infer.media.wanted = reader.wanted;
-    request->infer.media.work = reader.work;
+    infer->media.wanted = reader.wanted;
+    infer->media.work = reader.work;
     return status;
 }
 
 /* The shape of |count| pictures. Where their size varies, the first one has it, and the others must
  * have it, too. */
-static enum status shape_rows(struct request *request, struct infer_call *call,
+static enum status shape_rows(struct infer *infer, struct infer_call *call,
                               const struct medium *medium, const struct call_item *items,
                               uint32_t count, bool is_list, struct shape *out, struct error *err)
 {
     uint32_t first[2], sides[2];
     bool is_known = medium_is_fixed(medium);
     for (uint32_t i = 0; !is_known && i < count; i++) {
-        if (look_at(request, medium, &items[i], measure, sides, err) != ST_OK ||
+        if (look_at(infer, medium, &items[i], measure, sides, err) != ST_OK ||
             medium_compare(medium, i, sides, first, err) != ST_OK) {
             return place(call, medium->input, is_list, i, err);
         }
@@ -297,7 +296,7 @@ static enum status shape_rows(struct request *request, struct infer_call *call,
     return status == ST_OK ? ST_OK : call->codec->name_input(call, medium->input, ": ", err);
 }
 
-static enum status decode_rows(struct request *request, struct infer_call *call,
+static enum status decode_rows(struct infer *infer, struct infer_call *call,
                                const struct medium *medium, const struct call_item *items,
                                uint32_t count, bool is_list, struct error *err)
 {
@@ -305,14 +304,14 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
     struct image_place *places;
     void *memory;
     size_t bytes;
-    bool is_alone = call == &request->infer.call;
-    TRY(shape_rows(request, call, medium, items, count, is_list, &shape, err));
+    bool is_alone = call == &infer->call;
+    TRY(shape_rows(infer, call, medium, items, count, is_list, &shape, err));
     if (rt_invocation_input(call->invocation, medium->input, medium->io->dtype, &shape, &memory,
                             err) != ST_OK ||
         shape_bytes(&shape, medium->io->dtype, &bytes, err) != ST_OK) {
         return call->codec->name_input(call, medium->input, ": ", err);
     }
-    TRY(make_places(request, call, medium, count, &places, err));
+    TRY(make_places(infer, call, medium, count, &places, err));
     for (uint32_t i = 0; i < count; i++) {
         struct infer_media_job job = {.medium = medium,
                                       .item = items[i],
@@ -321,27 +320,27 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
                                       .is_list = is_list,
                                       .row = (uint8_t *)memory + bytes / count * i,
                                       .row_bytes = bytes / count};
-        TRY(is_alone ? add_job(request, &job, err) : run_now(request, call, &job, err));
+        TRY(is_alone ? add_job(infer, &job, err) : run_now(infer, call, &job, err));
     }
     return ST_OK;
 }
 
 /* ---- rows as long as the longest one --------------------------------------------------------- */
 
-static enum status decode_longest(struct request *request, struct infer_call *call,
+static enum status decode_longest(struct infer *infer, struct infer_call *call,
                                   const struct medium *medium, const struct call_item *items,
                                   uint32_t count, bool is_list, struct error *err)
 {
-    const struct medium_account account = {take, give, request->infer.pool};
+    const struct medium_account account = {take, give, infer->pool};
     const struct medium_reader reader = {.account = &account};
-    struct arena *arena = &request->infer.arena;
+    struct arena *arena = &infer->arena;
     struct medium_held *held = arena_array(arena, count, sizeof(*held));
     enum status status = held ? ST_OK : arena_fail(arena, "the request", err);
     struct shape shape;
     uint32_t held_count = 0;
     for (; held_count < count && status == ST_OK; held_count++) {
         held[held_count] = (struct medium_held){.values = NULL};
-        status = look_at(request, medium, &items[held_count], hold, &held[held_count], err);
+        status = look_at(infer, medium, &items[held_count], hold, &held[held_count], err);
         if (status != ST_OK) {
             status = place(call, medium->input, is_list, held_count, err);
         }
@@ -382,21 +381,21 @@ static enum status put_texts(struct infer_call *call, const struct medium *mediu
     return medium_put_texts(medium, ids, count, are_given, call->invocation, &shape, err);
 }
 
-static enum status weigh_texts(struct request *request, const struct call_item *items,
-                               uint32_t count, struct error *err)
+static enum status weigh_texts(struct infer *infer, const struct call_item *items, uint32_t count,
+                               struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        TRY(work_add(request, items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT, err));
+        TRY(work_add(&infer->work, items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT, err));
     }
     return ST_OK;
 }
 
-static enum status decode_texts(struct request *request, struct infer_call *call,
+static enum status decode_texts(struct infer *infer, struct infer_call *call,
                                 const struct medium *medium, const struct call_item *items,
                                 uint32_t count, bool is_list, struct error *err)
 {
-    struct arena *arena = &request->infer.arena;
-    TRY(weigh_texts(request, items, count, err));
+    struct arena *arena = &infer->arena;
+    TRY(weigh_texts(infer, items, count, err));
     struct texts_ids *ids = arena_array(arena, count, sizeof(*ids));
     if (!ids) {
         return arena_fail(arena, "the request", err);
@@ -416,16 +415,16 @@ static enum status decode_texts(struct request *request, struct infer_call *call
 
 /* ---- the steps of a request ------------------------------------------------------------------ */
 
-void infer_media_start(struct request *request)
+void infer_media_start(struct infer *infer)
 {
-    struct infer_media *media = &request->infer.media;
+    struct infer_media *media = &infer->media;
     media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
 }
 
 /* Later decoding steps of a request, such as for its next token, have no media. */
-void infer_media_stop(struct request *request, bool is_done)
+void infer_media_stop(struct infer *infer, bool is_done)
 {
-    struct infer_media *media = &request->infer.media;
+    struct infer_media *media = &infer->media;
     if (media->began_ns == 0 || media->ended_ns > 0) {
         return;
     }
@@ -438,49 +437,49 @@ uint64_t infer_media_ns(const struct infer_media *media)
     return media->ended_ns ? media->ended_ns - media->began_ns : 0;
 }
 
-typedef enum status decode_f(struct request *request, struct infer_call *call,
+typedef enum status decode_f(struct infer *infer, struct infer_call *call,
                              const struct medium *medium, const struct call_item *items,
                              uint32_t count, bool is_list, struct error *err);
 
-enum status infer_media_decode(struct request *request, struct infer_call *call, uint32_t index,
+enum status infer_media_decode(struct infer *infer, struct infer_call *call, uint32_t index,
                                const struct call_item *items, uint32_t count, bool is_list,
                                struct error *err)
 {
     static decode_f *const ways[] = {[MEDIUM_ROWS] = decode_rows,
                                      [MEDIUM_LONGEST] = decode_longest,
                                      [MEDIUM_TEXTS] = decode_texts};
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
-    TRY(work_leave_loop(request, err));
-    infer_media_start(request);
-    return ways[medium_way(medium)](request, call, medium, items, count, is_list, err);
+    TRY(work_leave_loop(&infer->work, err));
+    infer_media_start(infer);
+    return ways[medium_way(medium)](infer, call, medium, items, count, is_list, err);
 }
 
-bool infer_media_needs_threads(const struct request *request)
+bool infer_media_needs_threads(const struct infer *infer)
 {
-    return request->infer.media.count > 1;
+    return infer->media.count > 1;
 }
 
-enum status infer_media_read(struct request *request, struct error *err)
+enum status infer_media_read(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_media *media = &infer->media;
     if (media->count == 0) {
         return ST_OK;
     }
     must(media->count == 1);
     struct infer_media_job job = media->jobs[0];
-    return run_now(request, &request->infer.call, &job, err);
+    return run_now(infer, &infer->call, &job, err);
 }
 
 /* A job that turns out to be heavy is not done now: the loop gives it to a heavy task. */
 static void on_work(uv_work_t *work)
 {
     struct infer_media_thread *thread = work->data;
-    struct infer_media *media = &thread->request->infer.media;
+    struct infer_media *media = &thread->infer->media;
     enum work_place place = thread->is_heavy ? WORK_HEAVY : WORK_ON_THREAD;
-    uint64_t max = work_piece_max(thread->request, place), bytes = 0;
+    uint64_t max = work_piece_max(&thread->infer->work, place), bytes = 0;
     if (!thread->is_heavy) {
         thread->index = atomic_fetch_add(&media->next, 1);
     }
@@ -489,7 +488,7 @@ static void on_work(uv_work_t *work)
         return;
     }
     struct infer_media_job *job = &media->jobs[thread->index];
-    enum status status = run_job(thread->request, job, &bytes, max);
+    enum status status = run_job(thread->infer, job, &bytes, max);
     if (status == ST_WOULD_BE_HEAVY) {
         job->err.code = ST_OK;
         thread->is_heavy = true;
@@ -502,18 +501,17 @@ static void on_work_done(uv_work_t *work, int uv_status);
 
 static void begin_job(struct infer_media_thread *thread)
 {
-    struct request *request = thread->request;
-    thread->task.client = request->client;
-    offload_begin_task(&request->server->offload,
-                       thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST, &thread->task, on_work,
-                       on_work_done, infer_wait_due_ns(request));
+    struct infer *infer = thread->infer;
+    thread->task.client = infer->client->id;
+    offload_begin_task(infer->env->offload, thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+                       &thread->task, on_work, on_work_done, infer_wait_due_ns(infer));
 }
 
-static void forget_waiting(struct request *request)
+static void forget_waiting(struct infer *infer)
 {
-    struct infer_media *media = &request->infer.media;
+    struct infer_media *media = &infer->media;
     for (uint32_t i = 0; i < media->thread_count; i++) {
-        media->open -= offload_forget_task(&request->server->offload, &media->threads[i].task);
+        media->open -= offload_forget_task(infer->env->offload, &media->threads[i].task);
     }
 }
 
@@ -521,11 +519,11 @@ static void forget_waiting(struct request *request)
 static void on_work_done(uv_work_t *work, int uv_status)
 {
     struct infer_media_thread *thread = work->data;
-    struct request *request = thread->request;
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
+    struct infer *infer = thread->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_media *media = &infer->media;
     must((uv_status == 0 || uv_status == UV_ETIMEDOUT) && media->open > 0);
-    offload_end_task(&request->server->offload, &thread->task);
+    offload_end_task(infer->env->offload, &thread->task);
     if (uv_status == UV_ETIMEDOUT) {
         media->is_late = true;
         atomic_store(&media->is_over, true);
@@ -537,21 +535,20 @@ static void on_work_done(uv_work_t *work, int uv_status)
     }
     media->open--;
     if (atomic_load(&media->is_over)) {
-        forget_waiting(request);
+        forget_waiting(infer);
     }
     if (media->open == 0) {
         media->is_read = true;
-        request->next = NULL;
-        turns_add(request->server, request);
+        infer->env->go_on(infer);
     }
 }
 
-enum status infer_media_begin(struct request *request, struct error *err)
+enum status infer_media_begin(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
-    struct arena *arena = &request->infer.arena;
-    uint32_t most = request->server->offload.threads;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_media *media = &infer->media;
+    struct arena *arena = &infer->arena;
+    uint32_t most = infer->env->offload->threads;
     uint32_t count = media->count < most ? media->count : most;
     must(count > 0 && media->open == 0);
     media->threads = arena_array(arena, count, sizeof(*media->threads));
@@ -567,7 +564,7 @@ enum status infer_media_begin(struct request *request, struct error *err)
     atomic_store(&media->is_over, false);
     for (uint32_t i = 0; i < count; i++) {
         struct infer_media_thread *thread = &media->threads[i];
-        *thread = (struct infer_media_thread){.request = request};
+        *thread = (struct infer_media_thread){.infer = infer};
         offload_init_task(&thread->task, thread);
         media->open++;
         begin_job(thread);
@@ -575,33 +572,32 @@ enum status infer_media_begin(struct request *request, struct error *err)
     return ST_OK;
 }
 
-bool infer_media_leave(struct request *request)
+bool infer_media_leave(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_media *media = &infer->media;
     must(media->open > 0);
     atomic_store(&media->is_over, true);
-    forget_waiting(request);
+    forget_waiting(infer);
     return media->open == 0;
 }
 
-enum status infer_media_end(struct request *request, struct error *err)
+enum status infer_media_end(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_media *media = &infer->media;
     must(media->open == 0 && media->is_read);
     media->is_read = false;
     if (media->is_late) {
-        request->job.started_ns = 0; /* of an earlier use */
-        return infer_fail_late(request, err);
+        infer->job.started_ns = 0; /* of an earlier use */
+        return infer_fail_late(infer, err);
     }
     for (uint32_t i = 0; i < media->count; i++) {
         struct infer_media_job *job = &media->jobs[i];
         if (job->err.code != ST_OK) {
             *err = job->err;
             media->wanted = job->wanted;
-            return place(&request->infer.call, job->medium->input, job->is_list, job->position,
-                         err);
+            return place(&infer->call, job->medium->input, job->is_list, job->position, err);
         }
     }
     return ST_OK;

@@ -13,20 +13,19 @@
 #include "runtime/call/invocation.h"
 
 struct infer_ops;
-struct request;
+struct infer;
 struct rt_sched_queue;
 
 extern const struct infer_ops infer_ops_one;
 
-void infer_one_undo(struct request *request);
-enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode,
-                              struct error *err);
-size_t infer_one_demand(const struct request *request);
-size_t infer_one_held_bytes(const struct request *request);
-struct rt_sched_queue *infer_one_enter(struct request *request);
-bool infer_one_start(struct request *request, enum hal_caller caller);
-bool infer_one_cancel(struct request *request);
-enum status infer_one_finish(struct request *request, enum status status, struct error *err);
-void infer_one_count(const struct request *request, uint64_t now_ns);
+void infer_one_undo(struct infer *infer);
+enum status infer_one_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err);
+size_t infer_one_demand(const struct infer *infer);
+size_t infer_one_held_bytes(const struct infer *infer);
+struct rt_sched_queue *infer_one_enter(struct infer *infer);
+bool infer_one_start(struct infer *infer, enum hal_caller caller, struct error *err);
+bool infer_one_cancel(struct infer *infer);
+enum status infer_one_finish(struct infer *infer, enum status status, struct error *err);
+void infer_one_count(const struct infer *infer, int http_status, uint64_t now_ns);
 
 #endif

@@ -10,21 +10,18 @@
 #include "runtime/call/invocation.h"
 #include "runtime/call/profile.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
 #include "server/profile/layers.h"
 
-enum status infer_profile_begin(struct request *request, struct error *err)
+enum status infer_profile_begin(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct rt_method *method = infer->call.model->method;
-    if (!request->query.wants_profile) {
+    if (!infer->query.wants_profile) {
         return ST_OK;
     }
     must(!infer->profile);
-    if (!hal_device_props(request->serving->device)->has_profile) {
+    if (!hal_device_props(infer->serving->device)->has_profile) {
         return error_set(err, ST_UNSUPPORTED,
                          "profile=1: the device has no timestamps, so it has no profiles");
     }
@@ -32,31 +29,31 @@ enum status infer_profile_begin(struct request *request, struct error *err)
         return error_set(err, ST_UNSUPPORTED,
                          "profile=1: a pipeline has no profile, but the models of its steps have");
     }
-    if (atomic_exchange(&request->server->is_profiling, true)) {
+    if (atomic_exchange(&infer->env->is_profiling, true)) {
         return error_set(err, ST_EXHAUSTED, "profile=1: another call is being profiled");
     }
-    size_t spans = request->server->params->profile_spans_max;
+    size_t spans = infer->env->params->profile_spans_max;
     if (rt_profile_new(method, spans, &infer->profile, err) != ST_OK) {
-        atomic_store(&request->server->is_profiling, false);
+        atomic_store(&infer->env->is_profiling, false);
         return err->code;
     }
     rt_invocation_profile(infer->call.invocation, infer->profile);
     return ST_OK;
 }
 
-enum status infer_profile_print(struct request *request, struct error *err)
+enum status infer_profile_print(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct rt_profile *profile = request->infer.profile;
-    const struct rt_sched_job *job = &request->job;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct rt_profile *profile = infer->profile;
+    const struct rt_sched_job *job = &infer->job;
     const struct hal_device_props *device;
     const struct rt_profile_row *rows;
-    struct buf *out = &request->out;
+    struct buf *out = infer->out;
     uint32_t count;
     if (!profile) {
         return ST_OK;
     }
-    device = hal_device_props(request->serving->device);
+    device = hal_device_props(infer->serving->device);
     TRY(rt_profile_read(profile, &rows, &count, err));
     buf_add_str(out, ",\"profile\":{\"device\":");
     json_print_string(out, span_str(device->name));
@@ -64,22 +61,20 @@ enum status infer_profile_print(struct request *request, struct error *err)
     json_print_string(out, span_str(device->description));
     buf_printf(out, ",\"workers\":%u,\"call_us\":%.3f,", device->workers,
                (double)(job->finished_ns - job->started_ns) / 1000);
-    if (request->infer.media.ended_ns) {
-        buf_printf(out, "\"decode_us\":%.3f,",
-                   (double)infer_media_ns(&request->infer.media) / 1000);
+    if (infer->media.ended_ns) {
+        buf_printf(out, "\"decode_us\":%.3f,", (double)infer_media_ns(&infer->media) / 1000);
     }
     layers_print_json(profile, rows, count, 1, out);
     buf_add_char(out, '}');
     return ST_OK;
 }
 
-void infer_profile_end(struct request *request)
+void infer_profile_end(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     if (infer->profile) {
         rt_profile_free(infer->profile);
         infer->profile = NULL;
-        atomic_store(&request->server->is_profiling, false);
+        atomic_store(&infer->env->is_profiling, false);
     }
 }

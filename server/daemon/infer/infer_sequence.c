@@ -8,11 +8,10 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/client.h"
 #include "server/model/repository.h"
+#include "server/process/alarm.h"
 
 #define NS_PER_MS 1000000u
 
@@ -23,20 +22,20 @@ void infer_sequence_end(const struct infer_call *call)
     }
 }
 
-void infer_sequence_close(struct request *request, struct infer_call *call)
+void infer_sequence_close(struct infer *infer, struct infer_call *call)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     if (call->sequence) {
-        const struct params *params = request->server->params;
+        const struct params *params = infer->env->params;
         rt_sequence_close(call->sequence);
         call->sequence = NULL;
-        alarm_set(&request->server->alarm, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
+        alarm_set(infer->env->alarm, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
     }
 }
 
-enum status infer_sequence_open(struct request *request, struct infer_call *call, struct error *err)
+enum status infer_sequence_open(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     const struct oip_parameters *parameters = call->parameters;
     if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
         return parameters->sequence_start || parameters->sequence_end
@@ -49,13 +48,13 @@ enum status infer_sequence_open(struct request *request, struct infer_call *call
         .program = call->model->program,
         .number = parameters->sequence_id,
         .name = parameters->sequence_name,
-        .client = client_that_lasts(request->client),
+        .client = client_that_lasts(infer->client->id),
     };
     if (rt_program_state_bytes(key.program) == 0) {
         return ST_OK; /* there is nothing to remember */
     }
     call->is_sequence_end = parameters->sequence_end;
-    if (seats_open_sequence(request, &key, parameters->sequence_start, &call->sequence, err) !=
+    if (seats_open_sequence(infer, &key, parameters->sequence_start, &call->sequence, err) !=
         ST_OK) {
         return error_prefix(err, "parameters.sequence_id: ");
     }
@@ -63,10 +62,10 @@ enum status infer_sequence_open(struct request *request, struct infer_call *call
     return ST_OK;
 }
 
-bool infer_sequence_find_generation(struct request *request, struct infer_call *call,
+bool infer_sequence_find_generation(struct infer *infer, struct infer_call *call,
                                     struct model **out_newest)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     const struct oip_parameters *parameters = call->parameters;
     struct model *model = call->model;
     const struct rt_sequence_key key = {.number = parameters->sequence_id,
@@ -75,9 +74,9 @@ bool infer_sequence_find_generation(struct request *request, struct infer_call *
         rt_program_state_bytes(model->program) == 0) {
         return false;
     }
-    const struct serving *serving = request->serving;
+    const struct serving *serving = infer->serving;
     struct model *found =
-        repository_find_generation(&request->serving->repository, model, serving->sequences, &key);
+        repository_find_generation(&infer->serving->repository, model, serving->sequences, &key);
     if (found == model) {
         model_unref(found);
         return false;

@@ -9,14 +9,14 @@
 
 struct infer_call;
 struct model;
-struct request;
+struct infer;
 
 /*
  * Opens the sequence that the call's parameters name, if the model has state: its invocation gets
  * the state. Called when the rest of the call is known to be right, so that a wrong call starts no
  * sequence.
  */
-MUST_CHECK enum status infer_sequence_open(struct request *request, struct infer_call *call,
+MUST_CHECK enum status infer_sequence_open(struct infer *infer, struct infer_call *call,
                                            struct error *err);
 
 /*
@@ -25,13 +25,13 @@ MUST_CHECK enum status infer_sequence_open(struct request *request, struct infer
  * again for this one. |out_newest| receives the reference to the model that the call had. Any
  * thread.
  */
-MUST_CHECK bool infer_sequence_find_generation(struct request *request, struct infer_call *call,
+MUST_CHECK bool infer_sequence_find_generation(struct infer *infer, struct infer_call *call,
                                                struct model **out_newest);
 
 /* The call has run; if it was the last of its sequence, the sequence ends. */
 void infer_sequence_end(const struct infer_call *call);
 
 /* Releases the sequence, if there is one. */
-void infer_sequence_close(struct request *request, struct infer_call *call);
+void infer_sequence_close(struct infer *infer, struct infer_call *call);
 
 #endif

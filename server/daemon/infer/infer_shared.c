@@ -7,19 +7,17 @@
 #include "base/check.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/regions.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 
 struct infer_region {
     struct region *region; /* shared: ref held */
     struct infer_region *next;
 };
 
-enum status infer_shared_check(const struct request *request, struct error *err)
+enum status infer_shared_check(const struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    enum options_shared_memory mode = request->server->options->shared_memory;
-    if (mode != OPTIONS_SHARED_OFF && request->is_local) {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    enum options_shared_memory mode = infer->env->options->shared_memory;
+    if (mode != OPTIONS_SHARED_OFF && infer->client->is_local) {
         return ST_OK;
     }
     return error_set(err, ST_UNSUPPORTED, "shared memory: %s, see --shared-memory",
@@ -40,11 +38,10 @@ static struct region *find_held(const struct infer *infer, struct span name)
 }
 
 /* The request holds the region from now on. */
-static enum status find_region(struct request *request, struct span name,
-                               struct region **out_region, struct error *err)
+static enum status find_region(struct infer *infer, struct span name, struct region **out_region,
+                               struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer *infer = &request->infer;
+    OBJ_CHECK(infer, INFER_MAGIC);
     *out_region = find_held(infer, name);
     if (*out_region) {
         return ST_OK;
@@ -53,7 +50,7 @@ static enum status find_region(struct request *request, struct span name,
     if (!held) {
         return arena_fail(&infer->arena, "the request", err);
     }
-    TRY(regions_find(&request->server->regions, name, &held->region, err));
+    TRY(regions_find(infer->env->regions, name, &held->region, err));
     held->next = infer->regions;
     infer->regions = held;
     *out_region = held->region;
@@ -67,22 +64,22 @@ void infer_shared_drop(struct infer *infer)
     }
 }
 
-enum status infer_shared_read(struct request *request, const struct oip_shared *shared, void *dst,
+enum status infer_shared_read(struct infer *infer, const struct oip_shared *shared, void *dst,
                               size_t bytes, struct error *err)
 {
     struct region *region;
-    TRY(find_region(request, shared->region, &region, err));
+    TRY(find_region(infer, shared->region, &region, err));
     return region_read(region, shared->offset, dst, bytes, err);
 }
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-enum status infer_shared_note(struct request *request, struct infer_output *output,
+enum status infer_shared_note(struct infer *infer, struct infer_output *output,
                               const struct oip_shared *shared, struct error *err)
 {
-    TRY(find_region(request, shared->region, &output->region, err));
+    TRY(find_region(infer, shared->region, &output->region, err));
     TRY(region_verify(output->region, shared->offset, shared->bytes, err));
-    request->infer.has_shared_outputs = true;
+    infer->has_shared_outputs = true;
     output->region_offset = shared->offset;
     output->region_bytes = (size_t)shared->bytes; /* as the region's, which an object has */
     return ST_OK;

@@ -12,17 +12,16 @@ struct infer;
 struct infer_output;
 struct oip_result;
 struct oip_shared;
-struct request;
 
 /* May the request's client use shared memory? ST_UNSUPPORTED says why not. */
-MUST_CHECK enum status infer_shared_check(const struct request *request, struct error *err);
+MUST_CHECK enum status infer_shared_check(const struct infer *infer, struct error *err);
 
 /* Reads an input of |bytes| bytes. */
-MUST_CHECK enum status infer_shared_read(struct request *request, const struct oip_shared *shared,
+MUST_CHECK enum status infer_shared_read(struct infer *infer, const struct oip_shared *shared,
                                          void *dst, size_t bytes, struct error *err);
 
 /* Notes that |output| goes to |shared|; and writes |result| there. */
-MUST_CHECK enum status infer_shared_note(struct request *request, struct infer_output *output,
+MUST_CHECK enum status infer_shared_note(struct infer *infer, struct infer_output *output,
                                          const struct oip_shared *shared, struct error *err);
 MUST_CHECK enum status infer_shared_write(struct infer_output *output,
                                           const struct oip_result *result, struct error *err);

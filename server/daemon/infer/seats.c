@@ -17,8 +17,7 @@
 #include "base/share.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/client.h"
 #include "server/model/model.h"
@@ -49,53 +48,51 @@ void seats_fini(struct seats *seats)
 
 /* ---- streams that are not read --------------------------------------------------------------- */
 
-static struct request *request_of(struct list *link)
+static struct infer *infer_of(struct list *link)
 {
     struct seat *seat = LIST_ENTRY(link, struct seat, link);
-    struct infer *infer = LIST_ENTRY(seat, struct infer, seat);
-    struct request *request;
-    OBJ_CAST(request, LIST_ENTRY(infer, struct request, infer), REQUEST_MAGIC);
-    return request;
+    struct infer *infer;
+    OBJ_CAST(infer, LIST_ENTRY(seat, struct infer, seat), INFER_MAGIC);
+    return infer;
 }
 
 /* Has it a state where |request| needs one? */
-static bool has_sequence_beside(const struct request *stream, const struct request *request)
+static bool has_sequence_beside(const struct infer *stream, const struct infer *infer)
 {
-    return stream->infer.call.sequence && stream->serving == request->serving;
+    return stream->call.sequence && stream->serving == infer->serving;
 }
 
 /* Is a seat of |share| needed, or with NULL the state of a sequence? Then |stream| gives it up for
  * |request| if its client is the same, or has more. */
-static bool gives_way(const struct request *stream, const struct request *request,
+static bool gives_way(const struct infer *stream, const struct infer *infer,
                       const struct share *share)
 {
-    uint64_t holder = stream->client, taker = request->client;
+    uint64_t holder = stream->client->id, taker = infer->client->id;
     if (holder == taker || holder == SHARE_NOBODY) {
-        return share ? stream->infer.seat.share == share : has_sequence_beside(stream, request);
+        return share ? stream->seat.share == share : has_sequence_beside(stream, infer);
     }
     if (share) {
-        return stream->infer.seat.share == share &&
-               share_held(share, holder) > share_held(share, taker);
+        return stream->seat.share == share && share_held(share, holder) > share_held(share, taker);
     }
-    struct rt_sequences *sequences = request->serving->sequences;
-    return has_sequence_beside(stream, request) &&
+    struct rt_sequences *sequences = infer->serving->sequences;
+    return has_sequence_beside(stream, infer) &&
            rt_sequences_held_bytes(sequences, client_that_lasts(holder)) >
                rt_sequences_held_bytes(sequences, client_that_lasts(taker));
 }
 
 /* With the lock held: the stream that gives way, or NULL. */
-static struct request *find(const struct seats *seats, const struct request *request,
-                            const struct share *share)
+static struct infer *find(const struct seats *seats, const struct infer *infer,
+                          const struct share *share)
 {
     uint64_t now_ns = uv_hrtime();
     uint32_t seen = 0;
     for (struct list *link = seats->unread.next; link != &seats->unread && seen < SEARCH_MAX;
          link = link->next, seen++) {
-        struct request *stream = request_of(link);
-        if (now_ns - stream->infer.seat.unread_ns < UNREAD_NS) {
+        struct infer *stream = infer_of(link);
+        if (now_ns - stream->seat.unread_ns < UNREAD_NS) {
             return NULL; /* the others have waited for less */
         }
-        if (gives_way(stream, request, share)) {
+        if (gives_way(stream, infer, share)) {
             return stream;
         }
     }
@@ -104,10 +101,10 @@ static struct request *find(const struct seats *seats, const struct request *req
 
 /* The seat goes to |request| if it is one of |share|. Else it is free. False: there is no memory to
  * note it. */
-static bool move_seat(struct seat *seat, uint64_t holder, const struct request *request,
+static bool move_seat(struct seat *seat, uint64_t holder, const struct infer *infer,
                       struct share *share)
 {
-    if (share && !share_move(share, holder, request->client, 1)) {
+    if (share && !share_move(share, holder, infer->client->id, 1)) {
         return false;
     }
     if (!share && seat->share) {
@@ -119,17 +116,17 @@ static bool move_seat(struct seat *seat, uint64_t holder, const struct request *
     return true;
 }
 
-static bool displace(const struct request *request, struct share *share)
+static bool displace(const struct infer *infer, struct share *share)
 {
-    struct seats *seats = &request->server->seats;
+    struct seats *seats = infer->env->seats;
     struct rt_sequence *sequence = NULL;
     bool is_displaced = false;
     pthread_mutex_lock(&seats->lock);
-    struct request *stream = find(seats, request, share);
-    if (stream && move_seat(&stream->infer.seat, stream->client, request, share)) {
+    struct infer *stream = find(seats, infer, share);
+    if (stream && move_seat(&stream->seat, stream->client->id, infer, share)) {
         is_displaced = true;
-        sequence = stream->infer.call.sequence;
-        stream->infer.call.sequence = NULL;
+        sequence = stream->call.sequence;
+        stream->call.sequence = NULL;
         counter_add(&seats->displaced, 1);
     }
     pthread_mutex_unlock(&seats->lock);
@@ -140,11 +137,11 @@ static bool displace(const struct request *request, struct share *share)
     return is_displaced;
 }
 
-void seats_begin_unread(struct request *request)
+void seats_begin_unread(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct seats *seats = &request->server->seats;
-    struct seat *seat = &request->infer.seat;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct seats *seats = infer->env->seats;
+    struct seat *seat = &infer->seat;
     must(list_is_empty(&seat->link));
     pthread_mutex_lock(&seats->lock);
     seat->unread_ns = uv_hrtime();
@@ -152,11 +149,11 @@ void seats_begin_unread(struct request *request)
     pthread_mutex_unlock(&seats->lock);
 }
 
-enum status seats_end_unread(struct request *request, struct error *err)
+enum status seats_end_unread(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct seats *seats = &request->server->seats;
-    struct seat *seat = &request->infer.seat;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct seats *seats = infer->env->seats;
+    struct seat *seat = &infer->seat;
     pthread_mutex_lock(&seats->lock);
     list_remove(&seat->link);
     bool is_lost = seat->is_lost;
@@ -182,19 +179,19 @@ uint64_t seats_count(const struct model *model, const struct params *params)
     return count > 0 ? count : 1;
 }
 
-static enum status refuse(struct request *request, const struct share *share,
-                          enum share_taken taken, const char *what, struct error *err)
+static enum status refuse(struct infer *infer, const struct share *share, enum share_taken taken,
+                          const char *what, struct error *err)
 {
-    const struct model *model = request->infer.call.model;
-    struct seats *seats = &request->server->seats;
+    const struct model *model = infer->call.model;
+    struct seats *seats = infer->env->seats;
     pthread_mutex_lock(&seats->lock);
     counter_add(&seats->refused, 1);
     pthread_mutex_unlock(&seats->lock);
     if (taken == SHARE_CLIENT_IS_UP) {
-        (void)resource_refuse(RESOURCE_GENERATIONS, share, taken, request->client, err);
+        (void)resource_refuse(RESOURCE_GENERATIONS, share, taken, infer->client->id, err);
         return error_prefix(err, "model '%s': ", model->name);
     }
-    uint64_t count = seats_count(model, request->server->params);
+    uint64_t count = seats_count(model, infer->env->params);
     return error_set(
         err, ST_EXHAUSTED,
         "model '%s' has %" PRIu64 " %s under way, expected fewer than %" PRIu64 ", see --%s",
@@ -202,41 +199,41 @@ static enum status refuse(struct request *request, const struct share *share,
         count < model->params.generation_count_max ? "sequence-bytes-max" : "generation-count-max");
 }
 
-enum status seats_take(struct request *request, struct share *share, const char *what,
+enum status seats_take(struct infer *infer, struct share *share, const char *what,
                        struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct seat *seat = &request->infer.seat;
-    uint64_t count = seats_count(request->infer.call.model, request->server->params);
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct seat *seat = &infer->seat;
+    uint64_t count = seats_count(infer->call.model, infer->env->params);
     must(!seat->share);
     share_resize(share, count, resource_kept(RESOURCE_GENERATIONS, count));
-    enum share_taken taken = share_take(share, request->client, 1);
-    if (taken != SHARE_TAKEN && !displace(request, share)) {
-        return refuse(request, share, taken, what, err);
+    enum share_taken taken = share_take(share, infer->client->id, 1);
+    if (taken != SHARE_TAKEN && !displace(infer, share)) {
+        return refuse(infer, share, taken, what, err);
     }
     seat->share = share;
     return ST_OK;
 }
 
-void seats_leave(struct request *request)
+void seats_leave(struct infer *infer)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct seat *seat = &request->infer.seat;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct seat *seat = &infer->seat;
     must(list_is_empty(&seat->link));
     if (seat->share) {
-        share_give(seat->share, request->client, 1);
+        share_give(seat->share, infer->client->id, 1);
         seat->share = NULL;
     }
 }
 
-enum status seats_open_sequence(struct request *request, const struct rt_sequence_key *key,
+enum status seats_open_sequence(struct infer *infer, const struct rt_sequence_key *key,
                                 bool is_start, struct rt_sequence **out_sequence, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct rt_sequences *sequences = request->serving->sequences;
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct rt_sequences *sequences = infer->serving->sequences;
     enum status status = rt_sequences_open(sequences, key, is_start, out_sequence, err);
     while (status == ST_EXHAUSTED && rt_sequences_is_full_for(sequences, key->program) &&
-           displace(request, NULL)) {
+           displace(infer, NULL)) {
         status = rt_sequences_open(sequences, key, is_start, out_sequence, err);
     }
     return status;

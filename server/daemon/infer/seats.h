@@ -25,7 +25,7 @@
 
 struct model;
 struct params;
-struct request;
+struct infer;
 struct rt_sequence;
 struct rt_sequence_key;
 struct share;
@@ -57,20 +57,20 @@ uint64_t seats_count(const struct model *model, const struct params *params);
  * A seat for |request|, whose model is known, in |share|, which is the model's. |what| is for the
  * message: "generations". ST_EXHAUSTED. Any thread.
  */
-MUST_CHECK enum status seats_take(struct request *request, struct share *share, const char *what,
+MUST_CHECK enum status seats_take(struct infer *infer, struct share *share, const char *what,
                                   struct error *err);
 
 /* The request may have no seat. Any thread, but not while the request waits for its client. */
-void seats_leave(struct request *request);
+void seats_leave(struct infer *infer);
 
 /* rt_sequences_open(), which finds room where streams are not read. Any thread. */
-MUST_CHECK enum status seats_open_sequence(struct request *request,
-                                           const struct rt_sequence_key *key, bool is_start,
-                                           struct rt_sequence **out_sequence, struct error *err);
+MUST_CHECK enum status seats_open_sequence(struct infer *infer, const struct rt_sequence_key *key,
+                                           bool is_start, struct rt_sequence **out_sequence,
+                                           struct error *err);
 
 /* Loop thread: the stream waits until its client reads, and no longer. ST_EXHAUSTED: others have
  * its seat and its state. */
-void seats_begin_unread(struct request *request);
-MUST_CHECK enum status seats_end_unread(struct request *request, struct error *err);
+void seats_begin_unread(struct infer *infer);
+MUST_CHECK enum status seats_end_unread(struct infer *infer, struct error *err);
 
 #endif

@@ -21,8 +21,7 @@
 #include "runtime/program/held.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/http.h"
 #include "server/model/model.h"
@@ -73,57 +72,57 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
 }
 
 /* Also a stream whose client left while an event was written: it has no end. */
-static bool is_cancelled(const struct request *request, int status)
+static bool is_cancelled(const struct infer *infer, int status)
 {
-    return !request->exchange || (status == 200 && request->encoded_ns == 0);
+    return infer->is_left || (status == 200 && infer->encoded_ns == 0);
 }
 
 /* How long is the model needed after the request? */
-static void note_need(const struct request *request, const struct infer_call *call, uint64_t now_ns)
+static void note_need(const struct infer *infer, const struct infer_call *call, uint64_t now_ns)
 {
     const struct keep_wish wish = {
-        .is_given = request->infer.has_keep,
-        .is_order = request->is_operators,
-        .ns = request->infer.keep_ns,
+        .is_given = infer->has_keep,
+        .is_order = infer->client->is_operator,
+        .ns = infer->keep_ns,
         .ns_max = call->model->params.keep_alive_max * NS_PER_MS,
     };
     keep_use(&call->model->origin->keep, &wish, now_ns);
-    changes_watch_idle(request->server, call->model->origin->keep.due_ns);
+    infer->env->note_idle(infer->env->owner, call->model->origin->keep.due_ns);
 }
 
-void stats_add(struct model_stats *stats, const struct request *request,
-               const struct infer_call *call, int status, uint64_t now_ns)
+void stats_add(struct model_stats *stats, const struct infer *infer, const struct infer_call *call,
+               int status, uint64_t now_ns)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(infer, INFER_MAGIC);
     must(call->model && call->model->stats == stats);
-    const struct rt_sched_job *job = &request->job;
-    if (request->arrived_ns == 0) {
+    const struct rt_sched_job *job = &infer->job;
+    if (infer->arrived_ns == 0) {
         return; /* the client went before it had sent all */
     }
     atomic_store_explicit(&stats->last_ns, now_ns, memory_order_relaxed);
-    note_need(request, call, now_ns);
-    bool is_gone = is_cancelled(request, status);
+    note_need(infer, call, now_ns);
+    bool is_gone = is_cancelled(infer, status);
     status_counts_add(&stats->statuses, is_gone ? HTTP_GONE : status);
     if (status != 200 || is_gone) {
-        add(&stats->failed, now_ns - request->arrived_ns);
+        add(&stats->failed, now_ns - infer->arrived_ns);
         if (is_gone) {
-            add(&stats->cancelled, now_ns - request->arrived_ns);
+            add(&stats->cancelled, now_ns - infer->arrived_ns);
         }
         return;
     }
-    uint64_t input = job->queued_ns - request->arrived_ns - request->waited_ns;
-    uint64_t decode = infer_media_ns(&request->infer.media);
-    uint64_t encode = request->encoded_ns - job->finished_ns;
+    uint64_t input = job->queued_ns - infer->arrived_ns - infer->waited_ns;
+    uint64_t decode = infer_media_ns(&infer->media);
+    uint64_t encode = infer->encoded_ns - job->finished_ns;
     int64_t samples = call->sample_count;
     stats->inference_count += (uint64_t)samples;
-    add(&stats->ok, now_ns - request->arrived_ns);
+    add(&stats->ok, now_ns - infer->arrived_ns);
     add(&stats->input, input);
     add(&stats->queue, job->started_ns - job->queued_ns);
     add(&stats->batch_wait, job->joining_ns);
     add(&stats->compute, job->finished_ns - job->started_ns);
     add(&stats->encode, encode);
-    add(&stats->write, now_ns - request->encoded_ns);
-    add_time(&stats->durations, now_ns - request->arrived_ns);
+    add(&stats->write, now_ns - infer->encoded_ns);
+    add_time(&stats->durations, now_ns - infer->arrived_ns);
     add_time(&stats->phases[MODEL_PHASE_PREPARE], input > decode ? input - decode : 0);
     if (decode) {
         add(&stats->decode, decode);
@@ -132,7 +131,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
-    if (job->is_batch_end && !request->infer.generation && call->joined >= 0) {
+    if (job->is_batch_end && !infer->generation && call->joined >= 0) {
         samples = call->joined ? call->joined : samples;
         add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, input, encode);
     }
@@ -194,10 +193,9 @@ static void print_pool(struct buf *out, const char *name, const struct hal_pool_
                pool->held_peak_bytes);
 }
 
-void stats_print_memory(struct buf *out, const struct server *server)
+void stats_print_memory(struct buf *out, const struct serving *serving, uint64_t evicted)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    const struct serving *serving = server->serving;
+    OBJ_CHECK(serving, SERVING_MAGIC);
     struct hal_pool_stats transfers, running, lists, answers;
     if (!serving->transfers) {
         buf_add_str(out, "null"); /* the device was lost */
@@ -208,8 +206,7 @@ void stats_print_memory(struct buf *out, const struct server *server)
     hal_pool_stats(serving->lists, &lists);
     hal_pool_stats(serving->answers, &answers);
     buf_printf(out, "{\"bytes\":%zu,\"used\":%zu,\"peak\":%zu,\"evicted\":%" PRIu64,
-               transfers.size_bytes, transfers.used_bytes, transfers.used_peak_bytes,
-               server->transfers.evicted_count);
+               transfers.size_bytes, transfers.used_bytes, transfers.used_peak_bytes, evicted);
     print_pool(out, "transfers", &transfers);
     print_pool(out, "running", &running);
     print_pool(out, "lists", &lists);

@@ -10,16 +10,16 @@
 struct buf;
 struct infer_call;
 struct model;
-struct request;
+struct infer;
 struct rt_sched_job;
-struct server;
+struct serving;
 
 /* Samples of a call that has run and whose results are still there. */
 int64_t stats_sample_count(const struct infer_call *call);
 
 /* |request| is over, and with it |call| of a model, with HTTP's |status|. */
-void stats_add(struct model_stats *stats, const struct request *request,
-               const struct infer_call *call, int status, uint64_t now_ns);
+void stats_add(struct model_stats *stats, const struct infer *infer, const struct infer_call *call,
+               int status, uint64_t now_ns);
 
 /* |job|, a step of a generation, has run. The loop. */
 void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job);
@@ -27,8 +27,10 @@ void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job);
 /* When the last request ended, in ms since 1970; 0: there was none. Any thread. */
 uint64_t stats_last_ms(const struct model_stats *stats);
 
-/* "memory": the parts of --ring-bytes that requests hold, by purpose. */
-void stats_print_memory(struct buf *out, const struct server *server);
+/* "memory": the parts of --ring-bytes that requests hold, by purpose; |evicted| clients lost
+ * theirs.
+ */
+void stats_print_memory(struct buf *out, const struct serving *serving, uint64_t evicted);
 
 /* A row of "model_stats" in the protocol's statistics extension. */
 void stats_print(struct buf *out, const struct model *model);

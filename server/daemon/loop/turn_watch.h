@@ -2,7 +2,7 @@
 /*
  * What takes long on the loop. A turn is named after the part that took most of its time: a step of
  * a request, or a row of turn_part.def. Kept are the longest turn of each name, and the most bytes
- * that each step has handled on the loop (server/daemon/request/work.h). A turn of more than
+ * that each step has handled on the loop (server/daemon/infer/work.h). A turn of more than
  * TURN_WATCH_SLOW_NS is a warning in the log.
  *
  * Whatever the loop calls says first which part begins. A turn begins with its first part.

@@ -103,12 +103,13 @@ static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
 
 static void put_phases(struct entry *entry, const struct request *request, uint64_t now_ns)
 {
-    const struct rt_sched_job *job = &request->job;
+    const struct rt_sched_job *job = &request->infer.job;
     if (request_has_run(request)) {
-        uint64_t encoded_ns = request->encoded_ns > job->finished_ns ? request->encoded_ns : now_ns;
+        uint64_t encoded_ns =
+            request->infer.encoded_ns > job->finished_ns ? request->infer.encoded_ns : now_ns;
         put_number(entry, "batch", job->batch_size > 0 ? job->batch_size : 1);
         uint64_t decode_us = infer_media_ns(&request->infer.media) / NS_PER_US;
-        uint64_t prepare_us = us_between(request->arrived_ns, job->queued_ns);
+        uint64_t prepare_us = us_between(request->infer.arrived_ns, job->queued_ns);
         put_number(entry, "prepare_us", prepare_us > decode_us ? prepare_us - decode_us : 0);
         if (request->infer.media.ended_ns) {
             put_number(entry, "decode_us", decode_us);
@@ -118,7 +119,7 @@ static void put_phases(struct entry *entry, const struct request *request, uint6
         put_number(entry, "encode_us", us_between(job->finished_ns, encoded_ns));
     }
     put_number(entry, "total_us",
-               request->arrived_ns ? us_between(request->arrived_ns, now_ns) : 0);
+               request->infer.arrived_ns ? us_between(request->infer.arrived_ns, now_ns) : 0);
 }
 
 static void put_trace(struct entry *entry, const struct trace *trace)
@@ -158,15 +159,16 @@ static void put_request(struct entry *entry, struct request *request)
     if (request->match.model[0]) {
         put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
     }
-    const struct generation_counts counts =
-        request_is_loops(request) ? generation_counts(request) : (struct generation_counts){0};
+    const struct generation_counts counts = request_is_loops(request)
+                                                ? generation_counts(&request->infer)
+                                                : (struct generation_counts){0};
     if (counts.prompt_tokens) {
         put_number(entry, "prompt_tokens", counts.prompt_tokens);
         put_number(entry, "answer_tokens", counts.answer_tokens);
         put_number(entry, "first_token_us", counts.first_ns / NS_PER_US);
     }
-    if (request->token_name) {
-        put_text(entry, "token", span_str(request->token_name), TOKEN_NAME_MAX);
+    if (request->client.token_name) {
+        put_text(entry, "token", span_str(request->client.token_name), TOKEN_NAME_MAX);
     }
     if (exchange->tls_version) {
         put_text(entry, "tls", span_str(exchange->tls_version), TRANSPORT_REMOTE_MAX);

@@ -80,7 +80,7 @@ static void dump_request(const struct exchange *exchange, uint64_t now_ns)
     const struct request *request = exchange->request;
     struct span path = head_path(&request->head);
     path.len = path.len < PATH_BYTES_MAX ? path.len : PATH_BYTES_MAX;
-    uint64_t ms = request->arrived_ns ? (now_ns - request->arrived_ns) / NS_PER_MS : 0;
+    uint64_t ms = request->infer.arrived_ns ? (now_ns - request->infer.arrived_ns) / NS_PER_MS : 0;
     log_line(LOG_NOTICE,
              "SIGUSR1: request remote=%s%s%s method=%s step=%s ms=%" PRIu64 " in=%zu out=%" PRIu64
              " path=%.*s",

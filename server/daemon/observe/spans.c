@@ -102,7 +102,8 @@ static void add_attributes(struct line *line, const struct request *request)
     add_number(line, "http.response.status_code", (uint64_t)request_status(request));
     add_text(line, "pted.model", span_str(request->match.model), MODEL_NAME_MAX);
     if (request_has_run(request)) {
-        add_number(line, "pted.batch_size", request->job.batch_size ? request->job.batch_size : 1);
+        add_number(line, "pted.batch_size",
+                   request->infer.job.batch_size ? request->infer.job.batch_size : 1);
     }
     line_add_str(line, "]");
 }
@@ -148,8 +149,8 @@ static void add_prepare(struct line *line, struct request *request, uint64_t epo
 {
     const struct infer_media *media = &request->infer.media;
     char prepare[TRACE_SPAN_CHARS], decode[TRACE_SPAN_CHARS];
-    add_span(line, request, "prepare", request->trace.span, prepare, epoch_ns + request->arrived_ns,
-             epoch_ns + request->job.queued_ns);
+    add_span(line, request, "prepare", request->trace.span, prepare,
+             epoch_ns + request->infer.arrived_ns, epoch_ns + request->infer.job.queued_ns);
     if (media->ended_ns) {
         add_span(line, request, "decode", prepare, decode, epoch_ns + media->began_ns,
                  epoch_ns + media->ended_ns);
@@ -160,8 +161,9 @@ static void add_prepare(struct line *line, struct request *request, uint64_t epo
 static void add_phases(struct line *line, struct request *request, uint64_t epoch_ns,
                        uint64_t now_ns)
 {
-    const struct rt_sched_job *job = &request->job;
-    uint64_t encoded_ns = request->encoded_ns > job->finished_ns ? request->encoded_ns : now_ns;
+    const struct rt_sched_job *job = &request->infer.job;
+    uint64_t encoded_ns =
+        request->infer.encoded_ns > job->finished_ns ? request->infer.encoded_ns : now_ns;
     add_prepare(line, request, epoch_ns);
     add_phase(line, request, "queue", epoch_ns + job->queued_ns, epoch_ns + job->started_ns);
     add_phase(line, request, "compute", epoch_ns + job->started_ns, epoch_ns + job->finished_ns);
@@ -196,7 +198,7 @@ void spans_request(struct request *request)
     begin_span(&line, trace, trace->span, trace->has_parent ? trace->parent : NULL, KIND_SERVER);
     add_name(&line, request);
     add_time(&line, "startTimeUnixNano",
-             epoch_ns + (request->arrived_ns ? request->arrived_ns : now_ns));
+             epoch_ns + (request->infer.arrived_ns ? request->infer.arrived_ns : now_ns));
     add_time(&line, "endTimeUnixNano", epoch_ns + now_ns);
     add_attributes(&line, request);
     add_status(&line, request);

@@ -91,7 +91,7 @@ static int check_token(struct request *request, enum token_scope scope)
         error_set(&request->err, ST_INVALID, "Authorization: this token is not known");
         return deny(request, ACCESS_UNKNOWN_TOKEN);
     }
-    request->token_name = token->use->name;
+    request->client.token_name = token->use->name;
     if (!(token->scopes & scope)) {
         error_set(&request->err, ST_INVALID, "the token of %s lacks the scope %s", token->use->name,
                   token_scope_name(scope));
@@ -101,8 +101,8 @@ static int check_token(struct request *request, enum token_scope scope)
         return 429;
     }
     request->token_use = token->use;
-    request->is_operators = (token->scopes & TOKEN_SCOPE_ADMIN) != 0;
-    request->client = client_of_token(token->use->number);
+    request->client.is_operator = (token->scopes & TOKEN_SCOPE_ADMIN) != 0;
+    request->client.id = client_of_token(token->use->number);
     return 200;
 }
 

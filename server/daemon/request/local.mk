@@ -4,7 +4,6 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/access.c %D%/access.h \
 	%D%/transfers.c %D%/transfers.h \
 	%D%/exchange.c %D%/exchange.h \
-	%D%/query.c %D%/query.def %D%/query.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
 	%D%/request_head.c \
@@ -15,4 +14,4 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/routes.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
-	%D%/work.c %D%/work.h
+	%D%/request_work.c

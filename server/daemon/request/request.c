@@ -38,7 +38,7 @@
 enum step_result {
     STEP_NEXT,
     STEP_MOVE, /* the step goes on, or begins again, at the next place
-                  (server/daemon/request/work.h) */
+                  (server/daemon/infer/work.h) */
     STEP_WAIT,
 };
 enum step_where { LOOP, ANYWHERE };
@@ -90,7 +90,7 @@ static void go(struct request *request, enum request_step next)
 {
     must(request_step_may_follow(request->step, next));
     if (next != STEP_WAIT_MEMORY && request->step != STEP_WAIT_MEMORY) {
-        work_reset(request);
+        work_reset(&request->infer.work);
     }
     request->step = next;
 }
@@ -99,7 +99,7 @@ static void go(struct request *request, enum request_step next)
 static enum step_result move_on(struct request *request)
 {
     request->err.code = ST_OK;
-    work_move_on(request);
+    work_move_on(&request->infer.work);
     return STEP_MOVE;
 }
 
@@ -107,7 +107,7 @@ static enum step_result move_on(struct request *request)
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
     if (status == ST_WOULD_BE_HEAVY) {
-        must(request->work.place != WORK_HEAVY);
+        must(request->infer.work.place != WORK_HEAVY);
         return move_on(request);
     }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
@@ -133,17 +133,17 @@ static void offload_steps(struct request *request, enum work_place place)
 {
     bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
     request->is_on_worker = true;
-    request->work.place = place;
-    request->task.client = request->client;
+    request->infer.work.place = place;
+    request->task.client = request->client.id;
     offload_begin_task(
         &request->server->offload, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
         &request->task, on_work, on_work_done,
-        has_run || !request->infer.ops ? RT_SCHED_NEVER : infer_wait_due_ns(request));
+        has_run || !request->infer.ops ? RT_SCHED_NEVER : infer_wait_due_ns(&request->infer));
 }
 
 static enum step_result run_at(struct request *request, enum work_place place)
 {
-    work_begin(request, place);
+    work_begin(&request->infer.work, place);
     return steps[request->step].run(request);
 }
 
@@ -152,12 +152,13 @@ static enum step_result run_on_loop(struct request *request)
 {
     struct server *server = request->server;
     enum turn_part part = (enum turn_part)request->step;
-    uint64_t known = work_known(request), before = hal_pool_taken(request->infer.pool);
+    uint64_t known = request_work_known(request), before = hal_pool_taken(request->infer.pool);
     turn_watch_enter(&server->loop.watch, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
-        uint64_t said = request->work.bytes;
-        uint64_t taken = hal_pool_taken(request->infer.pool) - before - request->work.reserved;
+        uint64_t said = request->infer.work.bytes;
+        uint64_t taken =
+            hal_pool_taken(request->infer.pool) - before - request->infer.work.reserved;
         turn_watch_note_bytes(&server->loop.watch, part, known + (taken > said ? taken : said));
     }
     return result;
@@ -168,7 +169,7 @@ static void run_steps(struct request *request)
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
         enum work_place place =
-            steps[request->step].where == ANYWHERE ? work_place(request) : WORK_ON_LOOP;
+            steps[request->step].where == ANYWHERE ? request_work_place(request) : WORK_ON_LOOP;
         if (place != WORK_ON_LOOP) {
             offload_steps(request, place);
             return;
@@ -182,10 +183,10 @@ static void on_work(uv_work_t *work)
 {
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    enum work_place place = request->work.place;
+    enum work_place place = request->infer.work.place;
     enum step_result result = STEP_NEXT;
     while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
-           work_place(request) <= place) {
+           request_work_place(request) <= place) {
         result = run_at(request, place);
         must(result != STEP_WAIT);
     }
@@ -194,8 +195,8 @@ static void on_work(uv_work_t *work)
 /* No thread was free for its heavy step in time. */
 static void give_up_waiting(struct request *request)
 {
-    request->job.started_ns = 0; /* of an earlier use */
-    enum status status = infer_fail_late(request, &request->err);
+    request->infer.job.started_ns = 0; /* of an earlier use */
+    enum status status = infer_fail_late(&request->infer, &request->err);
     (void)advance(request, status, STEP_WRITE);
 }
 
@@ -217,7 +218,7 @@ void request_run(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->step == STEP_READ);
-    request->arrived_ns = uv_hrtime();
+    request->infer.arrived_ns = uv_hrtime();
     run_steps(request);
 }
 
@@ -234,10 +235,10 @@ static enum step_result step_read(struct request *request)
         return STEP_NEXT;
     }
     if (request->server->loop.is_starting) {
-        request->absent[0] = '\0';
+        request->infer.absent[0] = '\0';
         return advance(request, ST_WOULD_LOAD, STEP_PARSE);
     }
-    return advance(request, infer_settle(request, &request->err), STEP_PARSE);
+    return advance(request, infer_settle(&request->infer, &request->err), STEP_PARSE);
 }
 
 /* A handler that has more to print than a turn has time for is called again. */
@@ -260,13 +261,13 @@ static enum step_result step_parse(struct request *request)
     if (request_route(request)->handler) {
         return run_handler(request);
     }
-    return advance(request, infer_parse(request, &request->err), STEP_DECODE);
+    return advance(request, infer_parse(&request->infer, &request->err), STEP_DECODE);
 }
 
 static enum step_result step_decode(struct request *request)
 {
-    enum status status = infer_decode(request, &request->err);
-    bool has_files = status == ST_OK && infer_media_needs_threads(request);
+    enum status status = infer_decode(&request->infer, &request->err);
+    bool has_files = status == ST_OK && infer_media_needs_threads(&request->infer);
     return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
 }
 
@@ -274,11 +275,11 @@ static enum step_result step_decode(struct request *request)
 static enum step_result step_media(struct request *request)
 {
     if (!request->infer.media.is_read) {
-        enum status begun = infer_media_begin(request, &request->err);
+        enum status begun = infer_media_begin(&request->infer, &request->err);
         request->is_on_worker = begun == ST_OK;
         return begun == ST_OK ? STEP_WAIT : advance(request, begun, STEP_PREPARE);
     }
-    enum status status = infer_end_media(request, &request->err);
+    enum status status = infer_end_media(&request->infer, &request->err);
     enum step_result result = advance(request, status, STEP_PREPARE);
     if (request->step == STEP_WAIT_MEMORY) {
         request->resume_step = STEP_DECODE;
@@ -289,29 +290,30 @@ static enum step_result step_media(struct request *request)
 /* The loop uses plans that exist; a thread makes new ones. */
 static enum step_result step_prepare(struct request *request)
 {
-    bool is_on_loop = request->work.place == WORK_ON_LOOP;
+    bool is_on_loop = request->infer.work.place == WORK_ON_LOOP;
     enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
-    enum status status = infer_prepare(request, mode, &request->err);
+    enum status status = infer_prepare(&request->infer, mode, &request->err);
     return status == ST_WOULD_PLAN ? move_on(request) : advance(request, status, STEP_RUN);
 }
 
 static struct request *request_of(struct rt_sched_job *job)
 {
     struct request *request;
-    OBJ_CAST(request, LIST_ENTRY(job, struct request, job), REQUEST_MAGIC);
+    OBJ_CAST(request, LIST_ENTRY(job, struct request, infer.job), REQUEST_MAGIC);
     return request;
 }
 
 static bool start_job(struct rt_sched_job *job, bool may_run_inline)
 {
     struct request *request = request_of(job);
-    return request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
+    return request->infer.ops->start(
+        &request->infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY, &request->err);
 }
 
 static bool cancel_job(struct rt_sched_job *job)
 {
     struct request *request = request_of(job);
-    return request->infer.ops->cancel(request);
+    return request->infer.ops->cancel(&request->infer);
 }
 
 /* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
@@ -336,7 +338,7 @@ static enum step_result finish_run(struct request *request)
     if (request->run_status == ST_UNAVAILABLE) {
         repository_verify_files(&request->serving->repository);
     }
-    enum status status = infer_finish(request, request->run_status, &request->err);
+    enum status status = infer_finish(&request->infer, request->run_status, &request->err);
     bool has_runs = request->infer.ops->sample != NULL;
     return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
@@ -367,16 +369,16 @@ static uint32_t retry_after_s(struct rt_sched_queue *queue)
 
 static enum step_result step_run(struct request *request)
 {
-    struct rt_sched_queue *queue = request->infer.ops->enter(request);
-    request->job.ops = &job_ops;
-    request->job.deadline_ns = infer_deadline_ns(request);
-    request->job.priority = request->infer.priority;
-    request->job.bytes = infer_held_bytes(request);
-    request->job.client = request->client;
+    struct rt_sched_queue *queue = request->infer.ops->enter(&request->infer);
+    request->infer.job.ops = &job_ops;
+    request->infer.job.deadline_ns = infer_deadline_ns(&request->infer);
+    request->infer.job.priority = request->infer.priority;
+    request->infer.job.bytes = infer_held_bytes(&request->infer);
+    request->infer.job.client = request->client.id;
     request->is_submitting = true;
     /* Several runs follow each other: on the loop they would take more than a turn. */
     bool may_run_inline = request->infer.ops->sample == NULL;
-    enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
+    enum status status = rt_sched_submit(queue, &request->infer.job, may_run_inline, &request->err);
     request->is_submitting = false;
     if (status != ST_OK) {
         if (request->infer.call.model) {
@@ -389,7 +391,7 @@ static enum step_result step_run(struct request *request)
         look_for_loss(request);
         return finish_run(request);
     }
-    alarm_set(&request->server->alarm, rt_sched_due_ns(&request->job));
+    alarm_set(&request->server->alarm, rt_sched_due_ns(&request->infer.job));
     return STEP_WAIT;
 }
 
@@ -402,7 +404,7 @@ void request_go_on(struct request *request)
     request->is_on_worker = false;
     if (has_run) {
         look_for_loss(request);
-        alarm_set(&request->server->alarm, rt_sched_held_ns(request->job.queue));
+        alarm_set(&request->server->alarm, rt_sched_held_ns(request->infer.job.queue));
     }
     if (!request->exchange) {
         go(request, STEP_DONE);
@@ -415,7 +417,7 @@ void request_go_on(struct request *request)
 static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
-    enum status status = ops->sample(request, &request->err);
+    enum status status = ops->sample(&request->infer, &request->err);
     request->infer.is_short = false; /* the step does not wait for memory */
     if (status == ST_WOULD_BE_HEAVY) {
         return move_on(request);
@@ -426,8 +428,8 @@ static enum step_result step_sample(struct request *request)
     if (status != ST_OK) {
         return advance(request, status, STEP_WRITE);
     }
-    bool has_events = ops->has_events && ops->has_events(request);
-    go(request, has_events ? STEP_SEND : ops->is_over(request) ? STEP_ENCODE : STEP_DECODE);
+    bool has_events = ops->has_events && ops->has_events(&request->infer);
+    go(request, has_events ? STEP_SEND : ops->is_over(&request->infer) ? STEP_ENCODE : STEP_DECODE);
     return STEP_NEXT;
 }
 
@@ -435,17 +437,17 @@ static enum step_result step_sample(struct request *request)
 static void go_on_sending(struct request *request)
 {
     buf_reset(&request->out);
-    go(request, request->infer.ops->is_over(request) ? STEP_DONE : STEP_DECODE);
+    go(request, request->infer.ops->is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
 }
 
 static enum step_result step_send(struct request *request)
 {
-    bool is_last = request->infer.ops->is_over(request);
-    request->encoded_ns = is_last ? uv_hrtime() : 0;
+    bool is_last = request->infer.ops->is_over(&request->infer);
+    request->infer.encoded_ns = is_last ? uv_hrtime() : 0;
     enum exchange_written written = request_answer_send(request, is_last);
     if (written == EXCHANGE_WAITS) {
         if (!is_last) {
-            seats_begin_unread(request);
+            seats_begin_unread(&request->infer);
         }
         transfers_update(request->exchange);
         return STEP_WAIT;
@@ -485,7 +487,7 @@ static enum step_result step_load(struct request *request)
     request->err.code = ST_OK;
     enum status status =
         request->load_count++ < LOADS_MAX
-            ? changes_need(request, request->absent, &request->err)
+            ? changes_need(request, request->infer.absent, &request->err)
             : error_set(&request->err, ST_EXHAUSTED,
                         "the models of this request are not loaded at the same time: "
                         "--model-bytes-max is too small, or they are displaced by others");
@@ -521,7 +523,7 @@ void request_note_changed(struct request *request, enum status status, const str
 
 static enum step_result step_encode(struct request *request)
 {
-    return advance(request, infer_encode(request, &request->err), STEP_WRITE);
+    return advance(request, infer_encode(&request->infer, &request->err), STEP_WRITE);
 }
 
 static void print_error(struct request *request)
@@ -529,7 +531,8 @@ static void print_error(struct request *request)
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
     if (request->exchange->sent_bytes > 0) {
-        request->infer.ops->print_error_event(request, &request->out);
+        request->infer.ops->print_error_event(&request->infer, &request->err, request->http_status,
+                                              &request->out);
     } else {
         routes_print_error(&request->match, &request->out, request->err.text, request->http_status);
     }
@@ -538,7 +541,7 @@ static void print_error(struct request *request)
 /* The client of a stream has taken its events, or has gone. */
 static bool end_sending(struct request *request, bool is_here)
 {
-    if (seats_end_unread(request, &request->err) == ST_OK) {
+    if (seats_end_unread(&request->infer, &request->err) == ST_OK) {
         if (is_here) {
             go_on_sending(request);
         }
@@ -566,7 +569,7 @@ void request_written(struct request *request, bool is_ok)
 /* The client takes the answer at its own pace, so the pool of transfers must hold its memory. */
 static bool hand_over(struct request *request)
 {
-    bool is_done = infer_hand_over(request);
+    bool is_done = infer_hand_over(&request->infer);
     if (is_done) {
         request_release_job(request);
     }
@@ -578,11 +581,11 @@ static enum step_result step_write(struct request *request)
     if (request->err.code != ST_OK) {
         request->infer.encoded.has_binary = false;
         request->infer.coding = CODING_IDENTITY;
-        request->content_type = NULL;
+        request->content_type = request->infer.content_type = NULL;
         print_error(request);
     }
     body_reset(&request->body);
-    request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
+    request->infer.encoded_ns = request->infer.ops ? uv_hrtime() : 0;
     enum exchange_written written = request->exchange->sent_bytes > 0
                                         ? request_answer_send(request, true)
                                         : request_answer_write(request);
@@ -614,9 +617,9 @@ bool request_is_loops(const struct request *request)
 
 bool request_has_run(const struct request *request)
 {
-    const struct rt_sched_job *job = &request->job;
-    return request_is_loops(request) && request->arrived_ns > 0 && request->infer.ops &&
-           job->queued_ns >= request->arrived_ns && job->started_ns >= job->queued_ns &&
+    const struct rt_sched_job *job = &request->infer.job;
+    return request_is_loops(request) && request->infer.arrived_ns > 0 && request->infer.ops &&
+           job->queued_ns >= request->infer.arrived_ns && job->started_ns >= job->queued_ns &&
            job->finished_ns >= job->started_ns;
 }
 
@@ -634,7 +637,8 @@ static enum step_result step_done(struct request *request)
     struct exchange *exchange = request->exchange;
     struct server *server = request->server;
     if (request->infer.ops) {
-        request->infer.ops->count(request, uv_hrtime());
+        request->infer.is_left = !exchange;
+        request->infer.ops->count(&request->infer, request->http_status, uv_hrtime());
     }
     if (exchange) {
         note_end(request);
@@ -666,7 +670,7 @@ void request_abandon(struct request *request)
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_path(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->infer.media.open > 0) {
-        if (infer_media_leave(request)) {
+        if (infer_media_leave(&request->infer)) {
             leave_thread(request);
         }
     } else if (request->is_on_worker &&
@@ -684,7 +688,7 @@ void request_abandon(struct request *request)
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
-        rt_sched_cancel(&request->job);
+        rt_sched_cancel(&request->infer.job);
     }
 }
 

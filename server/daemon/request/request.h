@@ -24,12 +24,11 @@
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/request/exchange.h"
 #include "server/process/offload.h"
-#include "server/daemon/request/query.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/trace.h"
-#include "server/daemon/request/work.h"
 #include "server/daemon/serving/changes.h"
 #include "server/http/body.h"
+#include "server/http/client.h"
 #include "server/http/head.h"
 #include "server/http/transport.h"
 
@@ -53,7 +52,6 @@ struct request {
     /* While |is_on_worker| these belong to the worker. That flag is the loop's and stands apart,
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
-    struct work work;   /* of the present step */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */
@@ -65,7 +63,6 @@ struct request {
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
-    struct query query;
     struct body body;
     struct hal_pool
         *upload_pool; /* owned; a member of the pool of transfers: holds |body| as it comes */
@@ -82,20 +79,15 @@ struct request {
     uint32_t listed;
     const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
     struct list change_link;         /* in a change that it waits for */
-    /* with ST_WOULD_LOAD: the file that is only listed; empty: the first models are awaited */
-    char absent[MODEL_NAME_MAX + 1];
-    uint32_t load_count;               /* times that it has waited for a file */
-    struct list wait_link;             /* in server->waits, while it waits for one */
-    uint64_t wait_began_ns, waited_ns; /* since when; all earlier waits together */
-    struct changes_order order;        /* set by the handler of a request that changes models */
+    uint32_t load_count;             /* times that it has waited for a file */
+    struct list wait_link;           /* in server->waits, while it waits for one */
+    uint64_t wait_began_ns;          /* since when */
+    struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
 
-    uint64_t client;   /* who is charged for what it takes (base/share.h), set with its head; see
-                        * server/http/client.h */
-    bool is_counted;   /* in server->requests, as one of |client| */
-    bool is_operators; /* of an administrator: by its address, or by the scope of its token */
+    struct http_client client;   /* set with its head */
+    bool is_counted;             /* in server->requests, as one of |client| */
     struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
-    const char *token_name;      /* that it came with; NULL: none */
     const char *remote;          /* the client's address for the log; the exchange's, or |named| */
     const char *via; /* of the proxy that has named it; the exchange's; NULL: none has */
     char named[TRANSPORT_REMOTE_MAX];
@@ -104,13 +96,9 @@ struct request {
     struct trace trace;                   /* that it belongs to; see request_trace() */
     char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
     bool has_trace;
-    bool is_local;   /* the client is on this machine, see struct exchange */
     bool is_sampled; /* it has been decided whether a trace begins with it */
 
-    uint64_t arrived_ns; /* when the message was complete */
-    uint64_t encoded_ns; /* when the answer was complete; 0: not yet */
     uint32_t retry_after_s;
-    struct rt_sched_job job;
     enum request_step
         resume_step;        /* in WAIT_MEMORY: the step that found no memory; in LOAD: no model */
     uint64_t wait_since_ms; /* when a step first found no memory; 0: none has */
@@ -122,6 +110,9 @@ struct request {
     struct offload_task task;
     char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */
 };
+
+/* What calls find around them: the parts of the server that lie below requests. */
+void request_init_calls(struct server *server);
 
 /* A request in step READ for |exchange|; NULL without memory. */
 struct request *request_take(struct server *server, struct exchange *exchange);

@@ -37,7 +37,9 @@ static struct http_answer describe_answer(struct request *request)
     }
     struct http_answer answer = {
         .status = request->http_status ? request->http_status : 200,
-        .content_type = request->content_type ? request->content_type : "application/json",
+        .content_type = request->content_type         ? request->content_type
+                        : request->infer.content_type ? request->infer.content_type
+                                                      : "application/json",
         .content_length = request->out.len,
         .allow = request->match.allow,
         .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,

@@ -71,11 +71,11 @@ static int check_query(struct request *request)
     if (route->ignores_queries) {
         return 200;
     }
-    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
-        ST_OK) {
+    if (query_parse(head_target(&request->head), route->queries, &request->infer.query,
+                    &request->err) != ST_OK) {
         return 400;
     }
-    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
+    if (request->infer.query.wants_profile && request->server->params->profile_spans_max == 0) {
         error_set(&request->err, ST_INVALID,
                   "profile=1: calls are not profiled here, see --profile-spans-max");
         return 403;
@@ -110,10 +110,10 @@ static int count_in(struct request *request)
     if (request_route(request)->is_for_probes) {
         return 200;
     }
-    enum share_taken taken = share_take(requests, request->client, 1);
+    enum share_taken taken = share_take(requests, request->client.id, 1);
     request->is_counted = taken == SHARE_TAKEN;
     if (!request->is_counted) {
-        resource_refuse(RESOURCE_REQUESTS, requests, taken, request->client, &request->err);
+        resource_refuse(RESOURCE_REQUESTS, requests, taken, request->client.id, &request->err);
     }
     return request->is_counted ? 200 : 429;
 }
@@ -144,7 +144,7 @@ static void name_client(struct request *request)
         snprintf(request->named, sizeof(request->named), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
         request->remote = request->named;
         request->via = request->exchange->remote;
-        request->client = client_of_address(&client);
+        request->client.id = client_of_address(&client);
     }
 }
 
@@ -162,8 +162,11 @@ bool request_begin(struct request *request, const struct exchange_head *head)
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
     }
+    request->infer.version = request->match.version;
     if (status == 200 && !request_route(request)->handler) {
-        status = infer_begin(request, request_route(request)->ops, request_route(request)->codec);
+        status =
+            infer_begin(&request->infer, request_route(request)->ops, request_route(request)->codec,
+                        request->server->loop.is_starting, &request->err);
     }
     if (status != 200) {
         request_refuse(request, status);

@@ -42,7 +42,7 @@ void request_log_error(struct request *request, int http_status, const struct er
     }
     if (!log_gate_admits(&request->server->loop.log,
                          is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED,
-                         request->client)) {
+                         request->client.id)) {
         return;
     }
     if (index >= 0) {
@@ -62,24 +62,25 @@ void request_log_end(struct request *request)
     if (!logs_all(request)) {
         return;
     }
-    const struct rt_sched_job *job = &request->job;
+    const struct rt_sched_job *job = &request->infer.job;
     int status = request->http_status ? request->http_status : 200;
     bool is_answered = request->exchange->sent_bytes > 0;
-    bool has_run = request->arrived_ns > 0 && job->started_ns > request->arrived_ns;
+    bool has_run = request->infer.arrived_ns > 0 && job->started_ns > request->infer.arrived_ns;
     char status_text[12] = "gone", text[ERROR_TEXT_MAX];
     if (is_answered) {
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
-    log_line(is_answered && is_ours(status) ? LOG_WARNING : LOG_INFO,
-             "request remote=%s%s%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
-             "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
-             request->remote, request->via ? " via=" : "", request->via ? request->via : "",
-             request->method ? request->method : "-", SPAN_FMT(path_of(request)), status_text,
-             request->head.bytes + request->body_bytes, request->exchange->sent_bytes,
-             request->match.model[0] ? request->match.model : "-",
-             has_run ? us_between(job->queued_ns, job->started_ns) : 0,
-             has_run ? us_between(job->started_ns, job->finished_ns) : 0,
-             us_between(request->arrived_ns ? request->arrived_ns : UINT64_MAX, uv_hrtime()),
-             request->err.code == ST_OK ? "" : " error=",
-             request->err.code == ST_OK ? "" : error_log_text(&request->err, text));
+    log_line(
+        is_answered && is_ours(status) ? LOG_WARNING : LOG_INFO,
+        "request remote=%s%s%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
+        "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
+        request->remote, request->via ? " via=" : "", request->via ? request->via : "",
+        request->method ? request->method : "-", SPAN_FMT(path_of(request)), status_text,
+        request->head.bytes + request->body_bytes, request->exchange->sent_bytes,
+        request->match.model[0] ? request->match.model : "-",
+        has_run ? us_between(job->queued_ns, job->started_ns) : 0,
+        has_run ? us_between(job->started_ns, job->finished_ns) : 0,
+        us_between(request->infer.arrived_ns ? request->infer.arrived_ns : UINT64_MAX, uv_hrtime()),
+        request->err.code == ST_OK ? "" : " error=",
+        request->err.code == ST_OK ? "" : error_log_text(&request->err, text));
 }

@@ -19,6 +19,14 @@ static inline const struct route *request_route(const struct request *request)
  * body and the thread of its step depend on it. */
 size_t request_announced_json(const struct request *request);
 
+/* ---- request_work.c -------------------------------------------------------------------------- */
+
+/* Bytes that the present step handles, as far as that is known before it. */
+uint64_t request_work_known(const struct request *request);
+
+/* The place for the present step (server/daemon/infer/work.h). */
+enum work_place request_work_place(const struct request *request);
+
 /* ---- request_take.c -------------------------------------------------------------------------- */
 
 /* The results of the job are gone, or belong to the client. */

@@ -12,19 +12,72 @@
 #include "hal/pool.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request_log.h"
 #include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
+#include "server/http/http.h"
 #include "server/model/repository.h"
 
 /* Memory that a request keeps for its next use. */
 #define KEEP_BYTES_MAX (256 << 10)
+
+static struct request *request_of(struct infer *infer)
+{
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(infer, struct request, infer), REQUEST_MAGIC);
+    return request;
+}
+
+static void go_on(struct infer *infer)
+{
+    struct request *request = request_of(infer);
+    request->next = NULL;
+    turns_add(request->server, request);
+}
+
+static void note_failure(struct infer *infer, const struct error *why, uint32_t index)
+{
+    request_log_error(request_of(infer), http_status_of(why->code), why, (int)index);
+}
+
+static void note_idle(void *owner, uint64_t due_ns)
+{
+    changes_watch_idle(server_of(owner), due_ns);
+}
+
+void request_init_calls(struct server *server)
+{
+    server->calls = (struct infer_env){
+        .options = server->options,
+        .params = server->params,
+        .offload = &server->offload,
+        .alarm = &server->alarm,
+        .regions = &server->regions,
+        .seats = &server->seats,
+        .owner = server,
+        .go_on = go_on,
+        .note_failure = note_failure,
+        .note_idle = note_idle,
+    };
+}
+
+/* The call borrows them as long as the request lives. */
+static void lend_parts(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    infer->head = &request->head;
+    infer->received = &request->body;
+    infer->out = &request->out;
+    infer->client = &request->client;
+    infer->model_name = request->match.model;
+}
 
 static struct request *request_new(struct server *server)
 {
     struct error err;
     struct request *request = calloc(1, sizeof(*request));
     if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
-                    infer_init(request, server->params, &err) != ST_OK)) {
+                    infer_init(&request->infer, &server->calls, &err) != ST_OK)) {
         hal_pool_free(request->upload_pool);
         free(request);
         return NULL;
@@ -32,6 +85,7 @@ static struct request *request_new(struct server *server)
     if (request) {
         request->magic = REQUEST_MAGIC;
         request->server = server;
+        lend_parts(request);
         head_init(&request->head, server->params);
         body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
@@ -49,7 +103,7 @@ void request_free(struct request *request)
         OBJ_CHECK(request, REQUEST_MAGIC);
         must(!request->exchange && !request->serving);
         list_remove(&request->link);
-        infer_fini(request);
+        infer_fini(&request->infer);
         buf_fini(&request->out);
         body_fini(&request->body);
         head_fini(&request->head);
@@ -74,33 +128,35 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     }
     server->busy_request_count++;
     request->step = STEP_READ;
-    request->serving = server_hold_serving(server);
+    request->serving = request->infer.serving = server_hold_serving(server);
     if (request->serving->transfers) { /* otherwise the device was lost */
         hal_pool_join(request->upload_pool, request->serving->transfers);
         request->body.pool = request->upload_pool;
     }
     request->exchange = exchange;
-    request->is_local = exchange->is_local;
     request->http_status = 0;
     request->err.code = ST_OK;
-    work_reset(request);
+    work_reset(&request->infer.work);
     request->is_on_worker = request->is_unfinished = false;
-    request->query = (struct query){.given = 0};
+    request->infer.query = (struct query){.given = 0};
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
-    request->arrived_ns = request->wait_since_ms = 0;
+    request->infer.arrived_ns = request->wait_since_ms = 0;
     request->listed = request->load_count = 0;
-    request->waited_ns = 0;
+    request->infer.waited_ns = 0;
     request->look = NULL;
-    request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
+    request->client = (struct http_client){
+        .id = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY,
+        .is_local = exchange->is_local,
+        .is_operator = exchange->role == LISTENER_ADMIN,
+    };
     request->is_counted = false;
-    request->is_operators = exchange->role == LISTENER_ADMIN;
     request->remote = exchange->remote;
     request->via = exchange->via;
     request->token_use = NULL;
-    request->token_name = request->challenge = NULL;
+    request->challenge = NULL;
     request->has_trace = request->is_sampled = false;
     request->content_type = NULL;
     request->is_page = false;
@@ -124,11 +180,11 @@ void request_give_back(struct request *request)
 {
     struct server *server = request->server;
     body_reset(&request->body);
-    infer_reset(request);
+    infer_reset(&request->infer);
     request_release_job(request);
     access_end(request);
     if (request->is_counted) {
-        share_give(&server->requests, request->client, 1);
+        share_give(&server->requests, request->client.id, 1);
     }
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
@@ -144,7 +200,7 @@ void request_give_back(struct request *request)
         request->listing = NULL;
     }
     server_let_go_serving(server, request->serving);
-    request->serving = NULL;
+    request->serving = request->infer.serving = NULL;
     request->exchange = NULL;
     server->busy_request_count--;
     trim_note_use(server);

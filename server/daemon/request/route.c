@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "server/http/head.h"
+#include "server/http/percent.h"
 
 struct route_info {
     const char *pattern;
@@ -24,39 +25,6 @@ static const struct route_info routes[ROUTE_COUNT] = {
 const char *route_pattern(enum route_id id)
 {
     return id < ROUTE_COUNT ? routes[id].pattern : "none";
-}
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool route_decode(struct span text, char *out, size_t max)
-{
-    size_t len = 0;
-    out[0] = '\0'; /* a caller may show it, even if it is refused */
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = text.ptr[i];
-        if (c == '%') {
-            int high = in_range(i + 1, 2, text.len) ? hex_digit(text.ptr[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(text.ptr[i + 2]) : -1;
-            if (low < 0) {
-                return false;
-            }
-            c = (uint8_t)(high << 4 | low);
-            i += 2;
-        }
-        if (c < 0x20 || c == 0x7f || len == max) {
-            return false;
-        }
-        out[len++] = (char)c;
-        out[len] = '\0';
-    }
-    return true;
 }
 
 /* "http://host/path" means the same as "/path". */
@@ -127,8 +95,8 @@ static const char *const allowed[2][2] = {{NULL, "POST"}, {"GET, HEAD", "GET, HE
 /* A name that the pattern does not have is "". */
 static bool take_names(const struct taken *taken, struct route_match *match, struct error *err)
 {
-    bool is_model = route_decode(taken->model, match->model, MODEL_NAME_MAX);
-    if (!is_model || !route_decode(taken->region, match->region, MODEL_NAME_MAX)) {
+    bool is_model = percent_decode(taken->model, match->model, MODEL_NAME_MAX);
+    if (!is_model || !percent_decode(taken->region, match->region, MODEL_NAME_MAX)) {
         error_set(err, ST_INVALID, "%s name: expected at most %d characters, with valid %%XX",
                   is_model ? "region" : "model", MODEL_NAME_MAX);
         return false;

@@ -34,16 +34,12 @@ struct route_match {
 
 /*
  * 200, or the status to answer with: 400 for a target that is malformed, 404 for one that nobody
- * serves, 405 with |allow|. The query is ignored here: server/daemon/request/query.h reads it.
+ * serves, 405 with |allow|. The query is ignored here: server/daemon/infer/query.h reads it.
  */
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err);
 
 /* The pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
 const char *route_pattern(enum route_id id);
-
-/* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
- */
-bool route_decode(struct span text, char *out, size_t max);
 
 #endif

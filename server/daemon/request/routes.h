@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/request/query.h"
+#include "server/daemon/infer/query.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/tokens.h"
 
@@ -25,7 +25,7 @@ struct route {
     const struct infer_ops *ops;
     const struct codec *codec;
     uint32_t queries;     /* the parameters of a query that it takes, a set of
-                             server/daemon/request/query.h */
+                             server/daemon/infer/query.h */
     bool ignores_queries; /* a query is not looked at */
     /* The form of an error's body. */
     void (*print_error)(struct buf *out, const char *text, int http_status);

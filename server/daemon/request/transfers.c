@@ -313,7 +313,7 @@ static void take_precharges_back(struct server *server)
 /* Who waits. */
 static uint64_t client_of(const struct exchange *exchange)
 {
-    return exchange->request ? exchange->request->client : exchange->client;
+    return exchange->request ? exchange->request->client.id : exchange->client;
 }
 
 /* Moves all that wait to |now|: first the oldest one of each client, then the others. So a client

@@ -648,16 +648,16 @@ static enum status add_load(struct request *request, const char *name, struct ch
 {
     const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
     struct share *loads = &changes_of(request->server)->loads;
-    enum share_taken taken = share_take(loads, request->client, 1);
+    enum share_taken taken = share_take(loads, request->client.id, 1);
     if (taken != SHARE_TAKEN) {
-        return resource_refuse(RESOURCE_LOADS, loads, taken, request->client, err);
+        return resource_refuse(RESOURCE_LOADS, loads, taken, request->client.id, err);
     }
     if (add_change(request->server, &order, out_change, err) != ST_OK) {
-        share_give(loads, request->client, 1);
+        share_give(loads, request->client.id, 1);
         return err->code;
     }
     (*out_change)->is_load = true;
-    (*out_change)->client = request->client;
+    (*out_change)->client = request->client.id;
     return ST_OK;
 }
 

@@ -34,8 +34,8 @@ static uint64_t limit_ns(const struct request *request)
 static uint64_t due_ns(const struct request *request)
 {
     uint64_t limit = limit_ns(request);
-    uint64_t left = limit > request->waited_ns ? limit - request->waited_ns : 0;
-    uint64_t ours = request->wait_began_ns + left, clients = infer_client_due_ns(request);
+    uint64_t left = limit > request->infer.waited_ns ? limit - request->infer.waited_ns : 0;
+    uint64_t ours = request->wait_began_ns + left, clients = infer_client_due_ns(&request->infer);
     return clients < ours ? clients : ours;
 }
 
@@ -44,9 +44,9 @@ enum status waits_begin(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct waits *waits = waits_of(request->server);
     must(list_is_empty(&request->wait_link));
-    enum share_taken taken = share_take(&waits->places, request->client, 1);
+    enum share_taken taken = share_take(&waits->places, request->client.id, 1);
     if (taken != SHARE_TAKEN) {
-        return resource_refuse(RESOURCE_LOADING, &waits->places, taken, request->client, err);
+        return resource_refuse(RESOURCE_LOADING, &waits->places, taken, request->client.id, err);
     }
     request->wait_began_ns = uv_hrtime();
     list_push_back(&waits->requests, &request->wait_link);
@@ -61,8 +61,8 @@ void waits_end(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     if (!list_is_empty(&request->wait_link)) {
         list_remove(&request->wait_link);
-        share_give(&waits_of(request->server)->places, request->client, 1);
-        request->waited_ns += uv_hrtime() - request->wait_began_ns;
+        share_give(&waits_of(request->server)->places, request->client.id, 1);
+        request->infer.waited_ns += uv_hrtime() - request->wait_began_ns;
     }
 }
 
@@ -70,16 +70,16 @@ void waits_end(struct request *request)
 static void refuse(struct request *request, uint64_t now_ns)
 {
     struct error err;
-    bool is_clients = infer_client_due_ns(request) <= now_ns;
-    uint64_t ns = request->waited_ns;
-    const char *name = request->absent[0] ? request->absent : request->match.model;
+    bool is_clients = infer_client_due_ns(&request->infer) <= now_ns;
+    uint64_t ns = request->infer.waited_ns;
+    const char *name = request->infer.absent[0] ? request->infer.absent : request->match.model;
     char what[MODEL_NAME_MAX + 16] = "the models are"; /* at the start: the name is in a body */
     if (name[0]) {
         snprintf(what, sizeof(what), "model '%s' is", name);
     }
     if (is_clients) {
         error_set(&err, ST_TIMEOUT, "%s still loading after %.6g ms", what,
-                  (double)(now_ns - request->arrived_ns) / NS_PER_MS);
+                  (double)(now_ns - request->infer.arrived_ns) / NS_PER_MS);
     } else {
         error_set(&err, ST_UNAVAILABLE, "%s still loading after %.6g ms (--loading-timeout)", what,
                   (double)ns / NS_PER_MS);

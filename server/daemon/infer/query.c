@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/daemon/request/query.h"
+#include "server/daemon/infer/query.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "protocol/number.h"
-#include "server/daemon/request/route.h"
+#include "server/http/percent.h"
 #include "server/process/nearest.h"
 
 #define WORD_BYTES_MAX 64
@@ -45,7 +45,7 @@ static const struct {
     size_t offset;
 } rows[QUERY_COUNT] = {
 #define QUERY(id, word, read, member) {word, read, offsetof(struct query, member)},
-#include "server/daemon/request/query.def"
+#include "server/daemon/infer/query.def"
 #undef QUERY
 };
 
@@ -134,11 +134,11 @@ static enum status parse_one(struct span text, uint32_t known, struct query *out
     if (text.len == 0) {
         return ST_OK;
     }
-    if (!route_decode(span_of(text.ptr, len), word, WORD_BYTES_MAX) ||
+    if (!percent_decode(span_of(text.ptr, len), word, WORD_BYTES_MAX) ||
         !find_near(word, UINT32_MAX)) {
         return ST_OK;
     }
-    if (!route_decode(rest, value, WORD_BYTES_MAX)) {
+    if (!percent_decode(rest, value, WORD_BYTES_MAX)) {
         return error_set(err, ST_INVALID,
                          "query: %s: expected at most %d characters, with valid %%XX", word,
                          WORD_BYTES_MAX);

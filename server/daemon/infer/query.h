@@ -6,8 +6,8 @@
  * a typo. Routes for the clients of other servers, for probes and for browsers do not look at the
  * query (struct route). Any thread.
  */
-#ifndef PTED_SERVER_DAEMON_REQUEST_QUERY_H
-#define PTED_SERVER_DAEMON_REQUEST_QUERY_H
+#ifndef PTED_SERVER_DAEMON_INFER_QUERY_H
+#define PTED_SERVER_DAEMON_INFER_QUERY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 enum query_id {
 #define QUERY(id, word, read, member) QUERY_##id,
-#include "server/daemon/request/query.def"
+#include "server/daemon/infer/query.def"
 #undef QUERY
     QUERY_COUNT
 };

@@ -10,50 +10,49 @@
  * be asked again after any wait. A step that finds out more tells work_add() before it does it. It
  * fails then with ST_WOULD_BE_HEAVY, undoes what it has done, and begins again at the next place.
  *
- * Threads as in request.h.
+ * Threads as in infer.h.
  */
-#ifndef PTED_SERVER_DAEMON_REQUEST_WORK_H
-#define PTED_SERVER_DAEMON_REQUEST_WORK_H
+#ifndef PTED_SERVER_DAEMON_INFER_WORK_H
+#define PTED_SERVER_DAEMON_INFER_WORK_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
 
-struct request;
+struct params;
 
 enum work_place { WORK_ON_LOOP, WORK_ON_THREAD, WORK_HEAVY };
 
 struct work {
-    enum work_place place; /* where the present step runs: set by whoever runs it */
-    uint64_t bytes;        /* that this run of it has handled, beside those known before */
-    uint64_t reserved;     /* by this run, of memory that the device is going to write */
-    uint64_t found;        /* that it handles at least, as a run of it has found out */
+    const struct params *params; /* borrowed: the limits */
+    enum work_place place;       /* where the present step runs: set by whoever runs it */
+    uint64_t bytes;              /* that this run of it has handled, beside those known before */
+    uint64_t reserved;           /* by this run, of memory that the device is going to write */
+    uint64_t found;              /* that it handles at least, as a run of it has found out */
 };
 
-/* Bytes that the present step handles, as far as that is known before it. */
-uint64_t work_known(const struct request *request);
-
-/* The place for the present step. */
-enum work_place work_place(const struct request *request);
+/* The place for the present step, which handles |known| bytes as far as that is known before it.
+ * |is_long|: it may take long, whatever its bytes. */
+enum work_place work_place(const struct work *work, uint64_t known, bool is_long);
 
 /* Begins a run of the present step, at |place|. */
-void work_begin(struct request *request, enum work_place place);
+void work_begin(struct work *work, enum work_place place);
 
 /* The present run of the step is about to handle |bytes| more. ST_WOULD_BE_HEAVY: not here. */
-MUST_CHECK enum status work_add(struct request *request, uint64_t bytes, struct error *err);
+MUST_CHECK enum status work_add(struct work *work, uint64_t bytes, struct error *err);
 
 /* What follows may take long, or wait for a disk. ST_WOULD_BE_HEAVY: the step runs on the loop. */
-MUST_CHECK enum status work_leave_loop(const struct request *request, struct error *err);
+MUST_CHECK enum status work_leave_loop(const struct work *work, struct error *err);
 
 /* The bytes of one piece of work, such as a file, in a run at |place|; 0: no limit. */
-uint64_t work_piece_max(const struct request *request, enum work_place place);
+uint64_t work_piece_max(const struct work *work, enum work_place place);
 
 /* The present run of the step has ended with ST_WOULD_BE_HEAVY: work_place() is a later one now, or
  * still WORK_HEAVY. */
-void work_move_on(struct request *request);
+void work_move_on(struct work *work);
 
 /* Another step is the present one from now on. */
-void work_reset(struct request *request);
+void work_reset(struct work *work);
 
 #endif
