@@ -124,13 +124,11 @@ include_rules() {
                 "daemon/generation daemon/observe daemon/connection daemon/api http language " \
                 "process runtime")
         }
-        # A source of the daemon may also see the daemon as a whole, and the request that it is for.
+        # A source above the calls may also see the daemon as a whole.
         function daemon_doors(file, own) {
-            if (own !~ /^server\/daemon\// || file !~ /(\.c|_priv\.h)$/ ||
-                own ~ /\/(conf|console|loop|infer|generation)$/)
+            if (own !~ /^server\/daemon(\/(request|observe|connection|api))?$/ ||
+                file !~ /(\.c|_priv\.h)$/)
                 return ""
-            if (file ~ /\.c$/ && own ~ /\/serving$/)
-                return "server/daemon/(server|request/request(_log)?)\\.h$|"
             return "server/daemon/server\\.h$|"
         }
         # Each library of text/ has one door, the header with its name.

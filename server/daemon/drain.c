@@ -68,7 +68,7 @@ void drain_begin(struct server *server)
     struct drain *drain = &server->drain;
     server->loop.is_draining = true;
     drain->begun_ns = uv_hrtime();
-    proving_stop(server);
+    proving_stop(&server->proving);
     fetch_cancel();
     drain->refuses_at_ms = uv_now(&server->loop.uv) + server->params->drain_incomplete_timeout;
     uv_timer_start(&drain->timer, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
@@ -79,7 +79,7 @@ void drain_begin(struct server *server)
 static _Noreturn void leave_start(struct server *server)
 {
     log_line(LOG_NOTICE, "stopped while models were loading");
-    changes_refuse_start(server);
+    changes_refuse_start(&server->changes);
     turns_end(server);
     notify_send(&server->notify, "STOPPING=1");
     listener_close_all(server);

@@ -56,7 +56,7 @@ static int serve(const struct options *options, const struct conf_sources *sourc
     }
     enum status status = server_init(&server, options, &err);
     if (status == ST_OK) {
-        reload_init(&server, sources);
+        reload_use_sources(&server.reload, sources);
         status = server_run(&server, &err);
     }
     if (status != ST_OK) {

@@ -128,7 +128,7 @@ static void on_hangup(uv_signal_t *signal, int number)
     } else if (log_path()) {
         log_line(LOG_NOTICE, "SIGHUP: log file %s is open again", log_path());
     }
-    reload_begin(server_of(signal->data));
+    reload_begin(&server_of(signal->data)->reload);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -196,15 +196,15 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     if (!alarm_take(&server->alarm)) {
         return;
     }
-    for (struct serving *serving = server->serving; serving; serving = serving->older) {
+    for (struct serving *serving = server->servings.current; serving; serving = serving->older) {
         if (serving->sched) {
             alarm_set(&server->alarm, rt_sched_expire(serving->sched));
             alarm_set(&server->alarm, rt_sequences_expire(serving->sequences));
         }
     }
     alarm_set(&server->alarm, offload_expire(&server->offload));
-    alarm_set(&server->alarm, waits_expire(server, uv_hrtime()));
-    alarm_set(&server->alarm, changes_unload_idle(server, uv_hrtime()));
+    alarm_set(&server->alarm, waits_expire(&server->waits, uv_hrtime()));
+    alarm_set(&server->alarm, changes_unload_idle(&server->changes, uv_hrtime()));
 }
 
 /* ---- what workers hand back ------------------------------------------------------------------ */
@@ -267,47 +267,33 @@ const char *server_device_name(const struct server *server)
     return server->options->device ? server->options->device : "cpu";
 }
 
-struct serving *server_hold_serving(struct server *server)
+static void leave_pool(void *owner)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    OBJ_CHECK(server->serving, SERVING_MAGIC);
-    server->serving->users++;
-    return server->serving;
+    transfers_leave_pool(server_of(owner));
 }
 
-void server_let_go_serving(struct server *server, struct serving *serving)
+static void enter_pool(void *owner)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    OBJ_CHECK(serving, SERVING_MAGIC);
-    must(serving->users > 0);
-    if (--serving->users == 0 && serving != server->serving) {
-        struct serving *newer = server->serving;
-        while (newer->older != serving) {
-            newer = newer->older;
-            OBJ_CHECK(newer, SERVING_MAGIC); /* else it is not in the list */
-        }
-        newer->older = serving->older;
-        serving_free(serving);
-    }
+    transfers_enter_pool(server_of(owner));
 }
 
-void server_replace_serving(struct server *server, struct serving *fresh)
+static const struct servings_ops servings_ops = {leave_pool, enter_pool};
+
+/* Files of TLS first, because tokens are in use once they are read. */
+static enum status read_files(void *owner, const struct options *options, struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    OBJ_CHECK(fresh, SERVING_MAGIC);
-    must(fresh != server->serving && fresh->users == 0);
-    struct serving *old = server->serving;
-    transfers_leave_pool(server);
-    server->serving = fresh;
-    transfers_enter_pool(server);
-    repository_keep_stats(&fresh->repository, &old->repository);
-    fresh->older = old;
-    if (old->users == 0) {
-        fresh->older = old->older;
-        serving_free(old);
+    struct server *server = server_of(owner);
+    struct tls_context *context = NULL;
+    if (server->tls.context) {
+        TRY(tls_read(options, &context, err));
     }
-    proving_begin(server);
-    changes_watch_idle(server, uv_hrtime());
+    enum status status = access_read(&server->access, options, err);
+    if (status != ST_OK) {
+        tls_context_free(context);
+        return status;
+    }
+    tls_use(server, context);
+    return ST_OK;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -356,38 +342,6 @@ static int open_eventfd(const struct server *server)
     return high;
 }
 
-/* The inits without a check cannot fail on an initialised loop. */
-static enum status init_handles(struct server *server, struct error *err)
-{
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    server->wake_fd = open_eventfd(server);
-    TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
-    TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
-    uv_timer_init(&server->loop.uv, &server->sweep);
-    log_gate_open(&server->loop.log, &server->loop.uv);
-    uv_timer_init(&server->loop.uv, &server->accept_retry);
-    drain_init(server);
-    recovery_init(server);
-    changes_init(server);
-    waits_init(server);
-    transfers_init(server);
-    trim_init(server);
-    proving_init(server);
-    turns_init(server);
-    watchdog_init(server);
-    uv_signal_init(&server->loop.uv, &server->sighup);
-    uv_signal_init(&server->loop.uv, &server->sigusr1);
-    uv_handle_t *handles[HANDLE_COUNT];
-    list_handles(server, handles);
-    for (size_t i = 0; i < HANDLE_COUNT; i++) {
-        handles[i]->data = server;
-    }
-    server->watch.poll.data = NULL; /* watch_init() sets the data of its handles */
-    server->watch.timer.data = server->watch.ticker.data = NULL;
-    tls_init(server); /* sets its own */
-    return ST_OK;
-}
-
 /* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
 static void raise_file_limit(void)
 {
@@ -428,16 +382,117 @@ static void limit_connections(struct server *server)
     }
 }
 
+/* The first models are loaded, or |err| says why not; then the daemon stops. */
+static void end_start(void *owner, enum status status, const struct error *err)
+{
+    struct server *server = server_of(owner);
+    must(server->loop.is_starting && !server->loop.is_draining);
+    if (status != ST_OK) {
+        server->failure = *err;
+        drain_begin(server);
+        return;
+    }
+    server->loop.is_starting = false;
+    limit_connections(server);
+    listener_open_all(server);
+    uint32_t ready = repository_ready_count(&server->servings.current->repository),
+             count = repository_count(&server->servings.current->repository);
+    log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
+    if (count == 0 && server->options->folder_count == 0) {
+        log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
+    }
+    notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
+    watchdog_start(server); /* nobody expects signs of life before */
+}
+
+static void end_change(void *owner)
+{
+    server_check_drained(server_of(owner));
+}
+
+static const struct changes_ops changes_ops = {end_start, end_change};
+
+/* The parts that change what calls run on. */
+static void init_models(struct server *server)
+{
+    struct loop *loop = &server->loop;
+    const struct changes_uses changes = {
+        .loop = loop,
+        .servings = &server->servings,
+        .reload = &server->reload,
+        .waits = &server->waits,
+        .proving = &server->proving,
+        .trim = &server->trim,
+        .notify = &server->notify,
+        .ops = &changes_ops,
+        .owner = server,
+    };
+    const struct recovery_uses recovery = {
+        .loop = loop,
+        .servings = &server->servings,
+        .changes = &server->changes,
+        .proving = &server->proving,
+        .reload = &server->reload,
+        .notify = &server->notify,
+    };
+    const struct proving_uses proving = {
+        .loop = loop,
+        .servings = &server->servings,
+        .trim = &server->trim,
+        .params = server->params,
+    };
+    waits_init(&server->waits, &server->alarm, server->params);
+    trim_init(&server->trim, loop, &server->servings);
+    proving_init(&server->proving, &proving);
+    changes_init(&server->changes, &changes);
+    recovery_init(&server->recovery, &recovery, server_device_name(server));
+    watch_init(&server->watch, loop, &server->changes, &server->reload);
+}
+
+/* The inits without a check cannot fail on an initialised loop. */
+static enum status init_handles(struct server *server, struct error *err)
+{
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->wake_fd = open_eventfd(server);
+    TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
+    TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
+    uv_timer_init(&server->loop.uv, &server->sweep);
+    log_gate_open(&server->loop.log, &server->loop.uv);
+    uv_timer_init(&server->loop.uv, &server->accept_retry);
+    drain_init(server);
+    transfers_init(server);
+    init_models(server);
+    turns_init(server);
+    watchdog_init(server);
+    uv_signal_init(&server->loop.uv, &server->sighup);
+    uv_signal_init(&server->loop.uv, &server->sigusr1);
+    uv_handle_t *handles[HANDLE_COUNT];
+    list_handles(server, handles);
+    for (size_t i = 0; i < HANDLE_COUNT; i++) {
+        if (handles[i]->loop && !handles[i]->data) { /* parts have set that of their own ones */
+            handles[i]->data = server;
+        }
+    }
+    tls_init(server); /* sets its own */
+    return ST_OK;
+}
+
 enum status server_init(struct server *server, const struct options *options, struct error *err)
 {
     *server = (struct server){
         .magic = SERVER_MAGIC,
         .options = options,
-        .model_options = options,
         .params = &options->params,
         .spare_fd = -1,
         .wake_fd = -1,
     };
+    servings_init(&server->servings, &servings_ops, server);
+    reload_init(&server->reload, options);
+    server->reload.changes = &server->changes;
+    server->reload.watch = &server->watch;
+    server->reload.notify = &server->notify;
+    server->reload.read_files = read_files;
+    server->reload.owner = server;
     alarm_init(&server->alarm);
     list_init(&server->listeners);
     list_init(&server->conns);
@@ -468,8 +523,8 @@ enum status server_init(struct server *server, const struct options *options, st
     if (!server->read_buffer) {
         return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
     }
-    TRY(watch_init(server, err)); /* first: nothing that comes meanwhile is missed */
-    return serving_new(options, server_device_name(server), true, &server->serving, err);
+    TRY(watch_open(&server->watch, err)); /* first: nothing that comes meanwhile is missed */
+    return serving_new(options, server_device_name(server), true, &server->servings.current, err);
 }
 
 /*
@@ -501,29 +556,7 @@ enum status server_start(struct server *server, struct error *err)
     OBJ_CHECK(server, SERVER_MAGIC);
     server->loop.is_starting = true;
     TRY(listener_start_all(server, err));
-    return changes_start(server, err);
-}
-
-void server_end_start(struct server *server, enum status status, const struct error *err)
-{
-    OBJ_CHECK(server, SERVER_MAGIC);
-    must(server->loop.is_starting && !server->loop.is_draining);
-    if (status != ST_OK) {
-        server->failure = *err;
-        drain_begin(server);
-        return;
-    }
-    server->loop.is_starting = false;
-    limit_connections(server);
-    listener_open_all(server);
-    uint32_t ready = repository_ready_count(&server->serving->repository),
-             count = repository_count(&server->serving->repository);
-    log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
-    if (count == 0 && server->options->folder_count == 0) {
-        log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
-    }
-    notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
-    watchdog_start(server); /* nobody expects signs of life before */
+    return changes_start(&server->changes, err);
 }
 
 enum status server_run(struct server *server, struct error *err)
@@ -563,11 +596,11 @@ void server_fini(struct server *server)
     tls_fini(server);
     access_log_close(&server->access_log);
     spans_close(&server->spans);
-    changes_fini(server);
-    waits_fini(server);
-    watch_fini(server);
-    reload_fini(server);
-    serving_free(server->serving);
+    changes_fini(&server->changes);
+    waits_fini(&server->waits);
+    watch_fini(&server->watch);
+    reload_fini(&server->reload);
+    servings_fini(&server->servings);
     free(server->read_buffer);
     loop_fini(&server->loop);
     if (server->wake_fd >= 0) {

@@ -37,15 +37,14 @@
 #include "server/daemon/serving/changes.h"
 #include "server/daemon/serving/proving.h"
 #include "server/daemon/serving/recovery.h"
+#include "server/daemon/serving/reload.h"
+#include "server/daemon/serving/servings.h"
 #include "server/daemon/serving/trim.h"
 #include "server/daemon/serving/waits.h"
 #include "server/daemon/serving/watch.h"
 #include "server/daemon/watchdog.h"
 
-struct conf;
-struct conf_sources;
 struct request;
-struct serving;
 
 #define SERVER_MAGIC 0x73727672u
 
@@ -54,13 +53,11 @@ struct serving;
 
 struct server {
     uint32_t magic;
-    const struct options *options;       /* borrowed; outlives the server */
-    const struct params *params;         /* of |options| */
-    const struct options *model_options; /* name the models; |options|, or of |config| */
-    const struct conf_sources *sources;  /* borrowed: of the settings, for SIGHUP; or NULL */
-    struct conf *config;                 /* owned: read by the last SIGHUP; NULL: there was none */
+    const struct options *options; /* borrowed; outlives the server */
+    const struct params *params;   /* of |options| */
     struct loop loop;
-    struct serving *serving; /* owned; requests may still hold a replaced one */
+    struct servings servings;
+    struct reload reload;
     struct recovery recovery;
     struct changes changes;
     struct waits waits;
@@ -134,16 +131,6 @@ static inline struct server *server_of(void *data)
     OBJ_CAST(server, data, SERVER_MAGIC);
     return server;
 }
-
-/* For a request, from its beginning to its end. */
-struct serving *server_hold_serving(struct server *server);
-void server_let_go_serving(struct server *server, struct serving *serving);
-
-/* Takes |fresh| over. The old one goes now, or with the last request that holds it. */
-void server_replace_serving(struct server *server, struct serving *fresh);
-
-/* The first models are loaded, or |err| says why not; then the daemon stops. */
-void server_end_start(struct server *server, enum status status, const struct error *err);
 
 /* A connection was added: its deadline is looked at from now on. */
 void server_start_sweep(struct server *server);

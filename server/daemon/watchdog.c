@@ -24,14 +24,14 @@ static bool is_device_stuck(struct server *server)
 {
     struct watchdog *watchdog = &server->watchdog;
     OBJ_CHECK(watchdog, WATCHDOG_MAGIC);
-    OBJ_CHECK(server->serving, SERVING_MAGIC);
+    OBJ_CHECK(server->servings.current, SERVING_MAGIC);
     struct watched now = {false, 0};
-    if (watchdog->serving != server->serving) {
-        watchdog->serving = server->serving;
+    if (watchdog->serving != server->servings.current) {
+        watchdog->serving = server->servings.current;
         watchdog->device = now;
     }
-    if (server->serving->device) {
-        struct hal_progress progress = hal_device_progress(server->serving->device);
+    if (server->servings.current->device) {
+        struct hal_progress progress = hal_device_progress(server->servings.current->device);
         now = (struct watched){progress.is_busy, progress.mark};
     }
     return watchdog_is_stuck(&watchdog->device, now);

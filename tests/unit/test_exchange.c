@@ -298,7 +298,8 @@ static void a_small_call_runs_beside_large_ones(void **state)
     struct model *model = NULL;
     struct error err;
     (void)state;
-    assert_int_equal(repository_find(&server.serving->repository, "m0", 0, &model, &err), ST_OK);
+    assert_int_equal(repository_find(&server.servings.current->repository, "m0", 0, &model, &err),
+                     ST_OK);
     size_t bytes = hal_pool_size(model->run_pool);
     assert_int_equal(hal_pool_member_new(&call, &err), ST_OK);
     hal_pool_join(call, model->run_pool);
@@ -347,7 +348,7 @@ static void ask_or_leave(struct peer *peer, const struct buf *body)
 static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
 {
     struct peer *peer = &peers[0];
-    struct hal_pool *pool = server.serving->lists;
+    struct hal_pool *pool = server.servings.current->lists;
     struct hal_pool_stats stats;
     struct buf body;
     unsigned refused = 0;

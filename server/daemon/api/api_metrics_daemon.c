@@ -30,9 +30,10 @@ void api_metrics_put_models(struct api_metrics_page *page)
 
 void api_metrics_put_changes(struct api_metrics_page *page)
 {
-    api_metrics_add_labelled(page, "result", "made", counter_get(&page->server->metrics.changes));
+    api_metrics_add_labelled(page, "result", "made",
+                             counter_get(&page->server->changes.counts.made));
     api_metrics_add_labelled(page, "result", "refused",
-                             counter_get(&page->server->metrics.refused_changes));
+                             counter_get(&page->server->changes.counts.refused));
 }
 
 void api_metrics_put_fetches(struct api_metrics_page *page)
@@ -45,14 +46,14 @@ void api_metrics_put_fetches(struct api_metrics_page *page)
 
 void api_metrics_put_unloads(struct api_metrics_page *page)
 {
-    static const char *const reasons[METRICS_UNLOADS] = {
-        [METRICS_IDLE] = "idle",           [METRICS_ASKED] = "keep_alive",
-        [METRICS_DISPLACED] = "displaced", [METRICS_ORDERED] = "ordered",
-        [METRICS_GONE] = "gone",
+    static const char *const reasons[CHANGES_UNLOADS] = {
+        [CHANGES_IDLE] = "idle",           [CHANGES_ASKED] = "keep_alive",
+        [CHANGES_DISPLACED] = "displaced", [CHANGES_ORDERED] = "ordered",
+        [CHANGES_GONE] = "gone",
     };
-    for (uint32_t i = 0; i < METRICS_UNLOADS; i++) {
+    for (uint32_t i = 0; i < CHANGES_UNLOADS; i++) {
         api_metrics_add_labelled(page, "reason", reasons[i],
-                                 counter_get(&page->server->metrics.unloads[i]));
+                                 counter_get(&page->server->changes.counts.unloads[i]));
     }
 }
 

@@ -340,7 +340,8 @@ enum status api_stats(struct request *request, struct error *err)
         }
     }
     buf_add_str(out, "],\"memory\":");
-    stats_print_memory(out, request->server->serving, request->server->transfers.evicted_count);
+    stats_print_memory(out, request->server->servings.current,
+                       request->server->transfers.evicted_count);
     buf_add_char(out, '}');
     return api_check_printed(request, err);
 }

@@ -21,8 +21,8 @@ static void dump_server(const struct server *server)
 {
     struct hal_pool_stats memory = {0};
     char used[AMOUNT_TEXT_MAX], all[AMOUNT_TEXT_MAX];
-    if (server->serving->transfers) { /* else the device was lost */
-        hal_pool_stats(server->serving->transfers, &memory);
+    if (server->servings.current->transfers) { /* else the device was lost */
+        hal_pool_stats(server->servings.current->transfers, &memory);
     }
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
@@ -38,7 +38,7 @@ static void dump_server(const struct server *server)
 
 static void dump_models(struct server *server)
 {
-    struct repository_index *index = repository_ref_index(&server->serving->repository);
+    struct repository_index *index = repository_ref_index(&server->servings.current->repository);
     uint32_t count = 0;
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];

@@ -22,22 +22,10 @@ struct buf;
 struct request;
 struct server;
 
-/* Why a model was unloaded. */
-enum metrics_unload {
-    METRICS_IDLE,      /* nobody needed it for --idle-unload */
-    METRICS_ASKED,     /* likewise, for the keep_alive of its last request */
-    METRICS_DISPLACED, /* others needed its memory */
-    METRICS_ORDERED,   /* by a request of an administrator */
-    METRICS_GONE,      /* its file has gone or does not load any more */
-    METRICS_UNLOADS
-};
-
 /* Zeroed at first. */
 struct metrics {
     struct status_counts requests[ROUTE_COUNT + 1]; /* the last one: requests without a route */
     struct counter accepted, turned_away;           /* connections */
-    struct counter changes, refused_changes;        /* of models */
-    struct counter unloads[METRICS_UNLOADS];        /* models */
     struct counter received_bytes, sent_bytes;
     struct histogram turns; /* of the loop, from their first work to their end; ns */
 };

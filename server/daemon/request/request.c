@@ -347,8 +347,8 @@ static enum step_result finish_run(struct request *request)
 static void look_for_loss(const struct request *request)
 {
     const struct serving *serving = request->serving;
-    if (serving == request->server->serving && hal_device_is_lost(serving->device)) {
-        recovery_begin(request->server);
+    if (serving == request->server->servings.current && hal_device_is_lost(serving->device)) {
+        recovery_begin(&request->server->recovery);
     }
 }
 
@@ -475,6 +475,18 @@ static enum step_result step_wait_memory(struct request *request)
     return STEP_WAIT;
 }
 
+/* For models: to change, or to load. */
+static struct waiter *begin_wait(struct request *request)
+{
+    struct waiter *waiter = &request->waiter;
+    const struct infer *infer = &request->infer;
+    waiter->client = request->client.id;
+    waiter->model = infer->absent[0] ? infer->absent : request->match.model;
+    waiter->arrived_ns = infer->arrived_ns;
+    waiter->client_due_ns = infer_client_due_ns(infer);
+    return waiter;
+}
+
 /* Loads that one request may cause: a list can name many models, which displace each other. */
 #define LOADS_MAX 64
 
@@ -487,7 +499,8 @@ static enum step_result step_load(struct request *request)
     request->err.code = ST_OK;
     enum status status =
         request->load_count++ < LOADS_MAX
-            ? changes_need(request, request->infer.absent, &request->err)
+            ? changes_need(&request->server->changes, begin_wait(request), request->infer.absent,
+                           &request->err)
             : error_set(&request->err, ST_EXHAUSTED,
                         "the models of this request are not loaded at the same time: "
                         "--model-bytes-max is too small, or they are displaced by others");
@@ -496,13 +509,15 @@ static enum step_result step_load(struct request *request)
 
 static enum step_result step_change(struct request *request)
 {
-    enum status status = changes_begin(request, &request->order, &request->err);
+    enum status status = changes_begin(&request->server->changes, begin_wait(request),
+                                       &request->order, &request->err);
     return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
 }
 
-void request_note_changed(struct request *request, enum status status, const struct error *err)
+void request_note_changed(struct waiter *waiter, enum status status, const struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(waiter, struct request, waiter), REQUEST_MAGIC);
     bool is_load = request->step == STEP_LOAD;
     must((is_load || request->step == STEP_CHANGE) && request->exchange);
     request->err.code = ST_OK;
@@ -510,6 +525,7 @@ void request_note_changed(struct request *request, enum status status, const str
         request->err = *err;
     }
     if (is_load) { /* there may be many of them */
+        request->infer.waited_ns = waiter->waited_ns;
         request->is_unfinished = true;
         request->next = NULL;
         request->server->waits.told_count++;
@@ -681,7 +697,7 @@ void request_abandon(struct request *request)
     } else if (request->step == STEP_LOAD && request->is_unfinished) {
         return; /* request_go_on() ends it in its turn */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
-        changes_forget(request);
+        changes_forget(&request->server->changes, &request->waiter);
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {

@@ -27,6 +27,7 @@
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/waits.h"
 #include "server/http/body.h"
 #include "server/http/client.h"
 #include "server/http/head.h"
@@ -78,10 +79,8 @@ struct request {
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
     const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
-    struct list change_link;         /* in a change that it waits for */
     uint32_t load_count;             /* times that it has waited for a file */
-    struct list wait_link;           /* in server->waits, while it waits for one */
-    uint64_t wait_began_ns;          /* since when */
+    struct waiter waiter;            /* for a change of models, or for that file */
     struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
 
@@ -154,9 +153,6 @@ void request_written(struct request *request, bool is_ok);
 /* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
  * was given, or with a handler that is unfinished. */
 void request_go_on(struct request *request);
-
-/* The change that the request has begun is made, or cannot be, for the reason |err|. */
-void request_note_changed(struct request *request, enum status status, const struct error *err);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

@@ -27,6 +27,12 @@ uint64_t request_work_known(const struct request *request);
 /* The place for the present step (server/daemon/infer/work.h). */
 enum work_place request_work_place(const struct request *request);
 
+/* ---- request.c ------------------------------------------------------------------------------- */
+
+/* The change that the request has begun is made, or cannot be, for the reason |err|; or the file
+ * that it waits for is loaded. */
+void request_note_changed(struct waiter *waiter, enum status status, const struct error *err);
+
 /* ---- request_take.c -------------------------------------------------------------------------- */
 
 /* The results of the job are gone, or belong to the client. */

@@ -42,7 +42,7 @@ static void note_failure(struct infer *infer, const struct error *why, uint32_t 
 
 static void note_idle(void *owner, uint64_t due_ns)
 {
-    changes_watch_idle(server_of(owner), due_ns);
+    changes_watch_idle(&server_of(owner)->changes, due_ns);
 }
 
 void request_init_calls(struct server *server)
@@ -91,8 +91,7 @@ static struct request *request_new(struct server *server)
         buf_init(&request->out, server->params->answer_bytes_max);
         offload_init_task(&request->task, request);
         list_init(&request->link);
-        list_init(&request->change_link);
-        list_init(&request->wait_link);
+        waiter_init(&request->waiter, request_note_changed);
     }
     return request;
 }
@@ -128,7 +127,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     }
     server->busy_request_count++;
     request->step = STEP_READ;
-    request->serving = request->infer.serving = server_hold_serving(server);
+    request->serving = request->infer.serving = servings_hold(&server->servings);
     if (request->serving->transfers) { /* otherwise the device was lost */
         hal_pool_join(request->upload_pool, request->serving->transfers);
         request->body.pool = request->upload_pool;
@@ -145,7 +144,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->retry_after_s = 0;
     request->infer.arrived_ns = request->wait_since_ms = 0;
     request->listed = request->load_count = 0;
-    request->infer.waited_ns = 0;
+    request->infer.waited_ns = request->waiter.waited_ns = 0;
     request->look = NULL;
     request->client = (struct http_client){
         .id = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY,
@@ -199,11 +198,11 @@ void request_give_back(struct request *request)
         repository_unref_index(request->listing);
         request->listing = NULL;
     }
-    server_let_go_serving(server, request->serving);
+    servings_let_go(&server->servings, request->serving);
     request->serving = request->infer.serving = NULL;
     request->exchange = NULL;
     server->busy_request_count--;
-    trim_note_use(server);
+    trim_note_use(&server->trim);
     if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
         list_push_front(&server->idle_requests, &request->link);
         server->idle_request_count++;

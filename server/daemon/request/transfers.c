@@ -74,7 +74,7 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
 
 static struct hal_pool *pool_of(const struct server *server)
 {
-    return server->serving ? server->serving->transfers : NULL;
+    return server->servings.current ? server->servings.current->transfers : NULL;
 }
 
 static void charge(struct server *server, size_t before, size_t bytes)

@@ -11,11 +11,16 @@
 #include "base/resource.h"
 #include "runtime/sched/sequence.h"
 #include "server/daemon/conf/conf.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/serving/proving.h"
 #include "server/daemon/serving/reload.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
+#include "server/daemon/serving/trim.h"
+#include "server/daemon/serving/waits.h"
 #include "server/process/log.h"
+#include "server/process/notify.h"
+#include "server/process/offload.h"
 
 /* How long a retired model may lie unused. */
 #define LOOK_MS 50
@@ -24,10 +29,11 @@
 #define ROOM_LOOK_MS 5
 #define STOPPING "the daemon is stopping"
 
-static struct changes *changes_of(struct server *server)
+static struct changes *changes_of(void *data)
 {
-    OBJ_CHECK(&server->changes, CHANGES_MAGIC);
-    return &server->changes;
+    struct changes *changes;
+    OBJ_CAST(changes, data, CHANGES_MAGIC);
+    return changes;
 }
 
 /* ---- models that were replaced --------------------------------------------------------------- */
@@ -56,17 +62,16 @@ static void take_unused(struct changes *changes)
 /* A thread: the memory of a large model takes milliseconds to go back. */
 static void free_going(uv_work_t *work)
 {
-    struct changes *changes = changes_of(server_of(work->data));
+    struct changes *changes = changes_of(work->data);
     for (uint32_t i = 0; i < changes->going_count; i++) {
         model_unref(changes->going[i].model);
     }
 }
 
-static void end_going(struct server *server)
+static void end_going(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     for (uint32_t i = 0; i < changes->going_count; i++) {
-        server_let_go_serving(server, changes->going[i].serving);
+        servings_let_go(changes->uses.servings, changes->going[i].serving);
     }
     free(changes->going);
     changes->going = NULL;
@@ -76,79 +81,77 @@ static void end_going(struct server *server)
 static void on_timer(uv_timer_t *timer);
 
 /* A look that is due already stays so: changes without a pause would put it off for ever. */
-static void watch_retired(struct server *server)
+static void watch_retired(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     bool is_due = uv_is_active((const uv_handle_t *)&changes->timer);
-    if (changes->retired_count > 0 && !changes->going && !is_due && !server->loop.is_closing) {
+    if (changes->retired_count > 0 && !changes->going && !is_due &&
+        !changes->uses.loop->is_closing) {
         uv_timer_start(&changes->timer, on_timer, LOOK_MS, 0);
     }
 }
 
-static void begin_next(struct server *server);
+static void begin_next(struct changes *changes);
 
 /* Models have gone, or may have become unused: a change that waits for that tries again. */
-static void use_room(struct server *server)
+static void use_room(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     if (changes->awaits_room) {
         changes->awaits_room = false;
-        begin_next(server);
+        begin_next(changes);
     }
 }
 
 static void on_going_freed(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
+    struct changes *changes = changes_of(work->data);
     must(uv_status == 0);
-    offload_end(&server->offload, OFFLOAD_LONG);
-    end_going(server);
-    trim_note_use(server);
-    if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
-        uv_timer_start(&changes_of(server)->timer, on_timer, 0, 0);
+    offload_end(changes->uses.loop->offload, OFFLOAD_LONG);
+    end_going(changes);
+    trim_note_use(changes->uses.trim);
+    if (changes->awaits_room && changes->retired_count > 0) {
+        uv_timer_start(&changes->timer, on_timer, 0, 0);
         return; /* models that have just been retired go first */
     }
-    watch_retired(server);
-    use_room(server);
+    watch_retired(changes);
+    use_room(changes);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    struct changes *changes = changes_of(server);
-    turn_watch_enter(&server->loop.watch, TURN_MODELS);
+    struct changes *changes = changes_of(timer->data);
+    turn_watch_enter(&changes->uses.loop->watch, TURN_MODELS);
     if (changes->going) {
         return; /* on_going_freed() looks again */
     }
-    if (server->serving->sequences) {
-        repository_forget_generations(&server->serving->repository, server->serving->sequences);
+    if (changes->uses.servings->current->sequences) {
+        repository_forget_generations(&changes->uses.servings->current->repository,
+                                      changes->uses.servings->current->sequences);
     }
     if (changes->retired_count > 0) {
         take_unused(changes);
     }
     if (changes->going_count > 0) {
-        changes->going_work.data = server;
-        offload_begin(&server->offload, OFFLOAD_LONG, &changes->going_work, free_going,
+        changes->going_work.data = changes;
+        offload_begin(changes->uses.loop->offload, OFFLOAD_LONG, &changes->going_work, free_going,
                       on_going_freed);
         return;
     }
-    end_going(server);
-    watch_retired(server);
-    use_room(server);
+    end_going(changes);
+    watch_retired(changes);
+    use_room(changes);
 }
 
-void changes_drop_retired(struct server *server)
+void changes_drop_retired(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     if (changes->retired_count == 0 || changes->going) {
         return;
     }
-    if (server->serving->sequences) {
-        repository_forget_generations(&server->serving->repository, NULL);
+    if (changes->uses.servings->current->sequences) {
+        repository_forget_generations(&changes->uses.servings->current->repository, NULL);
     }
     take_unused(changes);
-    free_going(&(uv_work_t){.data = server});
-    end_going(server);
+    free_going(&(uv_work_t){.data = changes});
+    end_going(changes);
 }
 
 static bool reserve_retired(struct changes *changes, uint32_t count)
@@ -166,39 +169,39 @@ static bool reserve_retired(struct changes *changes, uint32_t count)
 }
 
 /* Takes the references over. */
-static void retire(struct server *server, struct model **models, uint32_t count,
+static void retire(struct changes *changes, struct model **models, uint32_t count,
                    struct serving *serving)
 {
-    struct changes *changes = changes_of(server);
     bool has_room = reserve_retired(changes, changes->retired_count + count);
     for (uint32_t i = 0; i < count; i++) {
         if (has_room) {
-            server_hold_serving(server);
+            servings_hold(changes->uses.servings);
             changes->retired[changes->retired_count++] =
                 (struct changes_retired){models[i], serving};
         } else {
             model_unref(models[i]); /* frees it here, or its last call does */
         }
     }
-    watch_retired(server);
+    watch_retired(changes);
 }
 
 /* Models were unloaded. */
-static void unload(struct server *server, struct repository_removed *removed)
+static void unload(struct changes *changes, struct repository_removed *removed)
 {
-    retire(server, removed->models, removed->count, server->serving);
+    retire(changes, removed->models, removed->count, changes->uses.servings->current);
     free(removed->models);
 }
 
 /* Counts the models that |update| has taken out of service. */
-static void count_unloads(struct server *server, const struct update *update)
+static void count_unloads(struct changes *changes, const struct update *update)
 {
-    struct repository_index *index = repository_ref_index(&server->serving->repository);
-    enum metrics_unload why = update->kind == UPDATE_UNLOAD ? METRICS_ORDERED : METRICS_GONE;
+    struct repository_index *index =
+        repository_ref_index(&changes->uses.servings->current->repository);
+    enum changes_unload why = update->kind == UPDATE_UNLOAD ? CHANGES_ORDERED : CHANGES_GONE;
     for (uint32_t i = 0; i < update->retired_count; i++) {
         const struct model *model = update->retired[i];
         const struct model *twin = repository_index_twin(index, model);
-        counter_add(&server->metrics.unloads[why],
+        counter_add(&changes->counts.unloads[why],
                     model->program && (!twin || !model_is_ready(twin)));
     }
     repository_unref_index(index);
@@ -210,14 +213,14 @@ static void count_unloads(struct server *server, const struct update *update)
 #define IDLE_PAUSE_NS 100000000u
 
 /* Tells the operator of them, and counts those that went sooner or later by a request's word. */
-static uint32_t report_idle(struct server *server, const struct repository_removed *removed)
+static uint32_t report_idle(struct changes *changes, const struct repository_removed *removed)
 {
     uint32_t asked_count = 0;
     for (uint32_t i = 0; i < removed->count; i++) {
         const struct model *model = removed->models[i];
         bool is_asked = model->origin->keep.is_asked;
         asked_count += is_asked;
-        if (log_gate_admits(&server->loop.log, LOG_KIND_MODELS, SHARE_NOBODY)) {
+        if (log_gate_admits(&changes->uses.loop->log, LOG_KIND_MODELS, SHARE_NOBODY)) {
             log_line(LOG_INFO, "model %s version %u: unloaded, it was idle%s", model->name,
                      model->version, is_asked ? " (keep_alive)" : "");
         }
@@ -225,19 +228,18 @@ static uint32_t report_idle(struct server *server, const struct repository_remov
     return asked_count;
 }
 
-static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
+static uint64_t look_for_idle(struct changes *changes, uint64_t now_ns)
 {
-    struct changes *changes = changes_of(server);
-    struct serving *serving = server->serving;
+    struct serving *serving = changes->uses.servings->current;
     struct repository_removed removed;
     struct error err;
     uint64_t next_ns;
-    if (changes->current || changes->awaits_room || server->recovery.is_active ||
-        server->loop.is_starting || server->waits.told_count > 0) {
+    if (changes->current || changes->awaits_room || changes->holds > 0 ||
+        changes->uses.loop->is_starting || changes->uses.waits->told_count > 0) {
         return now_ns + IDLE_PAUSE_NS;
     }
-    if (!serving->sequences || server->loop.is_draining) {
-        return RT_SCHED_NEVER;
+    if (!serving->sequences || changes->uses.loop->is_draining) {
+        return ALARM_NEVER;
     }
     if (repository_unload_idle(&serving->repository, serving->sequences, now_ns, &removed, &next_ns,
                                &err) != ST_OK) {
@@ -245,29 +247,27 @@ static uint64_t look_for_idle(struct server *server, uint64_t now_ns)
         return now_ns + IDLE_PAUSE_NS;
     }
     if (removed.count > 0) {
-        uint32_t asked_count = report_idle(server, &removed);
-        counter_add(&server->metrics.unloads[METRICS_ASKED], asked_count);
-        counter_add(&server->metrics.unloads[METRICS_IDLE], removed.count - asked_count);
-        unload(server, &removed);
+        uint32_t asked_count = report_idle(changes, &removed);
+        counter_add(&changes->counts.unloads[CHANGES_ASKED], asked_count);
+        counter_add(&changes->counts.unloads[CHANGES_IDLE], removed.count - asked_count);
+        unload(changes, &removed);
     }
     return next_ns;
 }
 
-uint64_t changes_unload_idle(struct server *server, uint64_t now_ns)
+uint64_t changes_unload_idle(struct changes *changes, uint64_t now_ns)
 {
-    struct changes *changes = changes_of(server);
     if (now_ns >= changes->idle_due_ns) {
-        changes->idle_due_ns = look_for_idle(server, now_ns);
+        changes->idle_due_ns = look_for_idle(changes, now_ns);
     }
     return changes->idle_due_ns;
 }
 
-void changes_watch_idle(struct server *server, uint64_t due_ns)
+void changes_watch_idle(struct changes *changes, uint64_t due_ns)
 {
-    struct changes *changes = changes_of(server);
     if (due_ns < changes->idle_due_ns) {
         changes->idle_due_ns = due_ns;
-        alarm_set(&server->alarm, due_ns);
+        alarm_set(changes->uses.loop->alarm, due_ns);
     }
 }
 
@@ -278,15 +278,15 @@ static struct change *new_change(void)
     struct change *change = calloc(1, sizeof(*change));
     if (change) {
         list_init(&change->link);
-        list_init(&change->requests);
+        list_init(&change->waiters);
     }
     return change;
 }
 
-static void free_change(struct server *server, struct change *change)
+static void free_change(struct changes *changes, struct change *change)
 {
     if (change->is_load) {
-        share_give(&changes_of(server)->loads, change->client, 1);
+        share_give(&changes->loads, change->client, 1);
     }
     update_fini(&change->update);
     list_remove(&change->link);
@@ -294,12 +294,11 @@ static void free_change(struct server *server, struct change *change)
     free(change);
 }
 
-static void append(struct server *server, struct change *change)
+static void append(struct changes *changes, struct change *change)
 {
-    struct changes *changes = changes_of(server);
     list_push_back(&changes->waiting, &change->link);
     changes->waiting_count++;
-    begin_next(server);
+    begin_next(changes);
 }
 
 static const char *verb_of(enum update_kind kind)
@@ -308,10 +307,10 @@ static const char *verb_of(enum update_kind kind)
 }
 
 /* Tells the operator of the change, whoever asked for it. */
-static void report(struct server *server, const struct change *change)
+static void report(struct changes *changes, const struct change *change)
 {
     const struct update *update = &change->update;
-    struct repository *repository = &server->serving->repository;
+    struct repository *repository = &changes->uses.servings->current->repository;
     if (change->status != ST_OK && update->kind == UPDATE_SCAN) {
         log_line(LOG_ERROR, "looking for changed models: %s; nothing has changed",
                  change->err.text);
@@ -325,14 +324,14 @@ static void report(struct server *server, const struct change *change)
                  "models",
                  update->loaded_count, update->failed_count, update->gone_count, update->kept_count,
                  ready, count);
-        notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
+        notify_send(changes->uses.notify, "STATUS=serving %u of %u models", ready, count);
     }
 }
 
 /* A call has had a file loaded. Clients can do that often. */
-static void report_load(struct server *server, const struct change *change)
+static void report_load(struct changes *changes, const struct change *change)
 {
-    if (!log_gate_admits(&server->loop.log, LOG_KIND_MODELS, SHARE_NOBODY)) {
+    if (!log_gate_admits(&changes->uses.loop->log, LOG_KIND_MODELS, SHARE_NOBODY)) {
         return;
     }
     if (change->status == ST_OK) {
@@ -348,22 +347,22 @@ static bool has_effect(const struct update *update)
            update->failed_count > 0 || update->refusal_count > 0 || update->retries_failed;
 }
 
-static void publish(struct server *server, struct change *change)
+static void publish(struct changes *changes, struct change *change)
 {
     struct update *update = &change->update;
-    struct serving *serving = server->serving;
+    struct serving *serving = changes->uses.servings->current;
     if (change->status == ST_OK && has_effect(update)) {
         change->status = update_publish(update, serving->sequences, &change->err);
     }
     if (change->status == ST_OK) {
-        count_unloads(server, update);
-        retire(server, update->retired, update->retired_count, serving);
+        count_unloads(changes, update);
+        retire(changes, update->retired, update->retired_count, serving);
         update->retired_count = 0;
-        proving_begin(server);
-        changes_watch_idle(server, uv_hrtime());
+        proving_begin(changes->uses.proving);
+        changes_watch_idle(changes, uv_hrtime());
     }
     if (update->kind == UPDATE_START) {
-        server_end_start(server, change->status, &change->err);
+        changes->uses.ops->end_start(changes->uses.owner, change->status, &change->err);
         if (change->status != ST_OK) { /* which clients need not know */
             change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
         }
@@ -371,46 +370,45 @@ static void publish(struct server *server, struct change *change)
     }
     if (change->is_reload && change->status == ST_OK) {
         update_fini(update); /* it borrows from the settings that are replaced */
-        reload_adopt(server, change->config);
+        reload_adopt(changes->uses.reload, change->config);
         change->config = NULL;
     } else if (change->is_reload) {
-        reload_refuse(server, NULL);
+        reload_refuse(changes->uses.reload, NULL);
     }
-    counter_add(
-        change->status == ST_OK ? &server->metrics.changes : &server->metrics.refused_changes, 1);
+    counter_add(change->status == ST_OK ? &changes->counts.made : &changes->counts.refused, 1);
     if (update->kind == UPDATE_NEED) {
-        report_load(server, change);
+        report_load(changes, change);
     } else if (change->status != ST_OK || has_effect(update)) {
-        report(server, change);
+        report(changes, change);
     }
 }
 
-static void tell_requests(struct change *change, enum status status, const struct error *err)
+static void tell_waiters(struct changes *changes, struct change *change, enum status status,
+                         const struct error *err)
 {
-    while (!list_is_empty(&change->requests)) {
-        struct request *request = LIST_ENTRY(change->requests.next, struct request, change_link);
-        changes_forget(request);
-        request_note_changed(request, status, err);
+    while (!list_is_empty(&change->waiters)) {
+        struct waiter *waiter = LIST_ENTRY(change->waiters.next, struct waiter, change_link);
+        changes_forget(changes, waiter);
+        waiter->done(waiter, status, err);
     }
 }
 
-/* Tells the requests that wait, and is done with the change. */
-static void finish(struct server *server, struct change *change)
+/* Tells those that wait, and is done with the change. */
+static void finish(struct changes *changes, struct change *change)
 {
-    tell_requests(change, change->status, &change->err);
-    free_change(server, change);
+    tell_waiters(changes, change, change->status, &change->err);
+    free_change(changes, change);
 }
 
 static void prepare(uv_work_t *work)
 {
-    struct change *change = changes_of(server_of(work->data))->current;
+    struct change *change = changes_of(work->data)->current;
     change->status = update_prepare(&change->update, &change->err);
 }
 
 /* The device was lost: models that were loaded for it are of no use. */
-static void begin_again(struct server *server, struct change *change)
+static void begin_again(struct changes *changes, struct change *change)
 {
-    struct changes *changes = changes_of(server);
     const struct update update = {
         .kind = change->update.kind,
         .with_dependents = change->update.with_dependents,
@@ -429,20 +427,20 @@ static void begin_again(struct server *server, struct change *change)
  * The limit of memory for models lacks some bytes: lists files that nobody uses. False: there are
  * none for now, and the change has waited long enough for them.
  */
-static bool make_room(struct server *server, struct change *change)
+static bool make_room(struct changes *changes, struct change *change)
 {
-    struct changes *changes = changes_of(server);
-    struct serving *serving = server->serving;
+    struct serving *serving = changes->uses.servings->current;
     struct repository_removed removed;
     struct error err;
-    uint64_t now = uv_now(&server->loop.uv), bytes = change->update.short_bytes;
+    uint64_t now = uv_now(&changes->uses.loop->uv), bytes = change->update.short_bytes;
     change->wait_ms = change->wait_ms ? change->wait_ms : now;
-    update_fini(&change->update);                   /* its draft holds all models */
-    bool may_evict = server->waits.told_count == 0; /* else a model that was loaded for them */
+    update_fini(&change->update); /* its draft holds all models */
+    bool may_evict =
+        changes->uses.waits->told_count == 0; /* else a model that was loaded for them */
     if (may_evict && repository_evict(&serving->repository, serving->sequences, bytes, &removed,
                                       &err) == ST_OK) {
-        counter_add(&server->metrics.unloads[METRICS_DISPLACED], removed.count);
-        unload(server, &removed);
+        counter_add(&changes->counts.unloads[CHANGES_DISPLACED], removed.count);
+        unload(changes, &removed);
         changes->awaits_room = true;
         uv_timer_start(&changes->timer, on_timer, 0, 0);
         return true;
@@ -457,87 +455,100 @@ static bool make_room(struct server *server, struct change *change)
 
 static void on_prepared(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    struct changes *changes = changes_of(server);
+    struct changes *changes = changes_of(work->data);
     struct change *change = changes->current;
     struct serving *serving = changes->serving;
     must(uv_status == 0 && change);
-    turn_watch_enter(&server->loop.watch, TURN_MODELS);
-    offload_end(&server->offload, OFFLOAD_LONG);
+    turn_watch_enter(&changes->uses.loop->watch, TURN_MODELS);
+    offload_end(changes->uses.loop->offload, OFFLOAD_LONG);
     changes->current = NULL;
     changes->serving = NULL;
-    if (server->loop.is_closing) {
-        server_let_go_serving(server, serving);
-        free_change(server, change); /* no request is left, which could wait for it */
+    if (changes->uses.loop->is_closing) {
+        servings_let_go(changes->uses.servings, serving);
+        free_change(changes, change); /* nobody is left who could wait for it */
         return;
     }
-    if (serving != server->serving || server->recovery.is_active) {
-        begin_again(server, change);
-        server_let_go_serving(server, serving);
+    if (serving != changes->uses.servings->current || changes->holds > 0) {
+        begin_again(changes, change);
+        servings_let_go(changes->uses.servings, serving);
     } else if (change->status == ST_EXHAUSTED && change->update.short_bytes &&
-               make_room(server, change)) {
-        begin_again(server, change);
-        server_let_go_serving(server, serving);
+               make_room(changes, change)) {
+        begin_again(changes, change);
+        servings_let_go(changes->uses.servings, serving);
         return;
     } else {
-        publish(server, change);
-        server_let_go_serving(server, serving);
-        finish(server, change);
+        publish(changes, change);
+        servings_let_go(changes->uses.servings, serving);
+        finish(changes, change);
     }
-    begin_next(server);
-    server_check_drained(server);
+    begin_next(changes);
+    changes->uses.ops->end(changes->uses.owner);
 }
 
 /* The daemon stops: nothing changes any more. */
-static void refuse_waiting(struct server *server)
+static void refuse_waiting(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     while (!list_is_empty(&changes->waiting)) {
         struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
         list_remove(&change->link);
         changes->waiting_count--;
         change->status = error_set(&change->err, ST_UNAVAILABLE, STOPPING);
-        finish(server, change);
+        finish(changes, change);
     }
 }
 
-static void begin_next(struct server *server)
+static void begin_next(struct changes *changes)
 {
-    struct changes *changes = changes_of(server);
     if (changes->current || list_is_empty(&changes->waiting) || changes->awaits_room ||
-        server->recovery.is_active || server->watch.is_working) {
+        changes->holds > 0) {
         return;
     }
-    if (server->loop.is_draining || server->loop.is_closing) {
-        refuse_waiting(server);
+    if (changes->uses.loop->is_draining || changes->uses.loop->is_closing) {
+        refuse_waiting(changes);
         return;
     }
     struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
     list_remove(&change->link);
     changes->waiting_count--;
     changes->current = change;
-    changes->serving = server_hold_serving(server);
+    changes->serving = servings_hold(changes->uses.servings);
     change->update.repository = &changes->serving->repository;
-    change->update.options = change->config ? &change->config->options : server->model_options;
-    changes->work.data = server;
-    offload_begin(&server->offload, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
+    change->update.options =
+        change->config ? &change->config->options : changes->uses.reload->model_options;
+    changes->work.data = changes;
+    offload_begin(changes->uses.loop->offload, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
 }
 
-void changes_go_on(struct server *server)
+void changes_hold(struct changes *changes)
 {
-    begin_next(server);
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    changes->holds++;
+}
+
+void changes_release(struct changes *changes)
+{
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    must(changes->holds > 0);
+    changes->holds--;
+    begin_next(changes);
+}
+
+bool changes_is_busy(const struct changes *changes)
+{
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    return changes->current != NULL;
 }
 
 /* ---- asking for a change --------------------------------------------------------------------- */
 
-enum status changes_start(struct server *server, struct error *err)
+enum status changes_start(struct changes *changes, struct error *err)
 {
     struct change *change = new_change();
     if (!change) {
         return error_set(err, ST_EXHAUSTED, "no memory to load models");
     }
     change->update.kind = UPDATE_START;
-    append(server, change);
+    append(changes, change);
     return ST_OK;
 }
 
@@ -553,9 +564,9 @@ static struct change *find_scan(struct changes *changes)
     return NULL;
 }
 
-static struct change *scan(struct server *server, bool retries_failed)
+static struct change *scan(struct changes *changes, bool retries_failed)
 {
-    struct change *change = find_scan(changes_of(server));
+    struct change *change = find_scan(changes);
     if (change) {
         change->update.retries_failed |= retries_failed;
         return change;
@@ -567,22 +578,22 @@ static struct change *scan(struct server *server, bool retries_failed)
     }
     change->update.kind = UPDATE_SCAN;
     change->update.retries_failed = retries_failed;
-    list_push_back(&changes_of(server)->waiting, &change->link);
-    changes_of(server)->waiting_count++;
+    list_push_back(&changes->waiting, &change->link);
+    changes->waiting_count++;
     return change;
 }
 
-void changes_scan(struct server *server, bool retries_failed)
+void changes_scan(struct changes *changes, bool retries_failed)
 {
-    scan(server, retries_failed);
-    begin_next(server);
+    scan(changes, retries_failed);
+    begin_next(changes);
 }
 
-void changes_reload(struct server *server, struct conf *config)
+void changes_reload(struct changes *changes, struct conf *config)
 {
-    struct change *change = scan(server, true);
+    struct change *change = scan(changes, true);
     if (!change) {
-        reload_refuse(server, config);
+        reload_refuse(changes->uses.reload, config);
         return;
     }
     change->is_reload = true;
@@ -590,18 +601,18 @@ void changes_reload(struct server *server, struct conf *config)
         conf_free(change->config); /* of a reload that has not begun */
         change->config = config;
     }
-    begin_next(server);
+    begin_next(changes);
 }
 
 /* A change of |kind| of the model |name|, which waits. */
-static enum status add_change(struct server *server, const struct changes_order *order,
+static enum status add_change(struct changes *changes, const struct changes_order *order,
                               struct change **out_change, struct error *err)
 {
-    if (changes_of(server)->waiting_count >= CHANGES_WAITING_MAX) {
+    if (changes->waiting_count >= CHANGES_WAITING_MAX) {
         return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
                          CHANGES_WAITING_MAX);
     }
-    if (server->loop.is_draining) {
+    if (changes->uses.loop->is_draining) {
         return error_set(err, ST_UNAVAILABLE, STOPPING);
     }
     struct change *change = new_change();
@@ -615,14 +626,13 @@ static enum status add_change(struct server *server, const struct changes_order 
     return ST_OK;
 }
 
-enum status changes_begin(struct request *request, const struct changes_order *order,
-                          struct error *err)
+enum status changes_begin(struct changes *changes, struct waiter *waiter,
+                          const struct changes_order *order, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
     struct change *change;
-    TRY(add_change(request->server, order, &change, err));
-    list_push_back(&change->requests, &request->change_link);
-    append(request->server, change);
+    TRY(add_change(changes, order, &change, err));
+    list_push_back(&change->waiters, &waiter->change_link);
+    append(changes, change);
     return ST_OK;
 }
 
@@ -642,88 +652,86 @@ static struct change *find_change(struct changes *changes, enum update_kind kind
     return NULL;
 }
 
-/* A load of the file |name|, charged to the client of |request|. */
-static enum status add_load(struct request *request, const char *name, struct change **out_change,
-                            struct error *err)
+/* A load of the file |name|, charged to |client|. */
+static enum status add_load(struct changes *changes, uint64_t client, const char *name,
+                            struct change **out_change, struct error *err)
 {
     const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
-    struct share *loads = &changes_of(request->server)->loads;
-    enum share_taken taken = share_take(loads, request->client.id, 1);
+    enum share_taken taken = share_take(&changes->loads, client, 1);
     if (taken != SHARE_TAKEN) {
-        return resource_refuse(RESOURCE_LOADS, loads, taken, request->client.id, err);
+        return resource_refuse(RESOURCE_LOADS, &changes->loads, taken, client, err);
     }
-    if (add_change(request->server, &order, out_change, err) != ST_OK) {
-        share_give(loads, request->client.id, 1);
+    if (add_change(changes, &order, out_change, err) != ST_OK) {
+        share_give(&changes->loads, client, 1);
         return err->code;
     }
     (*out_change)->is_load = true;
-    (*out_change)->client = request->client.id;
+    (*out_change)->client = client;
     return ST_OK;
 }
 
-enum status changes_need(struct request *request, const char *name, struct error *err)
+enum status changes_need(struct changes *changes, struct waiter *waiter, const char *name,
+                         struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct server *server = request->server;
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     bool is_start = *name == '\0';
-    struct change *change =
-        find_change(changes_of(server), is_start ? UPDATE_START : UPDATE_NEED, name);
+    struct change *change = find_change(changes, is_start ? UPDATE_START : UPDATE_NEED, name);
     bool is_new = !change && !is_start;
     if (!change && is_start) {
         return error_set(err, ST_UNAVAILABLE, STOPPING);
     }
-    TRY(waits_begin(request, err));
-    if (is_new && add_load(request, name, &change, err) != ST_OK) {
-        waits_end(request);
+    TRY(waits_begin(changes->uses.waits, waiter, err));
+    if (is_new && add_load(changes, waiter->client, name, &change, err) != ST_OK) {
+        waits_end(changes->uses.waits, waiter);
         return err->code;
     }
-    list_push_back(&change->requests, &request->change_link);
+    list_push_back(&change->waiters, &waiter->change_link);
     if (is_new) {
-        append(server, change);
+        append(changes, change);
     }
     return ST_OK;
 }
 
-void changes_refuse_start(struct server *server)
+void changes_refuse_start(struct changes *changes)
 {
     struct error err;
-    struct change *change = find_change(changes_of(server), UPDATE_START, "");
-    if (change) { /* which a thread may have; the requests are the loop's */
-        tell_requests(change, error_set(&err, ST_UNAVAILABLE, STOPPING), &err);
+    struct change *change = find_change(changes, UPDATE_START, "");
+    if (change) { /* which a thread may have; who waits is the loop's */
+        tell_waiters(changes, change, error_set(&err, ST_UNAVAILABLE, STOPPING), &err);
     }
 }
 
-void changes_forget(struct request *request)
+void changes_forget(struct changes *changes, struct waiter *waiter)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    list_remove(&request->change_link);
-    waits_end(request);
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    list_remove(&waiter->change_link);
+    waits_end(changes->uses.waits, waiter);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void changes_init(struct server *server)
+void changes_init(struct changes *changes, const struct changes_uses *uses)
 {
-    server->changes = (struct changes){.magic = CHANGES_MAGIC, .idle_due_ns = RT_SCHED_NEVER};
-    list_init(&server->changes.waiting);
-    share_init(&server->changes.loads, CHANGES_LOADS_MAX,
+    *changes = (struct changes){.magic = CHANGES_MAGIC, .uses = *uses, .idle_due_ns = ALARM_NEVER};
+    list_init(&changes->waiting);
+    share_init(&changes->loads, CHANGES_LOADS_MAX,
                resource_kept(RESOURCE_LOADS, CHANGES_LOADS_MAX));
-    uv_timer_init(&server->loop.uv, &server->changes.timer);
+    uv_timer_init(&uses->loop->uv, &changes->timer);
+    changes->timer.data = changes;
 }
 
-void changes_fini(struct server *server)
+void changes_fini(struct changes *changes)
 {
-    if (server->changes.magic == 0) {
+    if (changes->magic == 0) {
         return; /* the start failed before */
     }
-    struct changes *changes = changes_of(server);
     must(!changes->current && !changes->going);
     while (!list_is_empty(&changes->waiting)) {
-        free_change(server, LIST_ENTRY(changes->waiting.next, struct change, link));
+        free_change(changes, LIST_ENTRY(changes->waiting.next, struct change, link));
     }
     for (uint32_t i = 0; i < changes->retired_count; i++) {
         model_unref(changes->retired[i].model);
-        server_let_go_serving(server, changes->retired[i].serving);
+        servings_let_go(changes->uses.servings, changes->retired[i].serving);
     }
     free(changes->retired);
     share_fini(&changes->loads);

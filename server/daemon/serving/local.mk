@@ -6,6 +6,7 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/reload.c %D%/reload.h \
 	%D%/serving.c %D%/serving.h \
+	%D%/servings.c %D%/servings.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/waits.c %D%/waits.h \
 	%D%/watch.c %D%/watch.h

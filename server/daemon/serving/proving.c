@@ -15,11 +15,14 @@
 #include "runtime/call/siblings.h"
 #include "runtime/call/speculation.h"
 #include "runtime/sched/sched.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/daemon/serving/trim.h"
 #include "server/language/generator.h"
 #include "server/model/model_log.h"
+#include "server/process/log.h"
+#include "server/process/offload.h"
 
 /* Time for one try of a model: the first one, so that all models have theirs soon, and later ones.
  * Measuring comes on top of it. */
@@ -299,8 +302,8 @@ static void keep(struct proving *proving, const struct rt_proven *before)
 /* Carries the trial on: which numbers of rows give the same bits as each row alone. */
 static void prove(uv_work_t *work)
 {
-    struct proving *proving = &server_of(work->data)->proving;
-    OBJ_CHECK(proving, PROVING_MAGIC);
+    struct proving *proving;
+    OBJ_CAST(proving, work->data, PROVING_MAGIC);
     OBJ_CHECK(proving->model, MODEL_MAGIC);
     must(proving->model->rows_form > 1); /* else there is nothing to try */
     recall(proving);
@@ -450,87 +453,84 @@ static void on_proved(uv_work_t *work, int uv_status);
 static void on_timer(uv_timer_t *timer);
 
 /* Nothing is to be tried before |due_ms|. */
-static void pause_until(struct server *server, uint64_t due_ms)
+static void pause_until(struct proving *proving, uint64_t due_ms)
 {
-    struct proving *proving = &server->proving;
     struct serving *serving = proving->serving;
     proving->serving = NULL;
-    server_let_go_serving(server, serving);
-    trim_note_use(server); /* the device keeps memory of the first calls */
+    servings_let_go(proving->uses.servings, serving);
+    trim_note_use(proving->uses.trim); /* the device keeps memory of the first calls */
     if (due_ms != UINT64_MAX) {
-        uint64_t now_ms = uv_now(&server->loop.uv);
+        uint64_t now_ms = uv_now(&proving->uses.loop->uv);
         uv_timer_start(&proving->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
     }
 }
 
-static void prove_next(struct server *server)
+static void prove_next(struct proving *proving)
 {
-    struct proving *proving = &server->proving;
     OBJ_CHECK(proving, PROVING_MAGIC);
     OBJ_CHECK(proving->serving, SERVING_MAGIC);
-    bool is_wanted = !server->loop.is_draining &&
-                     !server->loop.is_closing && /* nor has the serving been replaced */
-                     server->serving == proving->serving;
+    bool is_wanted = !proving->uses.loop->is_draining &&
+                     !proving->uses.loop->is_closing && /* nor has the serving been replaced */
+                     proving->uses.servings->current == proving->serving;
     uint64_t due_ms = UINT64_MAX;
     model_unref(proving->model);
     proving->model = NULL;
     if (is_wanted) {
         proving->model =
-            next_model(&proving->serving->repository, uv_now(&server->loop.uv), &due_ms);
+            next_model(&proving->serving->repository, uv_now(&proving->uses.loop->uv), &due_ms);
     }
     if (!proving->model) {
-        pause_until(server, due_ms);
+        pause_until(proving, due_ms);
         return;
     }
     proving->trial = proving->model->trial;
     proving->insists = model_trial_insists(&proving->trial);
     proving->waits_left = WAITS;
-    offload_begin(&server->offload, OFFLOAD_LONG, &proving->work, prove, on_proved);
+    offload_begin(proving->uses.loop->offload, OFFLOAD_LONG, &proving->work, prove, on_proved);
 }
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    must(uv_status == 0 && server->proving.model);
-    offload_end(&server->offload, OFFLOAD_LONG);
-    publish(&server->proving, uv_now(&server->loop.uv));
-    prove_next(server);
-    if (!server->proving.serving) {
-        proving_begin(server); /* for the serving that has come in the meantime */
+    struct proving *proving;
+    OBJ_CAST(proving, work->data, PROVING_MAGIC);
+    must(uv_status == 0 && proving->model);
+    offload_end(proving->uses.loop->offload, OFFLOAD_LONG);
+    publish(proving, uv_now(&proving->uses.loop->uv));
+    prove_next(proving);
+    if (!proving->serving) {
+        proving_begin(proving); /* for the serving that has come in the meantime */
     }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    turn_watch_enter(&server->loop.watch, TURN_MODELS);
-    proving_begin(server);
+    struct proving *proving;
+    OBJ_CAST(proving, timer->data, PROVING_MAGIC);
+    turn_watch_enter(&proving->uses.loop->watch, TURN_MODELS);
+    proving_begin(proving);
 }
 
-void proving_init(struct server *server)
+void proving_init(struct proving *proving, const struct proving_uses *uses)
 {
-    struct proving *proving = &server->proving;
-    *proving = (struct proving){.magic = PROVING_MAGIC};
-    uv_timer_init(&server->loop.uv, &proving->timer);
-    proving->timer.data = proving->work.data = server;
+    *proving = (struct proving){.magic = PROVING_MAGIC, .uses = *uses};
+    uv_timer_init(&uses->loop->uv, &proving->timer);
+    proving->timer.data = proving->work.data = proving;
 }
 
-void proving_begin(struct server *server)
+void proving_begin(struct proving *proving)
 {
-    struct proving *proving = &server->proving;
-    OBJ_CHECK(server, SERVER_MAGIC);
     OBJ_CHECK(proving, PROVING_MAGIC);
     if (!proving->serving && !atomic_load(&proving->is_stopped)) {
         uv_timer_stop(&proving->timer);
-        proving->ring_bytes = (size_t)server->params->ring_bytes;
-        proving->serving = server_hold_serving(server);
-        prove_next(server);
+        proving->ring_bytes = (size_t)proving->uses.params->ring_bytes;
+        proving->serving = servings_hold(proving->uses.servings);
+        prove_next(proving);
     }
 }
 
-void proving_stop(struct server *server)
+void proving_stop(struct proving *proving)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    atomic_store(&server->proving.is_stopped, true);
-    uv_timer_stop(&server->proving.timer);
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    atomic_store(&proving->is_stopped, true);
+    uv_timer_stop(&proving->timer);
 }

@@ -18,14 +18,26 @@
 #include "base/status.h"
 #include "server/model/model_trial.h"
 
+struct loop;
 struct model;
-struct server;
+struct params;
 struct serving;
+struct servings;
+struct trim;
 
 #define PROVING_MAGIC 0x70726f76u
 
+/* What proving uses; all of it is borrowed. */
+struct proving_uses {
+    struct loop *loop;
+    struct servings *servings;
+    struct trim *trim;
+    const struct params *params;
+};
+
 struct proving {
     uint32_t magic;
+    struct proving_uses uses;
     uv_timer_t timer; /* the next try of a model is due */
     uv_work_t work;
     atomic_bool is_stopped;  /* the daemon stops; any thread */
@@ -43,12 +55,12 @@ struct proving {
     struct model *sibling;    /* shared: ref held; steps of both run as one; or NULL */
 };
 
-void proving_init(struct server *server);
+void proving_init(struct proving *proving, const struct proving_uses *uses);
 
 /* The loop has begun, or has a new serving. */
-void proving_begin(struct server *server);
+void proving_begin(struct proving *proving);
 
 /* The daemon stops: ends the present try soon, and begins no other. The loop. */
-void proving_stop(struct server *server);
+void proving_stop(struct proving *proving);
 
 #endif

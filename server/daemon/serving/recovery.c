@@ -5,9 +5,15 @@
 
 #include "base/check.h"
 #include "hal/device.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/proving.h"
+#include "server/daemon/serving/reload.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/process/log.h"
+#include "server/process/notify.h"
+#include "server/process/offload.h"
 
 #define TRIES_MAX 3
 #define RETRY_MS 1000 /* times the number of attempts */
@@ -17,16 +23,15 @@
 #define SHED_MS 2000
 #define SHED_POLL_MS 10
 
-static void start_try(struct server *server, uint64_t delay_ms);
+static void start_try(struct recovery *recovery, uint64_t delay_ms);
 
 /* On a thread of libuv: loading takes time, and the loop has to answer "not ready". */
 static void load(uv_work_t *work)
 {
-    struct server *server = server_of(work->data);
-    struct recovery *recovery = &server->recovery;
-    OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    struct recovery *recovery;
+    OBJ_CAST(recovery, work->data, RECOVERY_MAGIC);
     must(recovery->is_active && !recovery->fresh);
-    const struct options *options = server->model_options;
+    const struct options *options = recovery->uses.reload->model_options;
     enum status status =
         serving_new(options, recovery->device_name, false, &recovery->fresh, &recovery->err);
     if (status == ST_OK) {
@@ -46,56 +51,62 @@ static void give_up_device(struct recovery *recovery)
     recovery->device_name = "cpu";
 }
 
+/* Calls run on the new serving from now on. */
+static void use_fresh(struct recovery *recovery)
+{
+    servings_replace(recovery->uses.servings, recovery->fresh);
+    recovery->fresh = NULL;
+    proving_begin(recovery->uses.proving);
+    changes_watch_idle(recovery->uses.changes, uv_hrtime());
+}
+
 static void on_loaded(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    struct recovery *recovery = &server->recovery;
-    OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    struct recovery *recovery;
+    OBJ_CAST(recovery, work->data, RECOVERY_MAGIC);
     must(uv_status == 0 && recovery->is_active); /* the work is never cancelled */
-    offload_end(&server->offload, OFFLOAD_LONG);
-    if (server->loop.is_closing) {
+    offload_end(recovery->uses.loop->offload, OFFLOAD_LONG);
+    if (recovery->uses.loop->is_closing) {
         serving_free(recovery->fresh);
         return;
     }
     if (!recovery->fresh) {
         log_line(LOG_ERROR, "loading the models again: %s", recovery->err.text);
-        start_try(server, RETRY_MS * recovery->tries);
+        start_try(recovery, RETRY_MS * recovery->tries);
         return;
     }
     recovery->is_active = false;
-    recovery->done_ms = uv_now(&server->loop.uv);
-    server_replace_serving(server, recovery->fresh);
-    recovery->fresh = NULL;
-    struct repository *repository = &server->serving->repository;
+    recovery->done_ms = uv_now(&recovery->uses.loop->uv);
+    use_fresh(recovery);
+    struct serving *serving = recovery->uses.servings->current;
+    struct repository *repository = &serving->repository;
     uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
     log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready, count,
-             hal_device_props(server->serving->device)->name);
-    notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
-    changes_go_on(server);
+             hal_device_props(serving->device)->name);
+    notify_send(recovery->uses.notify, "STATUS=serving %u of %u models", ready, count);
+    changes_release(recovery->uses.changes);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    struct recovery *recovery = &server->recovery;
-    OBJ_CHECK(recovery, RECOVERY_MAGIC);
-    changes_drop_retired(server);
-    if (server->serving->users > 0 && uv_now(&server->loop.uv) < recovery->shed_ms) {
+    struct recovery *recovery;
+    OBJ_CAST(recovery, timer->data, RECOVERY_MAGIC);
+    struct serving *serving = recovery->uses.servings->current;
+    changes_drop_retired(recovery->uses.changes);
+    if (serving->users > 0 && uv_now(&recovery->uses.loop->uv) < recovery->shed_ms) {
         uv_timer_start(timer, on_timer, SHED_POLL_MS, 0);
         return;
     }
-    if (server->serving->users == 0) {
-        transfers_leave_pool(server);
-        serving_shed(server->serving);
+    if (serving->users == 0) {
+        servings_shed(recovery->uses.servings);
     }
-    recovery->work.data = server;
-    recovery->before = server->serving;
-    offload_begin(&server->offload, OFFLOAD_LONG, &recovery->work, load, on_loaded);
+    recovery->work.data = recovery;
+    recovery->before = serving;
+    offload_begin(recovery->uses.loop->offload, OFFLOAD_LONG, &recovery->work, load, on_loaded);
 }
 
-static void start_try(struct server *server, uint64_t delay_ms)
+static void start_try(struct recovery *recovery, uint64_t delay_ms)
 {
-    struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     if (recovery->tries == TRIES_MAX) {
         give_up_device(recovery);
@@ -104,32 +115,33 @@ static void start_try(struct server *server, uint64_t delay_ms)
     uv_timer_start(&recovery->timer, on_timer, delay_ms, 0);
 }
 
-void recovery_init(struct server *server)
+void recovery_init(struct recovery *recovery, const struct recovery_uses *uses,
+                   const char *device_name)
 {
-    struct recovery *recovery = &server->recovery;
     *recovery =
-        (struct recovery){.magic = RECOVERY_MAGIC, .device_name = server_device_name(server)};
-    uv_timer_init(&server->loop.uv, &recovery->timer);
-    recovery->timer.data = server;
+        (struct recovery){.magic = RECOVERY_MAGIC, .uses = *uses, .device_name = device_name};
+    uv_timer_init(&uses->loop->uv, &recovery->timer);
+    recovery->timer.data = recovery;
 }
 
-void recovery_begin(struct server *server)
+void recovery_begin(struct recovery *recovery)
 {
-    struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    struct serving *serving = recovery->uses.servings->current;
     struct error why;
-    if (recovery->is_active || server->loop.is_closing) {
+    if (recovery->is_active || recovery->uses.loop->is_closing) {
         return;
     }
     recovery->is_active = true;
+    changes_hold(recovery->uses.changes);
     error_set(&why, ST_UNAVAILABLE, "the device was lost; the models are being loaded again");
-    log_line(LOG_ERROR, "%s: %s", hal_device_props(server->serving->device)->name, why.text);
-    notify_send(&server->notify, "STATUS=%s", why.text);
-    repository_fail(&server->serving->repository, &why);
-    uint64_t now = uv_now(&server->loop.uv);
+    log_line(LOG_ERROR, "%s: %s", hal_device_props(serving->device)->name, why.text);
+    notify_send(recovery->uses.notify, "STATUS=%s", why.text);
+    repository_fail(&serving->repository, &why);
+    uint64_t now = uv_now(&recovery->uses.loop->uv);
     if (now - recovery->done_ms > CALM_MS) {
         recovery->tries = 0;
     }
     recovery->shed_ms = now + SHED_MS;
-    start_try(server, 0);
+    start_try(recovery, 0);
 }

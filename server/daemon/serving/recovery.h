@@ -16,13 +16,29 @@
 
 #include "base/status.h"
 
-struct server;
+struct changes;
+struct loop;
+struct notify;
+struct proving;
+struct reload;
 struct serving;
+struct servings;
 
 #define RECOVERY_MAGIC 0x7265636fu
 
+/* What a recovery uses; all of it is borrowed. */
+struct recovery_uses {
+    struct loop *loop;
+    struct servings *servings;
+    struct changes *changes;
+    struct proving *proving;
+    const struct reload *reload; /* has the settings of models */
+    struct notify *notify;
+};
+
 struct recovery {
     uint32_t magic;
+    struct recovery_uses uses;
     bool is_active;
     unsigned tries;   /* attempts in a row */
     uint64_t done_ms; /* when the last attempt ended */
@@ -36,9 +52,11 @@ struct recovery {
     struct error err;
 };
 
-void recovery_init(struct server *server);
+/* |device_name| is the one that the user asked for. */
+void recovery_init(struct recovery *recovery, const struct recovery_uses *uses,
+                   const char *device_name);
 
-/* The device of server->serving is lost; no effect while a recovery is under way. */
-void recovery_begin(struct server *server);
+/* The device of the serving in use is lost; no effect while a recovery is under way. */
+void recovery_begin(struct recovery *recovery);
 
 #endif

@@ -9,17 +9,23 @@
 
 #include "base/check.h"
 #include "server/daemon/conf/conf.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/watch.h"
 #include "server/process/log.h"
+#include "server/process/notify.h"
 
 #define NS_PER_US 1000
 #define US_PER_S 1000000u
 
-void reload_init(struct server *server, const struct conf_sources *sources)
+void reload_init(struct reload *reload, const struct options *options)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    server->sources = sources;
+    *reload = (struct reload){.magic = RELOAD_MAGIC, .options = options, .model_options = options};
+}
+
+void reload_use_sources(struct reload *reload, const struct conf_sources *sources)
+{
+    OBJ_CHECK(reload, RELOAD_MAGIC);
+    reload->sources = sources;
 }
 
 /* A line of the log for each problem. */
@@ -35,55 +41,37 @@ static void log_problems(const struct conf_report *report)
 }
 
 /* systemd wants to know when reloading began (sd_notify(3)). */
-static void notify_begin(struct server *server)
+static void notify_begin(struct reload *reload)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t us = (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
-    notify_send(&server->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, us);
+    notify_send(reload->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, us);
 }
 
-/* The files beside the settings: files of TLS first, because tokens are in use once they are read.
- */
-static enum status read_files(struct server *server, const struct options *options,
-                              struct tls_context **out_context, struct error *err)
+void reload_begin(struct reload *reload)
 {
-    if (server->tls.context) {
-        TRY(tls_read(options, out_context, err));
-    }
-    enum status status = access_read(&server->access, options, err);
-    if (status != ST_OK) {
-        tls_context_free(*out_context);
-        *out_context = NULL;
-    }
-    return status;
-}
-
-void reload_begin(struct server *server)
-{
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(reload, RELOAD_MAGIC);
     struct conf_report report;
     struct conf *config = NULL;
-    struct tls_context *context = NULL;
     struct error err;
-    notify_begin(server);
-    if (server->sources) {
+    notify_begin(reload);
+    if (reload->sources) {
         conf_report_init(&report);
-        config = conf_read(server->sources, &report);
+        config = conf_read(reload->sources, &report);
         log_problems(&report);
         conf_report_fini(&report);
     }
-    if (config && read_files(server, &config->options, &context, &err) != ST_OK) {
+    if (config && reload->read_files(reload->owner, &config->options, &err) != ST_OK) {
         log_line(LOG_ERROR, "SIGHUP: %s", err.text);
         conf_free(config);
         config = NULL;
     }
-    tls_use(server, context);
-    if (server->sources && !config) {
+    if (reload->sources && !config) {
         log_line(LOG_ERROR, "SIGHUP: the settings are refused; the old ones stay in use");
     }
     log_line(LOG_NOTICE, "SIGHUP: looking for changed models");
-    changes_reload(server, config);
+    changes_reload(reload->changes, config);
 }
 
 /* ---- settings that a reload does not change -------------------------------------------------- */
@@ -137,29 +125,30 @@ static void report_others(const struct options *in_use, const struct options *fr
     report_setting("otlp_service", is_same_text(in_use->otlp_service, fresh->otlp_service));
 }
 
-void reload_adopt(struct server *server, struct conf *config)
+void reload_adopt(struct reload *reload, struct conf *config)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(reload, RELOAD_MAGIC);
     if (config) {
-        report_others(server->options, &config->options);
-        conf_free(server->config);
-        server->config = config;
-        server->model_options = &config->options;
-        watch_look(server);
+        report_others(reload->options, &config->options);
+        conf_free(reload->config);
+        reload->config = config;
+        reload->model_options = &config->options;
+        watch_look(reload->watch);
     }
-    notify_send(&server->notify, "READY=1");
+    notify_send(reload->notify, "READY=1");
 }
 
-void reload_refuse(struct server *server, struct conf *config)
+void reload_refuse(struct reload *reload, struct conf *config)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(reload, RELOAD_MAGIC);
     conf_free(config);
-    notify_send(&server->notify, "READY=1");
+    notify_send(reload->notify, "READY=1");
 }
 
-void reload_fini(struct server *server)
+void reload_fini(struct reload *reload)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    conf_free(server->config);
-    server->config = NULL;
+    OBJ_CHECK(reload, RELOAD_MAGIC);
+    conf_free(reload->config);
+    reload->config = NULL;
+    reload->model_options = reload->options;
 }

@@ -8,8 +8,10 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
+#include "server/process/offload.h"
 
 /*
  * Blocks of so many bytes are mappings of their own, which go back when they are freed. Without
@@ -39,10 +41,11 @@ static void trim_heap(uv_work_t *work)
 
 static void on_heap_trimmed(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    must(uv_status == 0 && server->trim.is_working);
-    offload_end(&server->offload, OFFLOAD_LONG);
-    server->trim.is_working = false;
+    struct trim *trim;
+    OBJ_CAST(trim, work->data, TRIM_MAGIC);
+    must(uv_status == 0 && trim->is_working);
+    offload_end(trim->loop->offload, OFFLOAD_LONG);
+    trim->is_working = false;
 }
 
 /* Gives a slice back. True: there is more. */
@@ -55,41 +58,38 @@ static bool trim_slice(const struct serving *serving, uint64_t now_ms)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    struct trim *trim = &server->trim;
-    OBJ_CHECK(trim, TRIM_MAGIC);
-    turn_watch_enter(&server->loop.watch, TURN_TRIM);
-    if (trim_slice(server->serving, uv_now(&server->loop.uv))) {
+    struct trim *trim;
+    OBJ_CAST(trim, timer->data, TRIM_MAGIC);
+    turn_watch_enter(&trim->loop->watch, TURN_TRIM);
+    if (trim_slice(trim->servings->current, uv_now(&trim->loop->uv))) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
     } else if (trim->looks < LOOKS || trim->is_working) {
         trim->looks++;
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
-        offload_begin(&server->offload, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);
+        offload_begin(trim->loop->offload, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);
         trim->is_working = true;
     }
 }
 
-void trim_init(struct server *server)
+void trim_init(struct trim *trim, struct loop *loop, const struct servings *servings)
 {
-    struct trim *trim = &server->trim;
 #if defined(HAVE_MALLOPT) && defined(M_MMAP_THRESHOLD)
     mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
 #endif
 #if defined(HAVE_MALLOPT) && defined(M_TRIM_THRESHOLD)
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
 #endif
-    trim->magic = TRIM_MAGIC;
-    uv_timer_init(&server->loop.uv, &trim->timer);
-    trim->work.data = server;
+    *trim = (struct trim){.magic = TRIM_MAGIC, .loop = loop, .servings = servings};
+    uv_timer_init(&trim->loop->uv, &trim->timer);
+    trim->timer.data = trim->work.data = trim;
 }
 
-void trim_note_use(struct server *server)
+void trim_note_use(struct trim *trim)
 {
-    struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
     trim->looks = 0;
-    if (!uv_is_active((const uv_handle_t *)&trim->timer) && !server->loop.is_closing) {
+    if (!uv_is_active((const uv_handle_t *)&trim->timer) && !trim->loop->is_closing) {
         uv_timer_start(&trim->timer, on_timer, LOOK_MS, 0);
     }
 }

@@ -11,21 +11,24 @@
 
 #include <uv.h>
 
-struct server;
+struct loop;
+struct servings;
 
 #define TRIM_MAGIC 0x7472696du
 
 struct trim {
     uint32_t magic;
+    struct loop *loop; /* borrowed, like |servings| */
+    const struct servings *servings;
     uv_timer_t timer; /* from the first use on until all has gone back */
     uv_work_t work;
-    unsigned looks;   /* since memory was used last, without those that only trimmed the pool */
+    unsigned looks; /* since memory was used last, without those that only trimmed the pool */
     bool is_working;
 };
 
-void trim_init(struct server *server);
+void trim_init(struct trim *trim, struct loop *loop, const struct servings *servings);
 
 /* A request has ended, or models have been loaded or freed: memory may be idle from now on. */
-void trim_note_use(struct server *server);
+void trim_note_use(struct trim *trim);
 
 #endif

@@ -5,103 +5,91 @@
 
 #include <stdio.h>
 
+#include <uv.h>
+
 #include "base/check.h"
 #include "base/resource.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/model/model.h"
+#include "server/process/options.h"
 
 #define NS_PER_MS 1000000u
 
-static struct waits *waits_of(struct server *server)
+void waiter_init(struct waiter *waiter, waiter_f *done)
 {
-    OBJ_CHECK(&server->waits, WAITS_MAGIC);
-    return &server->waits;
-}
-
-static struct request *request_at(struct list *link)
-{
-    struct request *request = LIST_ENTRY(link, struct request, wait_link);
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return request;
+    *waiter = (struct waiter){.model = "", .done = done};
+    list_init(&waiter->change_link);
+    list_init(&waiter->wait_link);
 }
 
 /* Of all its waits together. */
-static uint64_t limit_ns(const struct request *request)
+static uint64_t due_ns(const struct waits *waits, const struct waiter *waiter)
 {
-    return request->server->params->loading_timeout * NS_PER_MS;
-}
-
-static uint64_t due_ns(const struct request *request)
-{
-    uint64_t limit = limit_ns(request);
-    uint64_t left = limit > request->infer.waited_ns ? limit - request->infer.waited_ns : 0;
-    uint64_t ours = request->wait_began_ns + left, clients = infer_client_due_ns(&request->infer);
+    uint64_t limit = waits->params->loading_timeout * NS_PER_MS;
+    uint64_t left = limit > waiter->waited_ns ? limit - waiter->waited_ns : 0;
+    uint64_t ours = waiter->began_ns + left, clients = waiter->client_due_ns;
     return clients < ours ? clients : ours;
 }
 
-enum status waits_begin(struct request *request, struct error *err)
+enum status waits_begin(struct waits *waits, struct waiter *waiter, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct waits *waits = waits_of(request->server);
-    must(list_is_empty(&request->wait_link));
-    enum share_taken taken = share_take(&waits->places, request->client.id, 1);
+    OBJ_CHECK(waits, WAITS_MAGIC);
+    must(list_is_empty(&waiter->wait_link));
+    enum share_taken taken = share_take(&waits->places, waiter->client, 1);
     if (taken != SHARE_TAKEN) {
-        return resource_refuse(RESOURCE_LOADING, &waits->places, taken, request->client.id, err);
+        return resource_refuse(RESOURCE_LOADING, &waits->places, taken, waiter->client, err);
     }
-    request->wait_began_ns = uv_hrtime();
-    list_push_back(&waits->requests, &request->wait_link);
-    uint64_t due = due_ns(request);
+    waiter->began_ns = uv_hrtime();
+    list_push_back(&waits->waiters, &waiter->wait_link);
+    uint64_t due = due_ns(waits, waiter);
     waits->due_ns = due < waits->due_ns ? due : waits->due_ns;
-    alarm_set(&request->server->alarm, due);
+    alarm_set(waits->alarm, due);
     return ST_OK;
 }
 
-void waits_end(struct request *request)
+void waits_end(struct waits *waits, struct waiter *waiter)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    if (!list_is_empty(&request->wait_link)) {
-        list_remove(&request->wait_link);
-        share_give(&waits_of(request->server)->places, request->client.id, 1);
-        request->infer.waited_ns += uv_hrtime() - request->wait_began_ns;
+    OBJ_CHECK(waits, WAITS_MAGIC);
+    if (!list_is_empty(&waiter->wait_link)) {
+        list_remove(&waiter->wait_link);
+        share_give(&waits->places, waiter->client, 1);
+        waiter->waited_ns += uv_hrtime() - waiter->began_ns;
     }
 }
 
 /* It has waited until |now_ns|. */
-static void refuse(struct request *request, uint64_t now_ns)
+static void refuse(struct waiter *waiter, uint64_t now_ns)
 {
     struct error err;
-    bool is_clients = infer_client_due_ns(&request->infer) <= now_ns;
-    uint64_t ns = request->infer.waited_ns;
-    const char *name = request->infer.absent[0] ? request->infer.absent : request->match.model;
     char what[MODEL_NAME_MAX + 16] = "the models are"; /* at the start: the name is in a body */
-    if (name[0]) {
-        snprintf(what, sizeof(what), "model '%s' is", name);
+    if (waiter->model[0]) {
+        snprintf(what, sizeof(what), "model '%s' is", waiter->model);
     }
-    if (is_clients) {
+    if (waiter->client_due_ns <= now_ns) {
         error_set(&err, ST_TIMEOUT, "%s still loading after %.6g ms", what,
-                  (double)(now_ns - request->infer.arrived_ns) / NS_PER_MS);
+                  (double)(now_ns - waiter->arrived_ns) / NS_PER_MS);
     } else {
         error_set(&err, ST_UNAVAILABLE, "%s still loading after %.6g ms (--loading-timeout)", what,
-                  (double)ns / NS_PER_MS);
+                  (double)waiter->waited_ns / NS_PER_MS);
     }
-    request_note_changed(request, err.code, &err);
+    waiter->done(waiter, err.code, &err);
 }
 
-uint64_t waits_expire(struct server *server, uint64_t now_ns)
+uint64_t waits_expire(struct waits *waits, uint64_t now_ns)
 {
-    struct waits *waits = waits_of(server);
     struct list *next;
+    OBJ_CHECK(waits, WAITS_MAGIC);
     if (now_ns < waits->due_ns) {
         return waits->due_ns;
     }
-    waits->due_ns = RT_SCHED_NEVER;
-    for (struct list *at = waits->requests.next; at != &waits->requests; at = next) {
-        struct request *request = request_at(at);
+    waits->due_ns = ALARM_NEVER;
+    for (struct list *at = waits->waiters.next; at != &waits->waiters; at = next) {
+        struct waiter *waiter = LIST_ENTRY(at, struct waiter, wait_link);
         next = at->next;
-        uint64_t due = due_ns(request);
+        uint64_t due = due_ns(waits, waiter);
         if (due <= now_ns) {
-            changes_forget(request);
-            refuse(request, now_ns);
+            list_remove(&waiter->change_link);
+            waits_end(waits, waiter);
+            refuse(waiter, now_ns);
         } else {
             waits->due_ns = due < waits->due_ns ? due : waits->due_ns;
         }
@@ -109,19 +97,17 @@ uint64_t waits_expire(struct server *server, uint64_t now_ns)
     return waits->due_ns;
 }
 
-void waits_init(struct server *server)
+void waits_init(struct waits *waits, struct alarm *alarm, const struct params *params)
 {
-    struct waits *waits = &server->waits;
-    uint64_t count = server->params->loading_count_max;
-    waits->magic = WAITS_MAGIC;
-    waits->due_ns = RT_SCHED_NEVER;
-    list_init(&waits->requests);
+    uint64_t count = params->loading_count_max;
+    *waits = (struct waits){
+        .magic = WAITS_MAGIC, .params = params, .alarm = alarm, .due_ns = ALARM_NEVER};
+    list_init(&waits->waiters);
     share_init(&waits->places, count, resource_kept(RESOURCE_LOADING, count));
 }
 
-void waits_fini(struct server *server)
+void waits_fini(struct waits *waits)
 {
-    struct waits *waits = &server->waits;
     if (waits->magic == WAITS_MAGIC) { /* else the start failed before */
         share_fini(&waits->places);
         waits->magic = 0;

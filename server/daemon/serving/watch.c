@@ -13,9 +13,12 @@
 
 #include "base/check.h"
 #include "base/folder.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/reload.h"
 #include "server/process/log.h"
+#include "server/process/offload.h"
+#include "server/process/options.h"
 
 /* Quiet that is awaited after an event, and the longest wait. */
 #define QUIET_MS 100
@@ -57,20 +60,20 @@ static bool add_folder(int fd, const char *folder, int depth)
 }
 
 /* False: some folders are not watched. */
-static bool add_folders(const struct server *server)
+static bool add_folders(const struct watch *watch)
 {
     bool has_room = true;
-    const struct options *options = server->model_options;
+    const struct options *options = watch->reload->model_options;
     for (uint32_t i = 0; i < options->folder_count; i++) {
-        has_room = add_folder(server->watch.fd, options->folders[i], DEPTH) && has_room;
+        has_room = add_folder(watch->fd, options->folders[i], DEPTH) && has_room;
     }
     return has_room;
 }
 
 /* Identifies the folders that the names stand for, as one number. */
-static uint64_t identify_folders(const struct server *server)
+static uint64_t identify_folders(const struct watch *watch)
 {
-    const struct options *options = server->model_options;
+    const struct options *options = watch->reload->model_options;
     uint64_t id = 0;
     for (uint32_t i = 0; i < options->folder_count; i++) {
         struct stat stat_of = {0};
@@ -94,25 +97,27 @@ static void report_room(struct watch *watch)
 /* A thread: a folder may be large, or far away. */
 static void add_new(uv_work_t *work)
 {
-    struct server *server = server_of(work->data);
-    server->watch.seen = identify_folders(server);
-    server->watch.has_room = add_folders(server);
+    struct watch *watch;
+    OBJ_CAST(watch, work->data, WATCH_MAGIC);
+    watch->seen = identify_folders(watch);
+    watch->has_room = add_folders(watch);
 }
 
 static void on_timer(uv_timer_t *timer);
 
 static void on_added(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    struct watch *watch = &server->watch;
+    struct watch *watch;
+    OBJ_CAST(watch, work->data, WATCH_MAGIC);
     must(uv_status == 0 && watch->is_working);
-    offload_end(&server->offload, OFFLOAD_LONG);
+    offload_end(watch->loop->offload, OFFLOAD_LONG);
     watch->is_working = false;
     report_room(watch);
-    if (server->loop.is_closing) {
+    if (watch->loop->is_closing) {
         return;
     }
-    changes_scan(server, false); /* also what has waited for this look */
+    changes_scan(watch->changes, false); /* also what has waited for this look */
+    changes_release(watch->changes);
     if (watch->since_ms) {
         uv_timer_start(&watch->timer, on_timer, QUIET_MS, 0);
     }
@@ -120,113 +125,119 @@ static void on_added(uv_work_t *work, int uv_status)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    struct watch *watch = &server->watch;
+    struct watch *watch;
+    OBJ_CAST(watch, timer->data, WATCH_MAGIC);
     if (watch->is_working) {
         return; /* on_added() starts the timer again */
     }
-    if (server->changes.current) { /* it may bring other folders */
+    if (changes_is_busy(watch->changes)) { /* it may bring other folders */
         uv_timer_start(timer, on_timer, QUIET_MS, 0);
         return;
     }
     watch->since_ms = 0;
     watch->is_working = true;
-    watch->work.data = server;
-    offload_begin(&server->offload, OFFLOAD_LONG, &watch->work, add_new, on_added);
+    changes_hold(watch->changes);
+    watch->work.data = watch;
+    offload_begin(watch->loop->offload, OFFLOAD_LONG, &watch->work, add_new, on_added);
 }
 
 static void ask(uv_work_t *work)
 {
-    struct server *server = server_of(work->data);
-    server->watch.now = identify_folders(server);
+    struct watch *watch;
+    OBJ_CAST(watch, work->data, WATCH_MAGIC);
+    watch->now = identify_folders(watch);
 }
 
 static void on_asked(uv_work_t *work, int uv_status)
 {
-    struct server *server = server_of(work->data);
-    struct watch *watch = &server->watch;
+    struct watch *watch;
+    OBJ_CAST(watch, work->data, WATCH_MAGIC);
     must(uv_status == 0 && watch->is_working);
-    offload_end(&server->offload, OFFLOAD_LONG);
+    offload_end(watch->loop->offload, OFFLOAD_LONG);
     watch->is_working = false;
-    if (server->loop.is_closing) {
+    if (watch->loop->is_closing) {
         return;
     }
     if (watch->now != watch->seen) {
-        watch_look(server);
+        watch_look(watch);
     }
-    changes_go_on(server); /* changes that have waited for this question */
+    changes_release(watch->changes); /* changes have waited for this question */
 }
 
 static void on_tick(uv_timer_t *ticker)
 {
-    struct server *server = server_of(ticker->data);
-    struct watch *watch = &server->watch;
-    if (watch->is_working || server->changes.current || server->loop.is_draining) {
+    struct watch *watch;
+    OBJ_CAST(watch, ticker->data, WATCH_MAGIC);
+    if (watch->is_working || changes_is_busy(watch->changes) || watch->loop->is_draining) {
         return; /* the next tick will do */
     }
     watch->is_working = true;
-    watch->work.data = server;
-    offload_begin(&server->offload, OFFLOAD_LONG, &watch->work, ask, on_asked);
+    changes_hold(watch->changes);
+    watch->work.data = watch;
+    offload_begin(watch->loop->offload, OFFLOAD_LONG, &watch->work, ask, on_asked);
 }
 
 /* The kind of event does not matter: the scan looks at everything. */
 static void on_events(uv_poll_t *poll, int uv_status, int events)
 {
-    struct server *server = server_of(poll->data);
-    struct watch *watch = &server->watch;
+    struct watch *watch;
+    OBJ_CAST(watch, poll->data, WATCH_MAGIC);
     char bytes[EVENTS_BYTES];
     (void)uv_status;
     (void)events;
     if (read(watch->fd, bytes, sizeof(bytes)) <= 0) {
         return;
     }
-    uint64_t now = uv_now(&server->loop.uv);
+    uint64_t now = uv_now(&watch->loop->uv);
     watch->since_ms = watch->since_ms ? watch->since_ms : now;
     uint64_t waited = now - watch->since_ms;
     uint64_t left = waited < WAIT_MS_MAX ? WAIT_MS_MAX - waited : 0;
     uv_timer_start(&watch->timer, on_timer, left < QUIET_MS ? left : QUIET_MS, 0);
 }
 
-void watch_look(struct server *server)
+void watch_look(struct watch *watch)
 {
-    struct watch *watch = &server->watch;
     OBJ_CHECK(watch, WATCH_MAGIC);
     if (watch->fd >= 0) {
-        watch->since_ms = uv_now(&server->loop.uv);
+        watch->since_ms = uv_now(&watch->loop->uv);
         uv_timer_start(&watch->timer, on_timer, 0, 0);
     }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-enum status watch_init(struct server *server, struct error *err)
+void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
+                const struct reload *reload)
 {
-    struct watch *watch = &server->watch;
-    watch->magic = WATCH_MAGIC;
-    watch->fd = -1;
-    if (!server->options->watches) {
+    *watch = (struct watch){
+        .magic = WATCH_MAGIC, .loop = loop, .changes = changes, .reload = reload, .fd = -1};
+}
+
+enum status watch_open(struct watch *watch, struct error *err)
+{
+    OBJ_CHECK(watch, WATCH_MAGIC);
+    if (!watch->reload->options->watches) {
         return ST_OK;
     }
     watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     int rc = watch->fd < 0 ? uv_translate_sys_error(errno)
-                           : uv_poll_init(&server->loop.uv, &watch->poll, watch->fd);
+                           : uv_poll_init(&watch->loop->uv, &watch->poll, watch->fd);
     if (rc < 0) {
         return error_set(err, ST_SYSTEM, "--watch: %s", uv_strerror(rc));
     }
-    uv_timer_init(&server->loop.uv, &watch->timer);
-    uv_timer_init(&server->loop.uv, &watch->ticker);
-    watch->poll.data = watch->timer.data = watch->ticker.data = server;
+    uv_timer_init(&watch->loop->uv, &watch->timer);
+    uv_timer_init(&watch->loop->uv, &watch->ticker);
+    watch->poll.data = watch->timer.data = watch->ticker.data = watch;
     uv_poll_start(&watch->poll, UV_READABLE, on_events);
     uv_timer_start(&watch->ticker, on_tick, TICK_MS, TICK_MS);
-    watch->seen = identify_folders(server);
-    watch->has_room = add_folders(server);
+    watch->seen = identify_folders(watch);
+    watch->has_room = add_folders(watch);
     report_room(watch);
     return ST_OK;
 }
 
-void watch_fini(struct server *server)
+void watch_fini(struct watch *watch)
 {
-    struct watch *watch = &server->watch;
     if (watch->magic && watch->fd >= 0) {
         close(watch->fd);
         watch->fd = -1;

@@ -18,30 +18,40 @@
 
 #include "base/status.h"
 
-struct server;
+struct changes;
+struct loop;
+struct reload;
 
 #define WATCH_MAGIC 0x77617463u
 
 struct watch {
     uint32_t magic;
-    int fd;            /* owned; of inotify(7). -1: nothing is watched */
-    uv_poll_t poll;    /* of |fd| */
-    uv_timer_t timer;  /* files that come together are one change */
-    uv_timer_t ticker; /* asks now and then whether the folders are still the same ones */
-    uint64_t since_ms; /* when the first of them came; 0: none has */
-    uv_work_t work;    /* looks for folders that have come, or asks */
+    struct loop *loop; /* borrowed, like the next two */
+    struct changes *changes;
+    const struct reload *reload; /* has the settings of models: the folders */
+    int fd;                      /* owned; of inotify(7). -1: nothing is watched */
+    uv_poll_t poll;              /* of |fd| */
+    uv_timer_t timer;            /* files that come together are one change */
+    uv_timer_t ticker;           /* asks now and then whether the folders are still the same ones */
+    uint64_t since_ms;           /* when the first of them came; 0: none has */
+    uv_work_t work;              /* looks for folders that have come, or asks */
     bool is_working;
     uint64_t seen, now; /* which folders the last look has seen; which there are */
     bool has_room;      /* the result of that work: all folders are watched */
     bool is_short;      /* the system has no room for all folders; the log has said so */
 };
 
+/* Nothing is watched yet. */
+void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
+                const struct reload *reload);
+
 /* Watches, if the options say so. Files that come from now on are seen, whatever is loaded when.
  * ST_SYSTEM: the system has no more watches or descriptors. */
-MUST_CHECK enum status watch_init(struct server *server, struct error *err);
-/* The folders are others now. */
-void watch_look(struct server *server);
+MUST_CHECK enum status watch_open(struct watch *watch, struct error *err);
 
-void watch_fini(struct server *server);
+/* The folders are others now. */
+void watch_look(struct watch *watch);
+
+void watch_fini(struct watch *watch);
 
 #endif
