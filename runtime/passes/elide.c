@@ -106,8 +106,8 @@ static enum status visit_split(struct rt_rewrite *rw, const struct rt_node *spli
     uint32_t *values = parts->values;
     struct rt_dim *lengths = sizes->ints, begin = rt_dim_of(0);
     for (uint32_t i = 0; i < count && graph->values[from].is_constant; i++) {
-        uint32_t made, args[] = {from, dim, rt_graph_int(graph, begin),
-                                 rt_graph_int(graph, lengths[i])};
+        uint32_t made,
+            args[] = {from, dim, rt_graph_int(graph, begin), rt_graph_int(graph, lengths[i])};
         enum dtype dtype = graph->values[from].dtype;
         TRY(rt_op_apply(graph, RT_OP(narrow), args, 4, dtype, &made, err));
         rt_rewrite_replace(rw, values[i], made);
@@ -118,11 +118,20 @@ static enum status visit_split(struct rt_rewrite *rw, const struct rt_node *spli
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
+static bool begins_at_0(const struct rt_graph *graph, const struct rt_node *slice)
+{
+    const struct rt_value *start = rt_node_arg(graph, slice, 2);
+    return start->kind == RT_NONE || (start->kind == RT_INT && rt_dim_is(start->i, 0));
+}
+
 /* The value that |node| may copy; 0: none. */
 static uint32_t original_of(const struct rt_graph *graph, const struct rt_node *node)
 {
     if (rt_op_is(node->op, RT_KNOWN_expand)) {
         return node->args[0];
+    }
+    if (rt_op_is(node->op, RT_KNOWN_slice)) {
+        return begins_at_0(graph, node) ? node->args[0] : 0;
     }
     if (rt_op_is(node->op, RT_KNOWN_constant_pad)) {
         return rt_ints_are(rt_node_arg(graph, node, 1), 0) ? node->args[0] : 0;
