@@ -258,6 +258,22 @@ static enum status check_dim(const struct rt_block *block, const struct rt_block
     return ST_OK;
 }
 
+/* Sizes were compared by the bounds of a symbol that is a size as well. */
+static enum status check_int(const struct rt_graph *graph, struct rt_dim dim, int64_t given,
+                             const int64_t *values, struct error *err)
+{
+    int64_t least = rt_dim_lo(&graph->dims, dim), wanted = rt_dim_at(dim, values);
+    if (given != wanted) {
+        return error_set(err, ST_INVALID, "an int is %" PRId64 ", expected %" PRId64, given,
+                         wanted);
+    }
+    if (given < least || given > dim.value) {
+        return error_set(err, ST_INVALID, "an int is %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                         given, least, dim.value);
+    }
+    return ST_OK;
+}
+
 /* Two inputs that share a symbol must agree on it. */
 static enum status check_inputs(const struct rt_block *block, const struct rt_block_input *inputs,
                                 const int64_t *values, struct error *err)
@@ -269,9 +285,8 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
             TRY(check_dim(block, inputs, i, d, values, err));
         }
         bool is_int = v->kind == RT_INT && i >= block->given_count;
-        if (is_int && inputs[i].number != rt_dim_at(v->i, values)) {
-            return error_set(err, ST_INVALID, "an int is %" PRId64 ", expected %" PRId64,
-                             inputs[i].number, rt_dim_at(v->i, values));
+        if (is_int) {
+            TRY(check_int(graph, v->i, inputs[i].number, values, err));
         }
     }
     return ST_OK;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/shape.h"
 #include "runtime/code/code.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/known.h"
@@ -287,6 +288,17 @@ static enum status add_stmts(const struct making *m)
     return ST_OK;
 }
 
+/* The pass has found the caches of the block: the host reads the position before it. */
+static enum status split(struct making *m, const struct rt_caches_found *found)
+{
+    TRY(add_registers(m));
+    TRY(add_entry(m));
+    TRY(fill_entry(m, found->input));
+    TRY(give_ins(m, found->start));
+    TRY(give_outs(m));
+    return add_stmts(m);
+}
+
 enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
                                 struct rt_code_states *states, struct error *err)
 {
@@ -299,14 +311,170 @@ enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
     if (!is_suitable(code, input_count, states)) {
         return ST_OK;
     }
-    TRY(rt_pass_caches(&m.block->graph, input_count, &found, err));
-    if (found.input == RT_CACHES_NONE) {
-        return ST_OK;
+    TRY(rt_pass_caches(&m.block->graph, input_count, NULL, &found, err));
+    return found.input == RT_CACHES_NONE ? ST_OK : split(&m, &found);
+}
+
+/* ---- caches that grow ------------------------------------------------------------------------ */
+
+/* What the block was before its caches left its inputs and results. */
+struct growing {
+    struct making making;
+    const struct rt_code_cache *caches;
+    uint32_t *before, *after; /* values */
+    struct rt_dim rows;
+};
+
+static bool is_cache(const struct growing *g, bool is_input, uint32_t index)
+{
+    for (uint32_t i = 0; i < g->making.states->count; i++) {
+        if ((is_input ? g->caches[i].input : g->caches[i].result) == index) {
+            return true;
+        }
     }
-    TRY(add_registers(&m));
-    TRY(add_entry(&m));
-    TRY(fill_entry(&m, found.input));
-    TRY(give_ins(&m, found.start));
-    TRY(give_outs(&m));
-    return add_stmts(&m);
+    return false;
+}
+
+/* No input and no result is that of two caches. */
+static bool are_apart(const struct rt_code_cache *caches, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (caches[i].input == caches[k].input || caches[i].result == caches[k].result) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool is_plain_method(const struct rt_code *code)
+{
+    const struct rt_graph *graph = &code->blocks[0]->graph;
+    return code->stmt_count == 0 && code->block_count == 1 &&
+           are_plain(graph, graph->inputs, graph->input_count, true) &&
+           are_plain(graph, graph->outputs, graph->output_count, false) &&
+           graph->output_count == code->result_count && are_computed(graph, code->result_count);
+}
+
+/* All caches have the same number of rows. False: their sizes exclude that, or no call chooses it.
+ */
+static bool unite_rows(struct growing *g, struct error *err)
+{
+    struct rt_graph *graph = &g->making.block->graph;
+    for (uint32_t i = 0; i < g->making.states->count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[g->caches[i].input]];
+        if (v->kind != RT_TENSOR || v->rank != 4 || g->caches[i].shape->rank != 4) {
+            return false;
+        }
+        g->rows = i == 0 ? v->dims[RT_CACHES_ROWS] : g->rows;
+        if (rt_dim_require_equal(&graph->dims, v->dims[RT_CACHES_ROWS], g->rows,
+                                 "rows of the caches", err) != ST_OK) {
+            return false;
+        }
+    }
+    g->rows = rt_dim_resolve(&graph->dims, g->rows);
+    return g->rows.expr && graph->dims.exprs[g->rows.expr].kind == RT_EXPR_SYMBOL;
+}
+
+/* The buffers, and the number of rows as an input, instead of the caches. */
+static enum status replace_inputs(struct growing *g)
+{
+    struct making *m = &g->making;
+    struct rt_graph *graph = &m->block->graph;
+    uint32_t states = m->states->count, count = 0;
+    uint32_t *inputs = take(m, (size_t)graph->input_count + 1, sizeof(*inputs));
+    struct rt_register *registers = take(m, (size_t)graph->input_count + 1, sizeof(*registers));
+    if (!inputs || !registers) {
+        return exhausted(m);
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        if (!is_cache(g, true, i)) {
+            registers[count] = m->code->registers[i];
+            inputs[count++] = graph->inputs[i];
+        }
+    }
+    const struct rt_dim one = rt_dim_of(1);
+    registers[count] = (struct rt_register){.kind = RT_TENSOR,
+                                            .dtype = DT_I64,
+                                            .bound = {.rank = 1, .dims = {1}},
+                                            .fixed_dims = UINT32_MAX,
+                                            .bytes = sizeof(int64_t)};
+    inputs[count++] = rt_graph_tensor(graph, DT_I64, 1, &one);
+    m->input_count = count;
+    for (uint32_t i = 0; i < states; i++) {
+        const struct shape *shape = g->caches[i].shape;
+        struct rt_dim dims[SHAPE_RANK_MAX];
+        g->before[i] = graph->inputs[g->caches[i].input];
+        for (uint8_t d = 0; d < shape->rank; d++) {
+            dims[d] = rt_dim_of(shape->dims[d]);
+        }
+        inputs[count++] =
+            rt_graph_tensor(graph, graph->values[g->before[i]].dtype, shape->rank, dims);
+    }
+    graph->inputs = inputs;
+    graph->input_count = count;
+    m->code->registers = registers;
+    m->code->register_count = m->input_count;
+    return rt_graph_check(graph, m->err);
+}
+
+/* The other results, then the caches. */
+static enum status replace_outputs(struct growing *g)
+{
+    struct making *m = &g->making;
+    struct rt_graph *graph = &m->block->graph;
+    uint32_t count = 0;
+    uint32_t *outputs = take(m, graph->output_count, sizeof(*outputs));
+    if (!outputs) {
+        return exhausted(m);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (!is_cache(g, false, i)) {
+            outputs[count++] = graph->outputs[i];
+        }
+    }
+    m->code->result_count = count;
+    for (uint32_t i = 0; i < m->states->count; i++) {
+        g->after[i] = graph->outputs[g->caches[i].result];
+        outputs[count++] = g->after[i];
+        m->states->is_written[i] = true;
+    }
+    must(count == graph->output_count);
+    graph->outputs = outputs;
+    return ST_OK;
+}
+
+enum status rt_code_find_growing(struct rt_code *code, const struct rt_code_cache *caches,
+                                 uint32_t count, struct rt_code_states *states, bool *out_is_found,
+                                 struct error *err)
+{
+    struct growing g = {
+        .making = {.code = code, .block = code->blocks[0], .states = states, .err = err},
+        .caches = caches,
+        .before = arena_array(&code->arena, count, sizeof(uint32_t)),
+        .after = arena_array(&code->arena, count, sizeof(uint32_t)),
+    };
+    struct rt_caches_found found;
+    struct rt_graph *graph = &code->blocks[0]->graph;
+    must(states->count == count);
+    *out_is_found = false;
+    if (!g.before || !g.after) {
+        return exhausted(&g.making);
+    }
+    if (!are_apart(caches, count) || !is_plain_method(code) || !unite_rows(&g, err)) {
+        return rt_graph_check(graph, err);
+    }
+    TRY(rt_block_prepare(code->blocks[0], err));
+    TRY(replace_inputs(&g));
+    TRY(replace_outputs(&g));
+    const struct rt_caches_growing growing = {
+        .before = g.before,
+        .after = g.after,
+        .rows = g.rows,
+        .input = graph->inputs[g.making.input_count - 1],
+    };
+    TRY(rt_pass_caches(graph, g.making.input_count, &growing, &found, err));
+    *out_is_found = found.input != RT_CACHES_NONE;
+    return *out_is_found ? split(&g.making, &found) : ST_OK;
 }

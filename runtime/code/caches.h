@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pass runtime/passes/caches.h for a method: its position becomes a number that the host reads,
- * so its code is no longer one block. */
+/* The pass runtime/passes/caches.h for a method: its position, or the number of rows that its
+ * caches have, becomes a number that the host reads, so its code is no longer one block. */
 #ifndef PTED_RUNTIME_CODE_CACHES_H
 #define PTED_RUNTIME_CODE_CACHES_H
 
@@ -10,6 +10,7 @@
 #include "base/status.h"
 
 struct rt_code;
+struct shape;
 
 /* The mutable buffers of a method. */
 struct rt_code_states {
@@ -23,5 +24,22 @@ struct rt_code_states {
  * stays as it is. |input_count|: of the method; all must be tensors or nothing. */
 MUST_CHECK enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
                                            struct rt_code_states *states, struct error *err);
+
+/* A cache that is an input of the method and, with the rows of the call behind it, a result. */
+struct rt_code_cache {
+    uint32_t input, result;
+    const struct shape *shape; /* of the buffer that takes its place */
+};
+
+/*
+ * The same for the only block of an imported method without mutable buffers. |*out_is_found|: the
+ * |caches| are no inputs and results any more. Behind its other inputs the method has a further
+ * one, int64 [1], the rows of all caches before the call. |states|, of so many buffers, is filled.
+ * False: the code is of no use any more.
+ */
+MUST_CHECK enum status rt_code_find_growing(struct rt_code *code,
+                                            const struct rt_code_cache *caches, uint32_t count,
+                                            struct rt_code_states *states, bool *out_is_found,
+                                            struct error *err);
 
 #endif

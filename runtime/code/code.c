@@ -21,13 +21,25 @@ void rt_code_measure(struct rt_code *code)
     }
 }
 
-void rt_code_fini(struct rt_code *code)
+static void free_blocks(struct rt_code *code)
 {
     for (uint32_t i = 0; i < code->block_count; i++) {
         rt_block_fini(code->blocks[i]);
         free(code->blocks[i]);
     }
+}
+
+void rt_code_fini(struct rt_code *code)
+{
+    free_blocks(code);
     arena_fini(&code->arena);
+}
+
+void rt_code_clear(struct rt_code *code)
+{
+    struct arena arena = code->arena;
+    free_blocks(code);
+    *code = (struct rt_code){.arena = arena};
 }
 
 bool rt_code_reaches(const struct rt_code *code, uint32_t block)

@@ -90,6 +90,9 @@ struct rt_code {
 void rt_code_measure(struct rt_code *code);
 void rt_code_fini(struct rt_code *code);
 
+/* As it was before an import, but for what the arena has given. */
+void rt_code_clear(struct rt_code *code);
+
 /*
  * May a call run the block? A block that has been cut out of code of several statements has no
  * results.

@@ -40,6 +40,7 @@ struct carrier {
     uint32_t head_count, tail_count;
     uint32_t rows; /* the int of their number; PTE_NO_VALUE: no cache grows */
     uint32_t rows_input;
+    struct rt_carried *out;
     struct error *err;
 };
 
@@ -111,6 +112,7 @@ static struct pte_tensor *resized(struct carrier *c, const struct pte_tensor *t,
 /* Makes |t| a mutable buffer, the one of pair |number|. */
 static enum status keep(struct carrier *c, struct pte_tensor *t, uint32_t number)
 {
+    c->out->caches[number].buffer = t;
     uint64_t *end = &c->memory_bytes[c->from->memory_count];
     char *name = arena_alloc(c->arena, NAME_SIZE);
     if (!name) {
@@ -246,6 +248,8 @@ static enum status keep_pair(struct carrier *c, const struct rt_carries *carries
     const struct rt_carry *carry = &carries->items[number];
     uint32_t first = from->output_count - carries->result_count;
     uint32_t input = from->inputs[carry->input], result = from->outputs[first + carry->result];
+    c->out->caches[number] =
+        (struct rt_carried_cache){.input = carry->input, .result = first + carry->result};
     const struct pte_tensor *before = tensor_of(c, input), *after = tensor_of(c, result);
     if (!before || !after || before->dtype != after->dtype ||
         before->shape.rank != after->shape.rank || before->storage == PTE_CONSTANT) {
@@ -255,6 +259,7 @@ static enum status keep_pair(struct carrier *c, const struct rt_carries *carries
     }
     uint8_t d;
     uint32_t differ = compare(before, after, &d);
+    c->out->all_grow &= differ == 1 && before->shape.rank == 4 && d == ROW_DIM;
     if (differ == 0) {
         return keep_fixed(c, number, input, result, carries->rows);
     }
@@ -378,9 +383,17 @@ static enum status check_fit(const struct pte_plan *plan, const struct rt_carrie
 }
 
 enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries *carries,
-                           struct arena *arena, const struct pte_plan **out_plan, struct error *err)
+                           struct arena *arena, struct rt_carried *out, struct error *err)
 {
-    struct carrier c = {.arena = arena, .from = plan, .rows = PTE_NO_VALUE, .err = err};
+    struct carrier c = {.arena = arena, .from = plan, .rows = PTE_NO_VALUE, .out = out, .err = err};
+    *out = (struct rt_carried){
+        .caches = arena_array(arena, carries->count, sizeof(*out->caches)),
+        .count = carries->count,
+        .all_grow = carries->count > 0,
+    };
+    if (!out->caches) {
+        return fail_full(&c);
+    }
     TRY(check_fit(plan, carries, err));
     TRY(make_room(&c, carries->count));
     for (uint32_t i = 0; i < carries->count; i++) {
@@ -394,6 +407,6 @@ enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries 
     c.plan->memory_bytes = c.memory_bytes;
     c.plan->memory_count = plan->memory_count + 1;
     c.plan->encoded_inputs = c.plan->encoded_outputs = ""; /* they count what is gone */
-    *out_plan = c.plan;
+    out->plan = c.plan;
     return ST_OK;
 }

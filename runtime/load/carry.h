@@ -11,23 +11,42 @@
  * input, behind all others: the rows that the caches have before the call, int64 [1].
  *
  * The plan is rewritten before it is imported: the inputs and results go, and instructions that cut
- * the rows out of the buffer, and write the new ones into it, come.
+ * the rows out of the buffer, and write the new ones into it, come. Caches that grow and that only
+ * attention reads need no such instructions: then the file's own plan is imported, and its graph is
+ * changed (runtime/code/caches.h).
  */
 #ifndef PTED_RUNTIME_LOAD_CARRY_H
 #define PTED_RUNTIME_LOAD_CARRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/status.h"
 
 struct pte_plan;
+struct pte_tensor;
 struct rt_carries;
 
+/* A cache of a plan, and what holds it in the rewritten one. */
+struct rt_carried_cache {
+    uint32_t input, result; /* of the plan as the file has it */
+    const struct pte_tensor *buffer;
+};
+
+struct rt_carried {
+    const struct pte_plan *plan; /* rewritten */
+    struct rt_carried_cache *caches;
+    uint32_t count;
+    bool all_grow; /* in dim 2 of 4 */
+};
+
 /*
- * |*out_plan| is |plan| with buffers for |carries|; it borrows from |plan| and lives in |arena|.
- * ST_INVALID: they do not fit |plan|. ST_UNSUPPORTED: a cache of neither kind.
+ * |out->plan| is |plan| with buffers for |carries|; it borrows from |plan|, and everything lives in
+ * |arena|. ST_INVALID: they do not fit |plan|. ST_UNSUPPORTED: a cache of neither kind.
  */
 MUST_CHECK enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries *carries,
-                                      struct arena *arena, const struct pte_plan **out_plan,
+                                      struct arena *arena, struct rt_carried *out,
                                       struct error *err);
 
 #endif

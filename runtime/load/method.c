@@ -208,18 +208,80 @@ static enum status check_results(const struct rt_method *method, struct error *e
     return ST_OK;
 }
 
+/* The caches of |carried| become buffers of |states|. */
+static enum status note_caches(struct rt_method *method, const struct rt_carried *carried,
+                               const struct rt_code_states *found, struct rt_state_uses *states,
+                               struct error *err)
+{
+    struct arena *arena = &method->code.arena;
+    states->items = arena_array(arena, carried->count, sizeof(*states->items));
+    if (!states->items) {
+        return arena_fail(arena, "the method", err);
+    }
+    states->count = carried->count;
+    for (uint32_t i = 0; i < carried->count; i++) {
+        states->items[i] = (struct rt_state_use){.tensor = carried->caches[i].buffer,
+                                                 .reg = found->regs[i],
+                                                 .is_written = found->is_written[i]};
+    }
+    return ST_OK;
+}
+
+/* |plan|, as the file has it, in whose graph caches that grow become those of attention. False:
+ * they are none, and the code is empty. */
+static enum status import_growing(struct rt_method *method, const struct pte_plan *plan,
+                                  const struct rt_carried *carried, struct rt_state_uses *states,
+                                  bool *out_is_done, struct error *err)
+{
+    struct rt_code *code = &method->code;
+    struct arena *arena = &code->arena;
+    uint32_t count = carried->count;
+    struct rt_code_cache *caches = arena_array(arena, count, sizeof(*caches));
+    struct rt_code_states found = {
+        .count = count,
+        .regs = arena_array(arena, count, sizeof(*found.regs)),
+        .is_written = arena_array(arena, count, sizeof(*found.is_written)),
+        .are_own = true,
+    };
+    if (!caches || !found.regs || !found.is_written) {
+        return arena_fail(arena, "the method", err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        caches[i] = (struct rt_code_cache){.input = carried->caches[i].input,
+                                           .result = carried->caches[i].result,
+                                           .shape = &carried->caches[i].buffer->shape};
+    }
+    enum status status = rt_import_kernels(method->files, plan, method->device, code, states, err);
+    if (status == ST_OK && states->count == 0) {
+        status = rt_code_find_growing(code, caches, count, &found, out_is_done, err);
+    }
+    if (status == ST_OK && *out_is_done) {
+        return note_caches(method, carried, &found, states, err);
+    }
+    rt_code_clear(code);
+    *states = (struct rt_state_uses){0};
+    return status == ST_EXHAUSTED ? status : ST_OK; /* others come again */
+}
+
 /* The graphs as the file has them. */
-static enum status import(struct rt_method *method, struct error *err)
+static enum status import(struct rt_method *method, const struct pte_plan *own,
+                          const struct rt_carried *carried, struct error *err)
 {
     struct rt_code *code = &method->code;
     struct rt_state_uses states = {0};
+    bool is_done = false;
     if (method->plan->failure) {
         *err = *method->plan->failure;
         return err->code;
     }
     TRY(check_public(method->inputs, method->input_count, err));
     TRY(check_public(method->results, method->result_count, err));
-    TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
+    if (carried) {
+        TRY(import_growing(method, own, carried, &states, &is_done, err));
+    }
+    if (!is_done) {
+        TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
+    }
     return find_states(method, &states, err);
 }
 
@@ -447,15 +509,18 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .statements_max = options->statements_max ? options->statements_max : RT_STATEMENTS_MAX,
     };
     rt_method_init(method);
+    struct rt_carried carried = {0};
     if (options->carries && !plan->base && is_default(files, plan)) {
-        TRY(rt_carry_apply(plan, options->carries, &method->code.arena, &method->plan, err));
+        TRY(rt_carry_apply(plan, options->carries, &method->code.arena, &carried, err));
+        method->plan = carried.plan;
         method->input_count = method->plan->input_count;
         method->result_count = method->plan->output_count;
     }
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
-    enum status status = import(method, &method->failure);
+    bool may_grow = carried.all_grow && !options->is_unfused && !options->keep;
+    enum status status = import(method, plan, may_grow ? &carried : NULL, &method->failure);
     if (status == ST_OK && options->adapt) {
         TRY(options->adapt(options->adapt_arg, method, is_default(files, plan), err));
     }

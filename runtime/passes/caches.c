@@ -14,12 +14,15 @@
 #include "runtime/passes/rewrite.h"
 
 enum { PUT_CACHE, PUT_INDICES, PUT_ROWS, PUT_ACCUMULATE };
-enum { CACHE_BATCH, CACHE_HEADS, CACHE_ROWS, CACHE_DEPTH };
+enum { CAT_LIST, CAT_DIM };
+enum { CACHE_BATCH, CACHE_HEADS, CACHE_ROWS = RT_CACHES_ROWS, CACHE_DEPTH };
 
-/* A buffer's write: the node of index_put, and the value of the buffer before it. */
+/* A buffer's write: the node that makes its new content, and the buffer before it. */
 struct write {
-    uint32_t node, cache, rows, range, made;
-    uint32_t readers; /* attentions that have been found */
+    uint32_t node, cache, rows, made;
+    uint32_t range;      /* the places of the rows; 0: they go behind those that are there */
+    struct rt_dim count; /* of the rows */
+    uint32_t readers;    /* attentions that have been found */
 };
 
 struct attend {
@@ -35,7 +38,9 @@ struct search {
     struct attend *attends;
     uint32_t write_count, attend_count;
     uint32_t *write_of; /* by value: number of the write that makes it, + 1 */
+    uint32_t *state_of; /* by value: number of the growing cache whose rows it has, + 1 */
     uint32_t input;     /* the position */
+    const struct rt_caches_growing *growing; /* NULL: the buffers are written by index */
 };
 
 static const struct rt_value *value_of(const struct search *s, uint32_t value)
@@ -156,8 +161,10 @@ static bool writes_rows(struct search *s, const struct rt_node *put, struct writ
     }
     if (is_same) {
         s->input = input;
-        *out = (struct write){
-            .cache = put->args[PUT_CACHE], .rows = put->args[PUT_ROWS], .range = range};
+        *out = (struct write){.cache = put->args[PUT_CACHE],
+                              .rows = put->args[PUT_ROWS],
+                              .range = range,
+                              .count = rows->dims[CACHE_ROWS]};
     }
     return is_same;
 }
@@ -191,6 +198,64 @@ static bool find_writes(struct search *s, uint32_t first_state)
         }
     }
     return s->write_count > 0;
+}
+
+/* Does |cat| put rows behind those of a cache, which are |before|? |cache|: the buffer. */
+static bool appends_rows(const struct search *s, const struct rt_node *cat, uint32_t before,
+                         uint32_t cache, struct write *out)
+{
+    const struct rt_value *list = rt_node_arg(s->graph, cat, CAT_LIST);
+    const struct rt_value *c = value_of(s, cache);
+    if (list->count != 2 || list->values[0] != before || c->dtype != DT_F32 ||
+        !(is_number(s, cat->args[CAT_DIM], CACHE_ROWS) ||
+          is_number(s, cat->args[CAT_DIM], CACHE_ROWS - 4))) {
+        return false;
+    }
+    const struct rt_value *rows = value_of(s, list->values[1]);
+    bool fits = has_dims(rows, 4) && rows->dtype == DT_F32 && rt_dim_is(c->dims[CACHE_BATCH], 1);
+    for (uint8_t d = 0; fits && d < 4; d++) {
+        fits = d == CACHE_ROWS || rt_dim_same(rows->dims[d], c->dims[d]);
+    }
+    if (fits) {
+        *out = (struct write){
+            .cache = cache, .rows = list->values[1], .count = rows->dims[CACHE_ROWS]};
+    }
+    return fits;
+}
+
+/* The rows before the call have one reader, which puts the new ones behind them, and the sum goes
+ * to one reader and to the next call. */
+static bool find_appended(struct search *s, uint32_t first_state)
+{
+    uint32_t states = s->graph->input_count - first_state;
+    for (uint32_t i = 0; i < states; i++) {
+        uint32_t before = s->growing->before[i];
+        if (rt_rewrite_uses(&s->rw, before) != 1) {
+            return false;
+        }
+        s->state_of[before] = i + 1;
+    }
+    for (uint32_t i = 0; i < s->rw.node_count; i++) {
+        const struct rt_node *node = &s->graph->nodes[i];
+        struct rt_tensors args = rt_node_arg_tensors(s->graph, node);
+        for (uint32_t value; rt_tensors_next(&args, &value);) {
+            uint32_t state = s->state_of[value];
+            struct write *write = &s->writes[s->write_count];
+            if (state == 0) {
+                continue;
+            }
+            if (!rt_op_is(node->op, RT_KNOWN_cat) ||
+                !appends_rows(s, node, value, s->graph->inputs[first_state + state - 1], write) ||
+                s->growing->after[state - 1] != node->outs[0] ||
+                rt_rewrite_uses(&s->rw, node->outs[0]) != 2) {
+                return false;
+            }
+            write->node = i;
+            s->write_of[node->outs[0]] = ++s->write_count;
+            break;
+        }
+    }
+    return s->write_count == states;
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
@@ -271,8 +336,45 @@ static const struct rt_node *softmax_under(const struct search *s, uint32_t valu
                : NULL;
 }
 
-/* Does |mask| [1, 1, n, T] hide the columns behind the place that |range| has for the row? */
-static bool hides_later(const struct search *s, uint32_t mask, uint32_t range)
+/* Is |value| a tensor of one element, the number of rows before the call? */
+static bool is_row_count(const struct search *s, uint32_t value)
+{
+    const struct rt_node *node;
+    value = under_views(s, value);
+    while ((node = made_by(s, value, RT_KNOWN_to_dtype)) != NULL) {
+        enum dtype dtype = value_of(s, value)->dtype;
+        if (dtype != DT_I64 && dtype != DT_I32) {
+            return false;
+        }
+        value = under_views(s, node->args[0]);
+    }
+    node = made_by(s, value, RT_KNOWN_scalar_tensor);
+    const struct rt_value *number = node ? rt_node_arg(s->graph, node, 0) : NULL;
+    enum dtype dtype = value_of(s, value)->dtype;
+    return number && number->kind == RT_INT && rt_dim_same(number->i, s->growing->rows) &&
+           (dtype == DT_I64 || dtype == DT_I32);
+}
+
+/* Is |value| the places of the rows of |write|? */
+static bool is_places(const struct search *s, uint32_t value, const struct write *write)
+{
+    value = under_views(s, value);
+    if (write->range) {
+        return value == write->range;
+    }
+    const struct rt_node *add = made_by(s, value, RT_KNOWN_add);
+    if (!add || !is_number(s, add->args[2], 1)) {
+        return false;
+    }
+    uint32_t range = is_range(s, add->args[0]) ? 0 : 1, numbers = add->args[range];
+    return is_range(s, numbers) && rt_dim_same(value_of(s, numbers)->dims[0], write->count) &&
+           is_row_count(s, add->args[1 - range]);
+}
+
+/* Does |mask| [1, 1, n, T] of |scores| hide the columns behind the place that |write| has for the
+ * row? */
+static bool hides_later(const struct search *s, uint32_t mask, const struct rt_value *scores,
+                        const struct write *write)
 {
     const struct rt_node *where = made_by(s, mask, RT_KNOWN_where);
     const struct rt_node *le = where ? made_by(s, where->args[0], RT_KNOWN_le) : NULL;
@@ -280,7 +382,8 @@ static bool hides_later(const struct search *s, uint32_t mask, uint32_t range)
         return false;
     }
     const struct rt_value *columns = value_of(s, le->args[0]), *rows = value_of(s, le->args[1]);
-    bool are_dims = has_dims(columns, 4) && has_dims(rows, 4);
+    bool are_dims =
+        has_dims(columns, 4) && has_dims(rows, 4) && rt_dim_same(columns->dims[3], scores->dims[3]);
     for (uint8_t d = 0; are_dims && d < 4; d++) {
         are_dims =
             (d == 3 || rt_dim_is(columns->dims[d], 1)) && (d == 2 || rt_dim_is(rows->dims[d], 1));
@@ -296,7 +399,7 @@ static bool hides_later(const struct search *s, uint32_t mask, uint32_t range)
         }
         numbers = first == 0 ? shift->args[0] : numbers;
     }
-    return are_dims && is_range(s, numbers) && under_views(s, le->args[1]) == range;
+    return are_dims && is_range(s, numbers) && is_places(s, le->args[1], write);
 }
 
 /* The first product: q and k, and the factor of both. */
@@ -340,7 +443,7 @@ static bool fits(const struct search *s, const struct attend *a, int64_t group, 
     return key != value && group == values && key->range == value->range && has_dims(q, 4) &&
            q->dtype == DT_F32 && rt_value_same_dims(k, v) && rt_dim_is(q->dims[CACHE_BATCH], 1) &&
            rt_dim_is(q->dims[CACHE_HEADS], k->dims[CACHE_HEADS].value * group) &&
-           rt_dim_same(q->dims[CACHE_ROWS], value_of(s, key->range)->dims[0]) &&
+           rt_dim_same(key->count, value->count) && rt_dim_same(q->dims[CACHE_ROWS], key->count) &&
            rt_dim_same(q->dims[CACHE_DEPTH], k->dims[CACHE_DEPTH]);
 }
 
@@ -357,7 +460,8 @@ static bool take_attend(struct search *s, const struct rt_node *bmm)
     const struct rt_node *add = softmax ? made_by(s, softmax->args[0], RT_KNOWN_add) : NULL;
     if (!add || !is_number(s, softmax->args[1], -1) || !is_number(s, add->args[2], 1) ||
         !has_dims(value_of(s, softmax->args[0]), 4) || !take_scores(s, add->args[0], &a, &group) ||
-        !fits(s, &a, group, values) || !hides_later(s, add->args[1], s->writes[a.key - 1].range)) {
+        !fits(s, &a, group, values) ||
+        !hides_later(s, add->args[1], value_of(s, softmax->args[0]), &s->writes[a.key - 1])) {
         return false;
     }
     s->writes[a.key - 1].readers++;
@@ -394,7 +498,7 @@ static enum status make_write(struct search *s, struct write *write, uint32_t st
         return arena_fail(&graph->arena, "the method", err);
     }
     const struct rt_dim whole[4] = {heads, cache->dims[CACHE_ROWS], rt_dim_of(1), depth};
-    const struct rt_dim some[4] = {heads, value_of(s, write->range)->dims[0], rt_dim_of(1), depth};
+    const struct rt_dim some[4] = {heads, write->count, rt_dim_of(1), depth};
     memcpy(dims, whole, sizeof(whole));
     graph->values[write->cache].dims = dims;
     graph->values[write->cache].declared = NULL;
@@ -433,7 +537,7 @@ static enum status make_attend(struct search *s, const struct attend *a, uint32_
 static enum status make_all(struct search *s, struct rt_caches_found *out, struct error *err)
 {
     struct rt_graph *graph = s->graph;
-    out->start = rt_graph_int(graph, rt_dim_any(&graph->dims));
+    out->start = rt_graph_int(graph, s->growing ? s->growing->rows : rt_dim_any(&graph->dims));
     TRY(rt_graph_check(graph, err));
     for (uint32_t i = 0; i < s->write_count; i++) {
         TRY(make_write(s, &s->writes[i], out->start, err));
@@ -446,18 +550,24 @@ static enum status make_all(struct search *s, struct rt_caches_found *out, struc
 }
 
 enum status rt_pass_caches(struct rt_graph *graph, uint32_t first_state,
-                           struct rt_caches_found *out, struct error *err)
+                           const struct rt_caches_growing *growing, struct rt_caches_found *out,
+                           struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
-    struct search s = {.graph = graph, .input = RT_CACHES_NONE};
+    struct search s = {.graph = graph, .growing = growing, .input = RT_CACHES_NONE};
     *out = (struct rt_caches_found){.input = RT_CACHES_NONE};
     TRY(rt_rewrite_begin(&s.rw, graph, err));
     uint32_t states = graph->input_count - first_state;
     s.writes = arena_array(&graph->arena, states, sizeof(*s.writes));
     s.attends = arena_array(&graph->arena, states, sizeof(*s.attends));
     s.write_of = arena_array(&graph->arena, graph->value_count, sizeof(*s.write_of));
-    if (!s.writes || !s.attends || !s.write_of) {
+    s.state_of = arena_array(&graph->arena, graph->value_count, sizeof(*s.state_of));
+    if (!s.writes || !s.attends || !s.write_of || !s.state_of) {
         return arena_fail(&graph->arena, "the method", err);
     }
-    return find_writes(&s, first_state) && find_attends(&s) ? make_all(&s, out, err) : ST_OK;
+    if (growing) {
+        s.input = growing->input;
+    }
+    bool is_found = growing ? find_appended(&s, first_state) : find_writes(&s, first_state);
+    return is_found && find_attends(&s) ? make_all(&s, out, err) : ST_OK;
 }

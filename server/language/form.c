@@ -89,9 +89,10 @@ bool form_is_certain(const struct form *form)
 
 enum reason form_why_not_positional(const struct form *form)
 {
-    return form_is_certain(form)       ? REASON_MASK_IS_INPUT
-           : form->position_input == 0 ? REASON_NO_POSITION
-                                       : REASON_NONE;
+    return form->mask_input != 0       ? REASON_MASK_IS_INPUT
+           : form->position_input != 0 ? REASON_NONE
+           : form->row_input != 0      ? REASON_MASK_IS_INPUT
+                                       : REASON_NO_POSITION;
 }
 
 static bool gives_logits(const struct rt_io *io)

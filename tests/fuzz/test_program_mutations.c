@@ -376,7 +376,7 @@ static bool add_programs(struct fuzz *fuzz, int count, char **paths)
     }
     return count > 0 ? is_good
                      : add_folder(fuzz, "models") && add_folder(fuzz, "models/*") &&
-                           add_folder(fuzz, "ops");
+                           add_folder(fuzz, "models/exported/growing") && add_folder(fuzz, "ops");
 }
 
 /* Opens the memory that parent and children share. */

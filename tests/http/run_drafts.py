@@ -7,6 +7,7 @@ tests/unit/test_speculation compares bits, tests/unit/test_drafts says where gue
 
 usage: run_drafts.py, with top_srcdir and top_builddir in the environment.
 """
+import contextlib
 import json
 import os
 import re
@@ -100,16 +101,20 @@ def same_answers():
 
 def exporters():
     """Programs as others write them: ExecuTorch's export_llm since 1.5, where each use of the
-    position reads it again; transformers' static cache, written by index and read by a mask. Both
-    answer these prompts with repetitions, so that almost all guesses are right and worth a check
-    also where a sanitizer or another process makes it dear."""
-    for name, tokens in (("llm", [123, 102, 244] * 12), ("static_cache", [5, 9, 200, 31] * 6)):
-        with program_as_chat(name) as model:
+    position reads it again; transformers' static cache, written by index and read by a mask; its
+    cache that grows. All answer these prompts with repetitions, so that almost all guesses are
+    right and worth a check also where a sanitizer or another process makes it dear."""
+    grows = ["--model", f"chat={MODELS / 'exported' / 'growing'}/"]
+    for name, tokens, count in (("llm", [123, 102, 244] * 12, 60),
+                                ("static_cache", [5, 9, 200, 31] * 6, 60),
+                                ("growing", [52, 85] * 12, 40)):
+        with (contextlib.nullcontext(grows) if name == "growing"
+              else program_as_chat(name)) as model:
             options = [*model, "--prefix-bytes-max=0"]
             with Guessing(base=options) as daemon, \
                     Daemon([*options, "--draft-tokens-max=0"]) as plain:
                 client, other = Client(daemon.port), Client(plain.port)
-                prompt = {"prompt": tokens, "max_tokens": 60, "ignore_eos": True}
+                prompt = {"prompt": tokens, "max_tokens": count, "ignore_eos": True}
                 for members in SAMPLINGS[:6]:
                     answers = [complete(one, **prompt, **members)["choices"]
                                for one in (client, other)]

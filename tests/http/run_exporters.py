@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from load import get_json, in_threads, wait_until
+from run_continuous import answer_of, steps_by_rows, wait_proven
 from run_generate import ask, chat, complete, post, wait_idle
 from run_http import BUILD, MODELS, Client, Daemon, Failure, Report, expect
 
@@ -148,6 +149,78 @@ def transformers():
             answer = chat(client, rows[0]["messages"], max_tokens=1000, ignore_eos=True)
             expect(f"{name}: context", answer["usage"]["total_tokens"], context)
             expect(f"{name}: reason", answer["choices"][0]["finish_reason"], "length")
+            wait_idle(client)
+
+
+def growing():
+    """Caches that grow are those of attention: nothing is lacking, and steps run together with the
+    bits that they have alone. Prompts come in parts, share their beginning and end with the
+    context; caches have 8 bits if the card says so."""
+    rows = json.loads((EXPORTED / "answers.json").read_text())
+    model = ["--model", f"chat={EXPORTED / 'growing'}/"]
+    with Daemon([*model, "--prefix-bytes-max=0"]) as daemon:
+        client = Client(daemon.port)
+        wait_proven(client)
+        expect("lacks", get_json(client, "/v2/models/chat").get("lacks"), None)
+        bodies = [{"model": "chat", "prompt": row["ids"][i:], "temperature": 0, "max_tokens": 24,
+                   "ignore_eos": True, "logprobs": 1} for row in rows for i in range(3)]
+        alone = [answer_of(ask(client, "/v1/completions", body)["choices"][0]) for body in bodies]
+        expect("alone", set(steps_by_rows(client)), {1})
+        answers = [None] * len(bodies)
+
+        def one(i):
+            answer = ask(Client(daemon.port), "/v1/completions", bodies[i])
+            answers[i] = answer_of(answer["choices"][0])
+
+        for _ in range(3):
+            in_threads(len(bodies), one)
+            expect("together", answers, alone)
+        expect("steps of several rows", max(steps_by_rows(client)) > 1, True)
+        wait_idle(client)
+    with Daemon([*model, "--prefill-tokens-max=3"]) as daemon:
+        client = Client(daemon.port)
+        for row in rows:
+            answer = chat(client, row["messages"], max_tokens=len(row["answer_ids"]),
+                          ignore_eos=True)
+            expect("parts", answer["choices"][0]["message"]["content"], row["answer"])
+    with Daemon(model) as daemon:
+        client = Client(daemon.port)
+        ids = (rows[0]["ids"] + rows[0]["answer_ids"])[:20]
+        for prompt, cached in ((ids + [7, 8], 0), (ids + [9, 10, 11], len(ids))):
+            answer = ask(client, "/v1/completions",
+                         {"model": "chat", "prompt": prompt, "max_tokens": 4, "ignore_eos": True})
+            expect("a beginning", answer["usage"]["prompt_tokens_details"]["cached_tokens"], cached)
+        for count in (62, 63, 64, 65):
+            status = post(client, "/v1/completions",
+                          {"model": "chat", "prompt": [5] * count, "max_tokens": 9,
+                           "ignore_eos": True})
+            expect(f"{count} tokens", status, 200 if count < ROWS["growing"] else 400)
+            if status == 200:
+                used = json.loads(client.body)["usage"]["total_tokens"]
+                expect(f"{count} tokens", used, ROWS["growing"])
+        wait_idle(client)
+    with tempfile.TemporaryDirectory() as place:
+        folder = shutil.copytree(EXPORTED / "growing", Path(place) / "chat")
+        (folder / "decode.card.json").write_text(json.dumps({"cache": "int8"}))
+        with Daemon(["--model", f"chat={folder}/"]) as daemon:
+            client = Client(daemon.port)
+            expect("cache", get_json(client, "/v2/models/chat")["cache"], "int8")
+            answer = chat(client, rows[0]["messages"], max_tokens=20, ignore_eos=True)
+            expect("8 bits", answer["usage"]["completion_tokens"], 20)
+
+
+def window():
+    """A cache of which tokens see the last rows only is cut from its buffer at each step."""
+    rows = json.loads((EXPORTED / "window_answers.json").read_text())
+    for options in ([], ["--prefill-tokens-max=5"]):
+        with Daemon(["--model", f"chat={EXPORTED / 'window'}/", *options]) as daemon:
+            client = Client(daemon.port)
+            for row in rows:
+                answer = chat(client, row["messages"], max_tokens=len(row["answer_ids"]),
+                              ignore_eos=True)
+                expect("window", answer["choices"][0]["message"]["content"], row["answer"])
+            lacks = get_json(client, "/v2/models/chat")["lacks"]
+            expect("prefixes", "prefixes" in lacks, True)
             wait_idle(client)
 
 
@@ -334,8 +407,8 @@ def late():
 
 def main():
     report = Report()
-    report.run_all((two_methods, parts, parts_beside, transformers, optimum, damaged, late,
-                    defaults, shown))
+    report.run_all((two_methods, parts, parts_beside, transformers, growing, window, optimum,
+                    damaged, late, defaults, shown))
     return report.finish()
 
 

@@ -272,8 +272,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch %D%/test_cache_int8 \
-	%D%/test_bind %D%/test_caches %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose \
-	%D%/test_conv_group %D%/test_cut \
+	%D%/test_bind %D%/test_caches %D%/test_caches_pass %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose \
+	%D%/test_conv_group %D%/test_cut %D%/test_growing \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
@@ -357,6 +357,12 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_volume_SOURCES = %D%/test_volume.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_volume_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_volume_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_caches_pass_SOURCES = %D%/test_caches_pass.c $(PASS_SUPPORT)
+%C%_test_caches_pass_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_caches_pass_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_growing_SOURCES = %D%/test_growing.c %D%/call_support.c %D%/call_support.h
+%C%_test_growing_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_growing_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_caches_SOURCES = %D%/test_caches.c %D%/call_support.c %D%/call_support.h
 %C%_test_caches_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_caches_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -81,15 +81,18 @@ enum status generation_drafts_decode(struct infer *infer, struct error *err)
     struct infer_call *call = &infer->call;
     struct rt_method *method = call->model->method;
     uint32_t inputs = rt_method_input_count(method);
-    uint32_t position = generation->generator->forms.step.position_input;
+    const struct form *form = &generation->generator->forms.step;
     TRY(rt_speculation_new(method, infer->pool, generation->step_count, &call->invocation, err));
     infer_run_in(infer, call->invocation);
     for (uint32_t i = 0; i < generation->step_count; i++) {
         uint32_t id =
             i == 0 ? generation->tokens[generation->fed_count] : generation->drafts.ids[i - 1];
         TRY(put_input(call->invocation, i * inputs, 2, id, err));
-        TRY(put_input(call->invocation, i * inputs + position, 1,
-                      (int64_t)generation->fed_count + i, err));
+        int64_t position = (int64_t)generation->fed_count + i;
+        if (form->row_input) {
+            TRY(put_input(call->invocation, i * inputs + form->row_input, 2, position, err));
+        }
+        TRY(put_input(call->invocation, i * inputs + form->position_input, 1, position, err));
     }
     return rt_speculation_ready(method, call->invocation, err);
 }
