@@ -245,9 +245,10 @@ def hear(client, row):
     rows = [sound[i * 200:i * 200 + 200] for i in range(80)]
     hidden = call(client, "speech.encoder", [rows])
     ids = list(row["ids"])
-    for at in range(len(row["ids"]) + len(row["answer_ids"]) - 1):
+    count = len(row["ids"]) + len(row["answer_ids"]) - 1
+    for at in range(count):
         logits = call(client, "speech.text_decoder", [[ids[at]]], hidden, [at], sequence_id=1,
-                      sequence_start=at == 0)[0][0]
+                      sequence_start=at == 0, sequence_end=at == count - 1)[0][0]
         if at + 1 >= len(row["ids"]):
             ids.append(max(range(len(logits)), key=logits.__getitem__))
     expect("speech", ids, row["ids"] + row["answer_ids"])
