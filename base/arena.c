@@ -134,5 +134,5 @@ enum status arena_fail(const struct arena *arena, const char *what, struct error
     return arena->refusal == ST_TOO_LARGE
                ? error_set(err, ST_TOO_LARGE, "%s needs more than %zu bytes of memory", what,
                            arena->max_bytes)
-               : error_set(err, ST_EXHAUSTED, "no memory for %s", what);
+               : error_no_memory(err, "%s", what);
 }

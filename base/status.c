@@ -35,6 +35,15 @@ enum status error_set(struct error *err, enum status code, const char *fmt, ...)
     return code;
 }
 
+enum status error_no_memory(struct error *err, const char *what, ...)
+{
+    va_list args;
+    va_start(args, what);
+    error_setv(err, ST_EXHAUSTED, what, args);
+    va_end(args);
+    return err ? error_prefix(err, "no memory for ") : ST_EXHAUSTED;
+}
+
 enum status error_prefix(struct error *err, const char *fmt, ...)
 {
     must(err && err->code != ST_OK);

@@ -35,6 +35,11 @@ enum status error_set(struct error *err, enum status code, const char *fmt, ...)
 enum status error_setv(struct error *err, enum status code, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 
+/* "no memory for WHAT", where |what| and what follows are formatted: the heap has not given enough.
+ * Returns ST_EXHAUSTED. |err| may be NULL. */
+enum status error_no_memory(struct error *err, const char *what, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Puts a formatted prefix in front of the text in |err|; returns the code in |err|. */
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

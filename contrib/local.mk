@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
+EXTRA_DIST += %D%/check.sh %D%/coverage.py %D%/newer_mesa.sh %D%/packages.sh \
+	%D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \
 	%D%/export/README.md %D%/export/adapters.py %D%/export/answers.py %D%/export/chat.py \
@@ -45,3 +46,10 @@ EXTRA_DIST += %D%/container/Containerfile %D%/container/rootfs.sh %D%/haproxy/ha
 	%D%/kserve/runtime.yaml %D%/kserve/service.yaml
 EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/rules \
 	debian/source/format
+
+# Lines and branches by folder that the tests reach without a running server.
+coverage:
+	tests=$$(printf '%s\n' $(TESTS) | grep -v '^tests/http/' | tr '\n' ' ') && \
+		{ $(MAKE) check TESTS="$$tests" || true; }
+	$(AM_TESTS_ENVIRONMENT) $(srcdir)/contrib/coverage.py
+.PHONY: coverage

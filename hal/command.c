@@ -30,14 +30,13 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
     must(slot_count <= HAL_SLOTS_MAX + 1);
     struct hal_command *command = calloc(1, sizeof(*command));
     if (!command) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
+        return error_no_memory(err, "a command buffer");
     }
     arena_init(&command->arena, COMMAND_BYTES_MAX);
     command->slots = arena_array(&command->arena, slot_count, sizeof(*command->slots));
     if (!command->slots) {
         free(command);
-        return error_set(err, ST_EXHAUSTED, "no memory for the %u slots of a command buffer",
-                         slot_count);
+        return error_no_memory(err, "the %u slots of a command buffer", slot_count);
     }
     command->magic = HAL_COMMAND_MAGIC;
     refs_init(&command->refs);

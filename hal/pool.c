@@ -131,7 +131,7 @@ static enum status init_zone(struct zone *zone, struct hal_device *device, size_
     }
     zone->touched_ms = malloc(granule_count(zone) * sizeof(zone->touched_ms[0]));
     if (!zone->touched_ms || (size && !hal_suballoc_init(&zone->suballoc, addresses))) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+        return error_no_memory(err, "a pool");
     }
     for (size_t i = 0; i < granule_count(zone); i++) {
         zone->touched_ms[i] = CLEAN;
@@ -198,7 +198,7 @@ static enum status new_pool(struct store *store, struct hal_pool **out_pool, str
 {
     struct hal_pool *pool = calloc(1, sizeof(*pool));
     if (!pool) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+        return error_no_memory(err, "a pool");
     }
     pool->magic = POOL_MAGIC;
     pool->store = store;
@@ -216,7 +216,7 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
 {
     struct store *store = new_store();
     if (!store) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+        return error_no_memory(err, "a pool");
     }
     enum status status = init_store(store, device, size, err);
     if (status == ST_OK) {
@@ -268,7 +268,7 @@ enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
 {
     struct hal_pool *member = calloc(1, sizeof(*member));
     if (!member) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+        return error_no_memory(err, "a pool");
     }
     member->magic = POOL_MAGIC;
     *out_member = member;
@@ -536,7 +536,7 @@ static enum status reserve_locked(struct hal_pool *pool, struct zone *zone, size
     struct hal_range *range = NULL;
     struct reservation *reservation = take_object(store);
     if (!reservation) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a reservation");
+        return error_no_memory(err, "a reservation");
     }
     enum status status = size ? check_rule(pool, zone, size, growing->excused, err) : ST_OK;
     if (status == ST_OK && size) {

@@ -34,14 +34,14 @@ enum status hal_profile_new(size_t span_max, struct hal_profile **out_profile, s
     must(span_max > 0 && span_max <= HAL_PROFILE_SPANS_MAX);
     struct hal_profile *profile = calloc(1, sizeof(*profile));
     if (!profile) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a profile");
+        return error_no_memory(err, "a profile");
     }
     profile->span_max = span_max;
     profile->spans = mmap(NULL, spans_bytes(profile), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (profile->spans == MAP_FAILED) {
         free(profile);
-        return error_set(err, ST_EXHAUSTED, "no memory for the %zu spans of a profile", span_max);
+        return error_no_memory(err, "the %zu spans of a profile", span_max);
     }
     must(pthread_mutex_init(&profile->lock, NULL) == 0);
     profile->magic = PROFILE_MAGIC;
@@ -122,7 +122,7 @@ enum status hal_profile_keep(struct hal_profile *profile, struct hal_command *co
     pthread_mutex_lock(&profile->lock);
     bool is_done = is_kept(profile, command) || keep(profile, command);
     pthread_mutex_unlock(&profile->lock);
-    return is_done ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for a profile");
+    return is_done ? ST_OK : error_no_memory(err, "a profile");
 }
 
 void hal_profile_add(struct hal_profile *profile, const struct hal_span *span)

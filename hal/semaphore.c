@@ -36,7 +36,7 @@ enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semapho
     pthread_condattr_t attr;
     struct hal_semaphore *semaphore = calloc(1, sizeof(*semaphore));
     if (!semaphore) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a semaphore");
+        return error_no_memory(err, "a semaphore");
     }
     semaphore->magic = SEMAPHORE_MAGIC;
     refs_init(&semaphore->refs);

@@ -97,7 +97,7 @@ static enum status wrap(struct hal_device *device, void *host, size_t size, enum
             release(host, size, origin);
         }
         free(buffer);
-        return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
+        return error_no_memory(err, "a buffer of %zu bytes", size);
     }
     if (origin == MAPPED) {
         forbid_rest(host, size);
@@ -150,7 +150,7 @@ enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, 
         shared = hal_cpu_map_aligned(bytes);
     }
     if (bytes > 0 && !shared) {
-        return error_set(err, ST_EXHAUSTED, "no memory for buffers of %zu bytes", bytes);
+        return error_no_memory(err, "buffers of %zu bytes", bytes);
     }
     if (shared) {
         hal_cpu_map_huge(shared, bytes);
@@ -172,7 +172,7 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
     }
     struct cpu_buffer *buffer = malloc(sizeof(*buffer));
     if (!buffer) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a buffer");
+        return error_no_memory(err, "a buffer");
     }
     hal_buffer_init(&buffer->base, device, size, size ? ptr : NULL);
     buffer->origin = IMPORTED;

@@ -153,7 +153,7 @@ static enum status cpu_open(const char *name, const struct hal_device_options *o
     }
     struct hal_cpu_device *device = calloc(1, sizeof(*device));
     if (!device) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the CPU device");
+        return error_no_memory(err, "the CPU device");
     }
     enum status status = init(device, workers, options, err);
     if (status != ST_OK) {

@@ -127,7 +127,7 @@ enum status hal_cpu_pages_new(struct hal_device *device, size_t size, struct hal
     }
     struct cpu_pages *pages = malloc(sizeof(*pages));
     if (!pages) {
-        return error_set(err, ST_EXHAUSTED, "no memory for shared pages");
+        return error_no_memory(err, "shared pages");
     }
     hal_pages_init(&pages->base, device, size);
     pages->begin = begin;
@@ -167,7 +167,7 @@ static enum status begin_use(struct hal_buffer *buffer, struct hal_pages *pages,
         struct hal_cpu_pages_use *use = malloc(sizeof(*use));
         if (!use) {
             atomic_fetch_sub(&file_of(pages)->parts, 1);
-            return error_set(err, ST_EXHAUSTED, "no memory for shared pages");
+            return error_no_memory(err, "shared pages");
         }
         *use = (struct hal_cpu_pages_use){.next = *uses, .pages = hal_pages_ref(pages)};
         *uses = use;
@@ -218,8 +218,7 @@ static enum status write_all(int fd, uint64_t at, const char *from, size_t size,
     while (size > 0) {
         ssize_t written = pwrite(fd, from, size, (off_t)at);
         if (written <= 0 && errno != EINTR) {
-            return error_set(err, ST_EXHAUSTED, "no memory for %zu shared bytes: %s", size,
-                             strerror(errno));
+            return error_no_memory(err, "%zu shared bytes: %s", size, strerror(errno));
         }
         if (written > 0) {
             at += (uint64_t)written;

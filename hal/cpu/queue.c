@@ -46,7 +46,7 @@ enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err)
     list_init(&device->free_submissions);
     if (!add_slab(device)) {
         hal_cpu_queue_fini(device);
-        return error_set(err, ST_EXHAUSTED, "no memory for submissions");
+        return error_no_memory(err, "submissions");
     }
     return ST_OK;
 }
@@ -298,7 +298,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     }
     struct hal_cpu_submission *submission = take_submission(device);
     if (!submission) {
-        return error_set(err, ST_EXHAUSTED, "no memory for another submission");
+        return error_no_memory(err, "another submission");
     }
     submission->device = device;
     submission->share = from->share % HAL_SHARES;

@@ -668,7 +668,7 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
     if (!workers || !memories) {
         free(workers);
         free(memories);
-        return error_set(err, ST_EXHAUSTED, "no memory for %u workers", count);
+        return error_no_memory(err, "%u workers", count);
     }
     memset(workers, 0, size);
     workers->magic = WORKERS_MAGIC;

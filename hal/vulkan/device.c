@@ -307,7 +307,7 @@ static enum status vulkan_open(const char *name, const struct hal_device_options
     struct hal_vulkan_device *device = calloc(1, sizeof(*device));
     if (!device) {
         hal_vulkan_instance_release();
-        return error_set(err, ST_EXHAUSTED, "no memory for a Vulkan device");
+        return error_no_memory(err, "a Vulkan device");
     }
     device->instance = instance;
     hal_device_init(&device->base, &hal_vulkan_ops);

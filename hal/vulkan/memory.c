@@ -194,7 +194,7 @@ static struct hal_vulkan_block *new_block(size_t size)
 
 static enum status no_memory(size_t size, struct error *err)
 {
-    return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
+    return error_no_memory(err, "a buffer of %zu bytes", size);
 }
 
 static bool is_mapped(const struct hal_vulkan_device *device, enum hal_vulkan_memory kind)

@@ -336,7 +336,7 @@ static enum status find_or_compile(struct hal_vulkan_device *device,
         }
     }
     if (!make_room(device)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
+        return error_no_memory(err, "a pipeline");
     }
     TRY(compile(device, kernel, out_pipeline, err));
     device->pipelines[device->pipeline_count++] =

@@ -120,7 +120,7 @@ enum status hal_vulkan_place(const struct hal_vulkan_device *device, struct hal_
     struct hal_record **dispatches = arena_array(&command->arena, count, sizeof(*dispatches));
     struct trellis *trellis = arena_array(&command->arena, count, sizeof(*trellis));
     if (!dispatches || !trellis) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
+        return error_no_memory(err, "a command buffer");
     }
     uint32_t i = 0;
     for (struct hal_record *r = command->records; r; r = r->next) {

@@ -33,7 +33,7 @@ enum status hal_vulkan_profile_init(struct hal_vulkan_replay *replay, struct err
     uint32_t count = routine->query_count ? routine->query_count : 1; /* a pool is not empty */
     replay->ticks = calloc(count, sizeof(*replay->ticks));
     if (!replay->ticks) {
-        return error_set(err, ST_EXHAUSTED, "no memory for timestamps");
+        return error_no_memory(err, "timestamps");
     }
     VkResult result = make_queries(routine->device, count, &replay->queries);
     return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "creating timestamps");

@@ -350,7 +350,7 @@ enum status hal_vulkan_queue_submit(struct hal_device *base, const struct hal_su
     struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     struct submission *submission = take_submission(device);
     if (!submission) {
-        return error_set(err, ST_EXHAUSTED, "no memory for another submission");
+        return error_no_memory(err, "another submission");
     }
     submission->device = device;
     fill(submission, from);

@@ -167,7 +167,7 @@ static enum status make_replay(struct hal_vulkan_routine *routine, bool is_profi
     struct hal_vulkan_replay *replay =
         calloc(1, sizeof(*replay) + routine->stage_count * sizeof(replay->commands[0]));
     if (!replay) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a replay");
+        return error_no_memory(err, "a replay");
     }
     replay->routine = routine;
     list_init(&replay->link);

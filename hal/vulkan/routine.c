@@ -54,11 +54,6 @@ struct compiler {
     bool has_mirrors; /* there are host stages, and memory that they cannot access */
 };
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
-}
-
 /* ---- distribution to stages ------------------------------------------------------------------ */
 
 enum side { EITHER, GPU, HOST };
@@ -220,7 +215,7 @@ static enum status find_mirrors(struct compiler *c, struct draft *draft, struct 
     }
     draft->mirrors = arena_array(&c->command->arena, count, sizeof(*draft->mirrors));
     if (!draft->mirrors) {
-        return no_memory(err);
+        return error_no_memory(err, "a command buffer");
     }
     for (uint32_t i = 0; i < draft->item_count; i++) {
         const struct hal_record *record = record_at(c, draft, i);
@@ -508,7 +503,7 @@ static enum status make_room(struct compiler *c, struct error *err)
     return routine->stages && routine->launches && routine->entries && routine->constants &&
                    c->drafts && c->items && c->traces
                ? ST_OK
-               : no_memory(err);
+               : error_no_memory(err, "a command buffer");
 }
 
 static void count_stages(struct compiler *c)
@@ -548,7 +543,7 @@ enum status hal_vulkan_routine_new(struct hal_command *command, struct error *er
     struct hal_vulkan_device *device = hal_vulkan_device_of(command->device);
     struct hal_vulkan_routine *routine = arena_alloc(&command->arena, sizeof(*routine));
     if (!routine) {
-        return no_memory(err);
+        return error_no_memory(err, "a command buffer");
     }
     *routine = (struct hal_vulkan_routine){.magic = HAL_VULKAN_ROUTINE_MAGIC, .device = device};
     enum status status = compile(routine, command, err);

@@ -134,7 +134,7 @@ static enum status make_copy(struct hal_vulkan_device *device, struct hal_vulkan
     size_t size = align_up(binding->length, HAL_VULKAN_BUFFER_ALIGN);
     struct hal_vulkan_copy *copy = calloc(1, sizeof(*copy));
     if (!copy) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a copy of a constant");
+        return error_no_memory(err, "a copy of a constant");
     }
     enum status status = prepare(device, err);
     if (status == ST_OK) {

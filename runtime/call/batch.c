@@ -228,7 +228,7 @@ static enum status make_form(const struct rt_method *method, struct rt_block *ba
     uint32_t inputs = one->graph.input_count, outputs = one->graph.output_count;
     const char **labels = calloc((size_t)inputs + outputs + 1, sizeof(*labels));
     if (!labels) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a form with several rows");
+        return error_no_memory(err, "a form with several rows");
     }
     for (uint32_t i = 0; i < inputs; i++) {
         labels[i] = label(method->inputs, rt_method_input_count(method), i);
@@ -259,7 +259,7 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
     }
     struct rt_block *batched = malloc(sizeof(*batched));
     if (!batched) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a form with several rows");
+        return error_no_memory(err, "a form with several rows");
     }
     if (make_form(method, batched, err) != ST_OK) {
         free(batched);
@@ -690,7 +690,7 @@ enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *arg
     struct batch *batch = take_batch(parts[0]->method, parts[0]->join_pool);
     if (!batch) {
         unprepare_parts(parts, count, ready);
-        return error_set(err, ST_EXHAUSTED, "no memory for a batch");
+        return error_no_memory(err, "a batch");
     }
     fill(batch, parts, args, count);
     batch->done = done;

@@ -260,7 +260,7 @@ enum status rt_batch_prove(struct rt_method *method, struct hal_pool *pool,
     int64_t max = choose_max(&proof, rows_max, &why_not);
     proof.alone = malloc((size_t)(max > 0 ? max : 0) * proof.row_bytes + 1);
     if (!proof.alone) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %lld results", (long long)max);
+        return error_no_memory(err, "%lld results", (long long)max);
     }
     enum status status = prove(&proof, max, io_rows, err);
     free(proof.alone);

@@ -102,7 +102,7 @@ enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_invocation *inv = allocate(method);
     if (!inv) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a call");
+        return error_no_memory(err, "a call");
     }
     *out_bytes = inv->heap_bytes;
     release(inv);
@@ -182,7 +182,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     if (!inv) {
         inv = allocate(method);
         if (!inv) {
-            return error_set(err, ST_EXHAUSTED, "no memory for a call");
+            return error_no_memory(err, "a call");
         }
         if (hal_semaphore_new(0, &inv->semaphore, err) != ST_OK) {
             release(inv);

@@ -41,11 +41,6 @@ struct rt_profile {
     uint32_t row_count, row_capacity;
 };
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a profile");
-}
-
 enum status rt_profile_new(struct rt_method *method, size_t span_max,
                            struct rt_profile **out_profile, struct error *err)
 {
@@ -53,7 +48,7 @@ enum status rt_profile_new(struct rt_method *method, size_t span_max,
     must(hal_device_props(method->device)->has_profile);
     struct rt_profile *profile = calloc(1, sizeof(*profile));
     if (!profile) {
-        return no_memory(err);
+        return error_no_memory(err, "a profile");
     }
     if (hal_profile_new(span_max, &profile->spans, err) != ST_OK) {
         free(profile);
@@ -143,7 +138,7 @@ enum status rt_profile_note(struct rt_profile *profile, const struct rt_block *b
     if (!source) {
         source = add_source(profile);
         if (!source) {
-            return no_memory(err);
+            return error_no_memory(err, "a profile");
         }
         *source = (struct source){
             .command = plan->command, .block = block, .number = number_of(profile, block)};
@@ -258,7 +253,7 @@ static enum status count_commands(struct rt_profile *profile, struct source *sou
     for (uint32_t i = 0; i < count; i++) {
         uint32_t row = row_for(profile, source, &infos[i]);
         if (row == NO_ROW) {
-            return no_memory(err);
+            return error_no_memory(err, "a profile");
         }
         source->by_command[i] = row;
         profile->rows[row].commands += times;
@@ -279,7 +274,7 @@ static enum status read_source(struct rt_profile *profile, struct source *source
     }
     if (!infos || !source->by_node || !source->by_command) {
         free(infos);
-        return no_memory(err);
+        return error_no_memory(err, "a profile");
     }
     hal_command_describe(source->command, infos);
     enum status status = count_commands(profile, source, infos, count, err);

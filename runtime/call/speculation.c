@@ -45,7 +45,7 @@ static enum status describe_all(struct rt_method *form, const struct rt_method *
     form->inputs = calloc((size_t)form->input_count, sizeof(*form->inputs));
     form->results = calloc((size_t)form->result_count + 1, sizeof(*form->results));
     if (!form->inputs || !form->results) {
-        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
+        return error_no_memory(err, "speculative steps");
     }
     for (uint32_t i = 0; i < form->input_count; i++) {
         bool is_number = i >= rows * step->input_count;
@@ -66,7 +66,7 @@ static enum status take_states(struct rt_method *form, const struct rt_method *m
     size_t count = method->state_count;
     form->states = arena_array(&form->code.arena, count, sizeof(*form->states));
     if (!form->states) {
-        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
+        return error_no_memory(err, "speculative steps");
     }
     memcpy(form->states, method->states, count * sizeof(*form->states));
     form->state_count = method->state_count;
@@ -87,7 +87,7 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     struct rt_block *block = malloc(sizeof(*block));
     if (!blocks || !block) {
         free(block);
-        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
+        return error_no_memory(err, "speculative steps");
     }
     if (rt_block_speculation(block, method->device, &step->graph, rows, &buffers, err) != ST_OK) {
         free(block);
@@ -110,7 +110,7 @@ enum status rt_speculation_make_form(struct rt_method *method, uint32_t rows, st
     }
     struct rt_method *form = rt_steps_new_form(method);
     if (!form) {
-        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
+        return error_no_memory(err, "speculative steps");
     }
     if (fill_form(form, method, rows, err) != ST_OK) {
         rt_method_fini(form);

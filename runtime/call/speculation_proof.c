@@ -163,7 +163,7 @@ static enum status walk(struct trial *trial, struct error *err)
     }
     trial->results = calloc(trial->step_count, trial->result_bytes + 1);
     if (!trial->results) {
-        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
+        return error_no_memory(err, "speculative steps");
     }
     TRY(share(trial, &trial->alone, err));
     for (uint32_t i = 0; i < trial->step_count; i++) {

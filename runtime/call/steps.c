@@ -26,7 +26,7 @@ enum status rt_steps_open(struct rt_method *method, struct error *err)
         return reason_set(err, REASON_BUFFERS_ELSEWHERE);
     }
     method->steps = calloc(1, sizeof(*method->steps));
-    return method->steps ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+    return method->steps ? ST_OK : error_no_memory(err, "joined steps");
 }
 
 static void free_forms(struct rt_method *const *forms, uint32_t count)
@@ -66,7 +66,7 @@ static enum status make_step(struct rt_method *method, struct error *err)
     steps->is_private = calloc(2 * (size_t)inputs + states + 1, sizeof(*steps->is_private));
     enum status status = ST_OK;
     if (!regs || !is_written || !steps->is_private) {
-        status = error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+        status = error_no_memory(err, "joined steps");
     }
     for (uint32_t i = 0; status == ST_OK && i < states; i++) {
         regs[i] = method->states[i].reg;
@@ -144,7 +144,7 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     struct rt_block *block = malloc(sizeof(*block));
     if (!blocks || !block) {
         free(block);
-        return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+        return error_no_memory(err, "joined steps");
     }
     if (rt_block_rows(block, method->device, &steps->step.graph, rows, &own, err) != ST_OK) {
         free(block);
@@ -158,7 +158,7 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     form->inputs = calloc((size_t)form->input_count + 1, sizeof(*form->inputs));
     form->results = calloc((size_t)form->result_count + 1, sizeof(*form->results));
     if (!form->inputs || !form->results) {
-        return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+        return error_no_memory(err, "joined steps");
     }
     describe_all(form, method, rows);
     return ST_OK;
@@ -200,7 +200,7 @@ static enum status new_form(const struct rt_method *method, uint32_t rows,
 {
     struct rt_method *form = rt_steps_new_form(method);
     if (!form) {
-        return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
+        return error_no_memory(err, "joined steps");
     }
     if (fill_form(form, method, rows, siblings, err) != ST_OK) {
         rt_method_fini(form);

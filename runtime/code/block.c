@@ -380,7 +380,7 @@ static struct cached_plan *make_plan(const struct rt_block *block, int64_t *valu
     size_t size = sizeof(struct cached_plan) + numbers->key_count * sizeof(int64_t);
     struct cached_plan *cached = malloc(size);
     if (!cached) {
-        error_set(err, ST_EXHAUSTED, "no memory for a plan");
+        error_no_memory(err, "a plan");
         return NULL;
     }
     for (uint32_t i = 0; i < numbers->key_count; i++) {
@@ -474,7 +474,7 @@ enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *i
     }
     int64_t *values = calloc(block->graph.dims.expr_count, sizeof(*values));
     if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a plan");
+        return error_no_memory(err, "a plan");
     }
     enum status status = rt_block_eval(block, inputs, values, err);
     if (status == ST_OK) {
@@ -526,7 +526,7 @@ enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_pl
     const struct rt_dims *dims = &block->graph.dims;
     int64_t *values = calloc(dims->expr_count, sizeof(*values));
     if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u sizes", dims->expr_count);
+        return error_no_memory(err, "%u sizes", dims->expr_count);
     }
     enum status status = eval_bounds(block, values, err);
     if (status == ST_OK && block->symbol_count > 0) {

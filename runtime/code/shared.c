@@ -115,11 +115,6 @@ static void link_name(struct name *name, struct content *content, const struct r
     list_push_back(&content->names, &name->of_content);
 }
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "weights: out of memory");
-}
-
 static enum status add_name(struct content *content, const struct rt_recipe *recipe,
                             struct error *err)
 {
@@ -128,7 +123,7 @@ static enum status add_name(struct content *content, const struct rt_recipe *rec
     }
     struct name *name = malloc(sizeof(*name));
     if (!name) {
-        return no_memory(err);
+        return error_no_memory(err, "weights");
     }
     link_name(name, content, recipe);
     return ST_OK;
@@ -315,7 +310,8 @@ enum status rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer **bu
         return ST_OK;
     }
     struct content *content = malloc(sizeof(*content));
-    enum status status = content ? put(recipe, buffer, packed, &content, err) : no_memory(err);
+    enum status status =
+        content ? put(recipe, buffer, packed, &content, err) : error_no_memory(err, "weights");
     free(content);
     return status;
 }

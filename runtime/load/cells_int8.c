@@ -212,7 +212,7 @@ static enum status replace(struct rt_state_cell *cell, struct hal_device *device
         row = calloc((size_t)depth, sizeof(*row));
         if (!row) {
             hal_buffer_unref(initial);
-            return error_set(err, ST_EXHAUSTED, "no memory for a row of a mutable buffer");
+            return error_no_memory(err, "a row of a mutable buffer");
         }
         fill(cell, &tensor, hal_buffer_map(initial), row);
         free(row);

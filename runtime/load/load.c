@@ -52,7 +52,7 @@ static enum status compile_methods(struct rt_program *program,
     size_t all = count + (more ? 1 : 0);
     program->methods = calloc(all, sizeof(*program->methods));
     if (!program->methods) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", all);
+        return error_no_memory(err, "%zu methods", all);
     }
     program->is_composed = more != NULL;
     for (size_t i = 0; i < all; i++) {
@@ -99,7 +99,7 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
 {
     struct rt_program *program = calloc(1, sizeof(*program));
     if (!program) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a program");
+        return error_no_memory(err, "a program");
     }
     program->magic = RT_PROGRAM_MAGIC;
     refs_init(&program->refs);

@@ -284,7 +284,7 @@ enum status rt_pass_narrow(struct rt_graph *graph, struct error *err)
                           calloc(count, sizeof(*n.copies))};
     enum status status = ST_OK;
     if (!n.keeps || !n.rounds || !n.copies) {
-        status = error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
+        status = error_no_memory(err, "%u values", graph->value_count);
     } else {
         narrow_values(&n);
         status = make_copies(&n, err);

@@ -77,9 +77,8 @@ enum status rt_cascade_measure(struct rt_cascade_sizes *sizes, struct error *err
     sizes->bytes = 0;
     sizes->failed_step = 0;
     sizes->infos = calloc((size_t)results + 1, sizeof(*sizes->infos));
-    enum status status = shapes && sizes->infos
-                             ? measure_all(sizes, shapes, err)
-                             : error_set(err, ST_EXHAUSTED, "no memory for the sizes of a cascade");
+    enum status status = shapes && sizes->infos ? measure_all(sizes, shapes, err)
+                                                : error_no_memory(err, "the sizes of a cascade");
     free(shapes);
     return status;
 }

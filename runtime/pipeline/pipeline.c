@@ -24,11 +24,6 @@ struct build {
     struct rt_method *method;
 };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
-}
-
 void rt_pipeline_free(struct rt_pipeline *pipeline)
 {
     if (!pipeline) {
@@ -121,7 +116,7 @@ static enum status add_sources(struct build *build, struct error *err)
     struct rt_cascade_edge *edges = arena_array(&pipeline->arena, count, sizeof(*edges));
     struct rt_pipeline_input *inputs = arena_array(&pipeline->arena, count, sizeof(*inputs));
     if (!edges || !inputs) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < desc->step_count; i++) {
         for (uint32_t k = 0; k < desc->steps[i].source_count; k++) {
@@ -152,7 +147,7 @@ static enum status add_outputs(struct build *build, struct error *err)
                          RT_PIPELINE_OUTPUTS_MAX, count);
     }
     if (!outputs) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         struct rt_source all = {RT_SOURCE_STEP, last, i};
@@ -180,7 +175,7 @@ static enum status copy_text(struct arena *arena, const char *text, const char *
                              struct error *err)
 {
     *out = arena_strdup(arena, text, strlen(text));
-    return *out ? ST_OK : exhausted(err);
+    return *out ? ST_OK : error_no_memory(err, "a pipeline");
 }
 
 static enum status copy_steps(struct build *build, struct error *err)
@@ -194,7 +189,7 @@ static enum status copy_steps(struct build *build, struct error *err)
     pipeline->counters = arena_array(arena, desc->step_count, sizeof(*pipeline->counters));
     pipeline->queues = arena_array(arena, desc->step_count, sizeof(struct rt_sched_queue *));
     if (!names || !models || !methods || !pipeline->counters || !pipeline->queues) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     TRY(copy_text(arena, desc->name, &build->method->name, err));
     for (uint32_t i = 0; i < desc->step_count; i++) {
@@ -259,7 +254,7 @@ static enum status count_bytes(struct rt_pipeline *pipeline, struct error *err)
         TRY(rt_invocation_heap_bytes(pipeline->methods[i], &bytes, err));
         bytes += rt_method_steps_bytes(pipeline->methods[i]);
         if (!add_size(pipeline->all_bytes, bytes, &pipeline->all_bytes)) {
-            return exhausted(err);
+            return error_no_memory(err, "a pipeline");
         }
     }
     return ST_OK;
@@ -290,7 +285,7 @@ enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_progr
     }
     struct rt_pipeline *pipeline = calloc(1, sizeof(*pipeline));
     if (!pipeline) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     if (rt_program_new_empty(desc->steps[0].method->device, &rt_pipelined_callable, &program,
                              err) != ST_OK) {

@@ -17,11 +17,6 @@ struct describer {
     struct rt_method *method;
 };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
-}
-
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Leaves the sizes that both steps take: the smaller bound, and a fixed size if one of them has
@@ -121,7 +116,7 @@ static enum status settle_sizes(struct describer *d, struct error *err)
     struct rt_result_info *infos = arena_array(&d->pipeline->arena, results, sizeof(*infos));
     const struct shape **shapes = arena_array(&d->pipeline->arena, inputs, sizeof(*shapes));
     if (!infos || !shapes) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < inputs; i++) {
         dynamic |= method->inputs[i].dynamic_dims;
@@ -150,7 +145,7 @@ static enum status build_tree(struct arena *arena, const char *const *names, uin
     struct sip_assignment *leaves = arena_array(arena, count, sizeof(*leaves));
     struct sip_path_key *steps = arena_array(arena, count, sizeof(*steps));
     if (!leaves || !steps) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         steps[i].is_name = names != NULL;
@@ -169,12 +164,12 @@ static enum status copy_names(struct arena *arena, const char *const *names, uin
 {
     const char **copies = arena_array(arena, count, sizeof(*copies));
     if (!copies) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         copies[i] = names[i] ? arena_strdup(arena, names[i], strlen(names[i])) : NULL;
         if (names[i] && !copies[i]) {
-            return exhausted(err);
+            return error_no_memory(err, "a pipeline");
         }
     }
     *out = copies;
@@ -256,7 +251,7 @@ static enum status hint_inputs(const struct describer *d, const char *const **ou
     const char **hints = arena_array(&d->pipeline->arena, count, sizeof(*hints));
     bool *is_unclear = arena_array(&d->pipeline->arena, count, sizeof(*is_unclear));
     if (!hints || !is_unclear) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < pipeline->input_count; i++) {
         const struct rt_pipeline_input *input = &pipeline->inputs[i];
@@ -293,7 +288,7 @@ static enum status hint_results(const struct describer *d, const char *const **o
     uint32_t count = d->method->result_count;
     const char **hints = arena_array(&d->pipeline->arena, count, sizeof(*hints));
     if (!hints) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];

@@ -111,7 +111,7 @@ enum status rt_pipeline_choose(struct rt_method *method, const struct shape *con
     bool has_memory =
         scratch.chosen && scratch.given && scratch.shapes && scratch.infos && scratch.first;
     enum status status = has_memory ? choose_by_steps(method, given, &scratch, out_shapes, err)
-                                    : error_set(err, ST_EXHAUSTED, "no memory for an example");
+                                    : error_no_memory(err, "an example");
     if (status == ST_OK) {
         status = rt_method_result_shapes(method, scratch.chosen, out_infos, err);
     }

@@ -86,11 +86,6 @@ static void stride_tensor(struct rt_tensor *t, const uint8_t *order, int64_t cha
     }
 }
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a plan");
-}
-
 /* Operators count elements, images and tiles in 32 bits; no tensor is so large that they cannot. */
 #define TENSOR_BYTES_MAX ((size_t)1 << 36)
 #define TENSOR_ELEMENTS_MAX UINT32_MAX
@@ -196,7 +191,7 @@ static enum status grow_updates(struct rt_plan *plan, struct error *err)
     uint32_t capacity = plan->update_capacity ? plan->update_capacity * 2 : 16;
     struct rt_plan_update *updates = realloc(plan->updates, capacity * sizeof(*updates));
     if (!updates) {
-        return exhausted(err);
+        return error_no_memory(err, "a plan");
     }
     plan->updates = updates;
     plan->update_capacity = capacity;
@@ -519,7 +514,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     struct rt_plan *plan = calloc(1, sizeof(*plan));
     struct arena scratch;
     if (!plan) {
-        return exhausted(err);
+        return error_no_memory(err, "a plan");
     }
     plan->magic = RT_PLAN_MAGIC;
     refs_init(&plan->refs);
@@ -528,8 +523,8 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     plan->is_empty = flow->order_count == 0 && flow->copy_count == 0;
     plan->results = calloc(graph->output_count ? graph->output_count : 1, sizeof(*plan->results));
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
-    enum status status =
-        plan->results ? make(plan, flow, device, values, &scratch, err) : exhausted(err);
+    enum status status = plan->results ? make(plan, flow, device, values, &scratch, err)
+                                       : error_no_memory(err, "a plan");
     /* The memory of a dispatch: its record, constants and bindings. */
     plan->bytes = sizeof(*plan) + graph->output_count * sizeof(*plan->results) +
                   flow->order_count * (size_t)1024;

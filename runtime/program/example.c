@@ -358,9 +358,8 @@ enum status rt_example_find(struct rt_method *method, const struct shape *const 
         .infos = out_infos,
         .graph = graph_of(method),
     };
-    enum status status = allocate(&choice)
-                             ? choose(&choice, err)
-                             : error_set(err, ST_EXHAUSTED, "no memory for an example");
+    enum status status =
+        allocate(&choice) ? choose(&choice, err) : error_no_memory(err, "an example");
     free(choice.pointers);
     free(choice.sizes);
     free(choice.values);
@@ -378,7 +377,7 @@ enum status rt_example_shapes(struct rt_method *method, const struct shape *cons
     struct rt_result_info *infos = calloc(results + 1, sizeof(*infos));
     enum status status = none && infos
                              ? rt_example_find(method, given ? given : none, out_shapes, infos, err)
-                             : error_set(err, ST_EXHAUSTED, "no memory for an example");
+                             : error_no_memory(err, "an example");
     free(none);
     free(infos);
     return status;

@@ -126,11 +126,6 @@ static int compare(const void *left, const void *right)
     return at_a != at_b ? (at_a > at_b) - (at_a < at_b) : (a->len < b->len) - (a->len > b->len);
 }
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for the list of constants");
-}
-
 /* |constants| has all, some of them several times. */
 static enum status take_all(struct rt_held *held, struct constants *constants, struct error *err)
 {
@@ -148,7 +143,7 @@ static enum status take_all(struct rt_held *held, struct constants *constants, s
         }
     }
     pthread_mutex_unlock(&table.mutex);
-    return has_all ? ST_OK : no_memory(err);
+    return has_all ? ST_OK : error_no_memory(err, "the list of constants");
 }
 
 /* Bytes of the own file that the methods' weights are. */
@@ -161,7 +156,7 @@ static enum status count_weights(const struct rt_program *program, uint64_t *out
     }
     constants.items = calloc(constants.count + 1, sizeof(*constants.items));
     if (!constants.items) {
-        return no_memory(err);
+        return error_no_memory(err, "the list of constants");
     }
     constants.count = 0;
     for (uint32_t i = 0; i < program->method_count; i++) {
@@ -194,8 +189,9 @@ enum status rt_held_init(struct rt_held *held, const struct rt_program *program,
     }
     held->items = calloc(constants.count, sizeof(struct rt_held_item *));
     constants.items = calloc(constants.count, sizeof(*constants.items));
-    enum status status =
-        held->items && constants.items ? each_constant(program, &constants, err) : no_memory(err);
+    enum status status = held->items && constants.items
+                             ? each_constant(program, &constants, err)
+                             : error_no_memory(err, "the list of constants");
     if (status == ST_OK) {
         status = take_all(held, &constants, err);
     }

@@ -33,11 +33,6 @@ struct keeping {
     struct error *err;
 };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for kept values");
-}
-
 /* ---- which values ---------------------------------------------------------------------------- */
 
 /* Marks what follows from the inputs of the graph, and what is used. */
@@ -125,7 +120,7 @@ static enum status offer(struct keeping *k, uint32_t block, const struct rt_node
 {
     const char *name = choose_name(k, block, node, value);
     if (!name || !make_room(k)) {
-        return exhausted(k->err);
+        return error_no_memory(k->err, "kept values");
     }
     buf_reset(&k->text);
     buf_reset(&k->origin);
@@ -171,7 +166,7 @@ static enum status choose(struct keeping *k)
             mark_all(k, graph);
             status = offer_block(k, b);
         } else {
-            status = exhausted(k->err);
+            status = error_no_memory(k->err, "kept values");
         }
         free(k->varies);
         free(k->is_used);

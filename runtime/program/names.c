@@ -79,7 +79,7 @@ enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count, enum rt_si
 {
     struct rt_io *ios = calloc(count ? count : 1, sizeof(*ios) + ALIAS_BYTES);
     if (!ios) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u %ss", count, label_prefix[side]);
+        return error_no_memory(err, "%u %ss", count, label_prefix[side]);
     }
     char *aliases = (char *)(ios + count);
     for (uint32_t i = 0; i < count; i++) {
@@ -115,11 +115,6 @@ struct naming {
     struct candidate *candidates; /* owned; by raw index */
     struct candidate *sorted;     /* owned; candidates with a name, by name */
 };
-
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for names");
-}
 
 /* Copies the content of |buf| to the arena. */
 static const char *keep(const struct naming *n, const struct buf *buf)
@@ -174,7 +169,7 @@ static enum status join(const struct naming *n, const struct trail *trail, size_
     bool lacks_memory = text.lacks_memory;
     *out = is_name ? keep(n, &text) : NULL;
     buf_fini(&text);
-    return lacks_memory || (is_name && !*out) ? exhausted(err) : ST_OK;
+    return lacks_memory || (is_name && !*out) ? error_no_memory(err, "names") : ST_OK;
 }
 
 static enum status find_candidate(const struct naming *n, uint32_t leaf, struct candidate *out,
@@ -204,7 +199,7 @@ static enum status find_candidates(struct naming *n, const char *const *hints, s
             candidate->brief = arena_strdup(n->arena, hints[i], strlen(hints[i]));
             candidate->whole = candidate->brief;
             if (!candidate->brief) {
-                return exhausted(err);
+                return error_no_memory(err, "names");
             }
         }
     }
@@ -266,7 +261,7 @@ static enum status keep_label(const struct naming *n, struct buf *text, const ch
     *out = text->lacks_memory ? NULL
                               : arena_strdup(n->arena, text->ptr, text->len); /* cut if too long */
     buf_reset(text);
-    return *out ? ST_OK : exhausted(err);
+    return *out ? ST_OK : error_no_memory(err, "names");
 }
 
 static enum status make_labels(const struct naming *n, struct error *err)
@@ -296,7 +291,7 @@ static enum status settle(struct naming *n, const char *const *hints, struct err
     n->candidates = calloc(count, sizeof(n->candidates[0]));
     n->sorted = calloc(count, sizeof(n->sorted[0]));
     enum status status =
-        n->candidates && n->sorted ? find_candidates(n, hints, err) : exhausted(err);
+        n->candidates && n->sorted ? find_candidates(n, hints, err) : error_no_memory(err, "names");
     if (status == ST_OK) {
         choose_names(n);
         status = make_labels(n, err);
@@ -378,7 +373,7 @@ static enum status rename_keys(const struct naming *n, const char *const *names,
     bool *is_done = arena_array(n->arena, n->count, sizeof(*is_done));
     uint32_t twice = 0;
     if (!keys || !is_done) {
-        return exhausted(err);
+        return error_no_memory(err, "names");
     }
     for (uint32_t i = 0; i != SIP_NO_NODE; i = sip_next(n->tree, i)) {
         const struct sip_node *node = &n->tree->nodes[i];
@@ -425,7 +420,7 @@ static enum status prepare(const struct naming *n, const char *const *names,
 {
     const char **copies = arena_array(n->arena, n->count, sizeof(*copies));
     if (!copies) {
-        return exhausted(err);
+        return error_no_memory(err, "names");
     }
     for (*out_index = 0; *out_index < n->count; (*out_index)++) {
         const char *name = names[*out_index];
@@ -434,7 +429,7 @@ static enum status prepare(const struct naming *n, const char *const *names,
             copies[*out_index] = arena_strdup(n->arena, name, strlen(name));
         }
         if (name && !copies[*out_index]) {
-            return exhausted(err);
+            return error_no_memory(err, "names");
         }
     }
     *out_names = copies;

@@ -140,5 +140,5 @@ enum status rt_method_outline(struct rt_method *method, rt_outline_f *fn, void *
     }
     buf_fini(&outline.text);
     arena_fini(&outline.arena);
-    return outline.failed ? error_set(err, ST_EXHAUSTED, "no memory for the graph") : ST_OK;
+    return outline.failed ? error_no_memory(err, "the graph") : ST_OK;
 }

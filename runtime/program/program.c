@@ -40,7 +40,7 @@ enum status rt_program_new_empty(struct hal_device *device, const struct rt_call
     if (!program || !method) {
         free(program);
         free(method);
-        return error_set(err, ST_EXHAUSTED, "no memory for a program");
+        return error_no_memory(err, "a program");
     }
     program->magic = RT_PROGRAM_MAGIC;
     refs_init(&program->refs);

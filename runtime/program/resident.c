@@ -32,7 +32,7 @@ enum status rt_method_each_constant(const struct rt_method *method,
         const struct rt_graph *graph = &method->code.blocks[i]->graph;
         bool *is_used = calloc(graph->value_count, sizeof(*is_used));
         if (!is_used) {
-            return error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
+            return error_no_memory(err, "%u values", graph->value_count);
         }
         mark_used(graph, is_used);
         for (uint32_t k = 0; k < graph->value_count; k++) {

@@ -145,7 +145,7 @@ static enum status describe_registers(const struct rt_method *method,
     const struct rt_code *code = &method->code;
     struct rt_foreseen *foreseen = calloc((size_t)code->register_count + 1, sizeof(*foreseen));
     if (!foreseen) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+        return error_no_memory(err, "the sizes of a method");
     }
     enum status status = rt_foresee(method, inputs, foreseen, err);
     for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(method); i++) {
@@ -226,7 +226,7 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     struct rt_plan *plan = NULL;
     struct rt_block_input *given = calloc((size_t)entry->graph.input_count + 1, sizeof(*given));
     if (!given) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+        return error_no_memory(err, "the sizes of a method");
     }
     enum status status = ST_OK;
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
@@ -258,7 +258,7 @@ enum status rt_results_measure(struct rt_method *method, const struct shape *con
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     int64_t *values = calloc(method->code.blocks[0]->graph.dims.expr_count, sizeof(*values));
     if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+        return error_no_memory(err, "the sizes of a method");
     }
     enum status status = evaluate(method, inputs, says_paths, values, out_infos, out_bytes, err);
     free(values);

@@ -46,7 +46,7 @@ static enum status grow(struct rt_state_cells *cells, struct error *err)
     uint32_t capacity = cells->capacity ? cells->capacity * 2 : 16;
     struct rt_state_cell *items = realloc(cells->items, capacity * sizeof(*items));
     if (!items) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u mutable buffers", capacity);
+        return error_no_memory(err, "%u mutable buffers", capacity);
     }
     cells->items = items;
     cells->capacity = capacity;
@@ -146,7 +146,7 @@ enum status rt_state_new(struct rt_program *program, struct rt_state **out_state
     const struct rt_method *method = rt_program_method(program, 0);
     struct rt_state *state = allocate(rt_program_state_cells(program), method->part_count);
     if (!state) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
+        return error_no_memory(err, "the state of a sequence");
     }
     state->program = rt_program_ref(program);
     if (add_parts(state, method, err) != ST_OK) {

@@ -128,7 +128,7 @@ enum status rt_program_sum_weights(const struct rt_program *program, const struc
     uint32_t count = gather(program, method, NULL);
     const struct rt_weight **items = calloc((size_t)count + 1, sizeof(*items));
     if (!items) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u weights", count);
+        return error_no_memory(err, "%u weights", count);
     }
     *out = (struct rt_weight_sum){0};
     gather(program, method, items);

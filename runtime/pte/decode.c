@@ -25,7 +25,7 @@ void *pte_decode_array(struct pte_decoder *decoder, size_t count, size_t size, s
                   "the program describes more than a file of its size can: over %zu bytes decoded",
                   arena->max_bytes);
     } else {
-        error_set(err, ST_EXHAUSTED, "out of memory");
+        error_no_memory(err, "a program");
     }
     return NULL;
 }

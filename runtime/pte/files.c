@@ -21,11 +21,6 @@
 #define KEY_SHOWN_MAX 100
 #define DEFAULT_NAME "_default_external_constant.ptd"
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "out of memory for the files of a program");
-}
-
 /*
  * Binds a mapping to the device, which gets a copy of bytes that it cannot use in place. The const
  * is removed here and nowhere else: the buffer is read-only, and recording a write to it is an
@@ -59,7 +54,7 @@ static enum status add_data(struct rt_files *files, const char *folder, const ch
     }
     char *path = arena_alloc(&files->arena, folder_len + len + 1);
     if (!path) {
-        return no_memory(err);
+        return error_no_memory(err, "the files of a program");
     }
     memcpy(path, folder, folder_len);
     memcpy(path + folder_len, name, len + 1);
@@ -119,7 +114,7 @@ static enum status list_folder(struct rt_files *files, DIR *dir, struct listing 
         }
         const char *name = arena_strdup(&files->arena, entry->d_name, strlen(entry->d_name));
         if (!name) {
-            return no_memory(err);
+            return error_no_memory(err, "the files of a program");
         }
         listing->names[listing->count++] = name;
     }
@@ -149,7 +144,7 @@ static enum status search(struct rt_files *files, struct error *err)
     struct listing listing = {.count = 0};
     files->path = NULL;
     if (!folder) {
-        return no_memory(err);
+        return error_no_memory(err, "the files of a program");
     }
     stem.len -= ends_with((const char *)stem.ptr, ".pte") ? strlen(".pte") : 0;
     DIR *dir = folder_open(slash ? folder : ".");
@@ -241,7 +236,7 @@ enum status rt_files_open(struct rt_files *files, struct hal_device *device, con
     if (data_count == 0) {
         files->path = arena_strdup(&files->arena, path, strlen(path));
         if (!files->path) {
-            return no_memory(err);
+            return error_no_memory(err, "the files of a program");
         }
     }
     return pte_link(files->pte, find_tensor, files, err);

@@ -57,7 +57,7 @@ enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *us
         }
         struct error *failure = arena_alloc(&program->arena, sizeof(*failure));
         if (!failure) {
-            return error_set(err, ST_EXHAUSTED, "out of memory for a program");
+            return error_no_memory(err, "a program");
         }
         *failure = *err;
         e->plan->failure = failure;

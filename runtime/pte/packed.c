@@ -311,7 +311,7 @@ enum status rt_packed_open(const char *folder, const uint64_t program[2], const 
 {
     struct rt_packed *packed = calloc(1, sizeof(*packed));
     if (!packed) {
-        return error_set(err, ST_EXHAUSTED, "packed weights: out of memory");
+        return error_no_memory(err, "packed weights");
     }
     refs_init(&packed->refs);
     list_init(&packed->link);

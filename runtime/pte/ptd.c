@@ -116,7 +116,7 @@ static enum status parse(struct pte_file *from, struct ptd_file **out_file, stru
     struct ptd_file *file = calloc(1, sizeof(*file));
     if (!file) {
         pte_file_unmap(from);
-        return error_set(err, ST_EXHAUSTED, "out of memory for a data file");
+        return error_no_memory(err, "a data file");
     }
     file->magic = PTD_FILE_MAGIC;
     file->file = *from;

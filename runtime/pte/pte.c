@@ -27,7 +27,7 @@ static enum status parse(struct pte_file *file, struct pte_program **out_program
     struct pte_program *program = malloc(sizeof(*program));
     if (!program) {
         pte_file_unmap(file);
-        return error_set(err, ST_EXHAUSTED, "out of memory for a program");
+        return error_no_memory(err, "a program");
     }
     *program = (struct pte_program){.magic = PTE_PROGRAM_MAGIC, .file = *file};
     enum status status = pte_container_parse(file->bytes, &program->container, err);

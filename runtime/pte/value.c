@@ -254,7 +254,7 @@ enum status pte_decode_values(struct pte_decoder *decoder, const struct flatbuf_
     decoder->plan->value_count = vector.count;
     struct flatbuf_table *tables = calloc(vector.count + 1u, sizeof(*tables));
     if (!tables) {
-        return error_set(err, ST_EXHAUSTED, "out of memory for %" PRIu32 " values", vector.count);
+        return error_no_memory(err, "%" PRIu32 " values", vector.count);
     }
     enum status status = decode_all(decoder, vector, values, tables, err);
     free(tables);

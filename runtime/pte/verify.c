@@ -103,8 +103,7 @@ enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err)
     const struct pte_plan *plan = decoder->plan;
     bool *is_input = calloc(plan->value_count + 1u, sizeof(*is_input));
     if (!is_input) {
-        return error_set(err, ST_EXHAUSTED, "out of memory for %" PRIu32 " values",
-                         plan->value_count);
+        return error_no_memory(err, "%" PRIu32 " values", plan->value_count);
     }
     enum status status = verify_inputs(plan, is_input, err);
     free(is_input);

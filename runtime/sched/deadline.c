@@ -66,7 +66,7 @@ enum status rt_deadlines_add(struct rt_deadlines *deadlines, struct rt_sched_job
         struct rt_sched_job **jobs =
             realloc(deadlines->jobs, capacity * sizeof(struct rt_sched_job *));
         if (!jobs) {
-            return error_set(err, ST_EXHAUSTED, "no memory for %u deadlines", capacity);
+            return error_no_memory(err, "%u deadlines", capacity);
         }
         deadlines->jobs = jobs;
         deadlines->capacity = capacity;

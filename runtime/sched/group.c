@@ -58,7 +58,7 @@ static enum status mix(struct rt_sched_queue *queue, struct rt_sched_queue *othe
     if (is_alone(queue) && is_alone(other)) {
         group = calloc(1, sizeof(*group));
         if (!group) {
-            return error_set(err, ST_EXHAUSTED, "no memory for queues whose jobs run as one");
+            return error_no_memory(err, "queues whose jobs run as one");
         }
     }
     if (is_alone(other)) {

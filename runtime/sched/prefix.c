@@ -61,7 +61,7 @@ enum status rt_prefixes_new(const struct rt_prefixes_options *options,
 {
     struct rt_prefixes *prefixes = calloc(1, sizeof(*prefixes));
     if (!prefixes) {
-        return error_set(err, ST_EXHAUSTED, "no memory for prefixes");
+        return error_no_memory(err, "prefixes");
     }
     prefixes->magic = PREFIXES_MAGIC;
     prefixes->options = *options;

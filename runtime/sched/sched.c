@@ -86,7 +86,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
     must(options->depth > 0 && options->clock);
     struct rt_sched *sched = calloc(1, sizeof(*sched));
     if (!sched) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the scheduler");
+        return error_no_memory(err, "the scheduler");
     }
     sched->magic = RT_SCHED_MAGIC;
     refs_init(&sched->refs);
@@ -96,7 +96,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
     list_init(&sched->free_runs);
     if (!add_runs(sched, 0)) {
         rt_sched_free(sched);
-        return error_set(err, ST_EXHAUSTED, "no memory for %u jobs", options->depth);
+        return error_no_memory(err, "%u jobs", options->depth);
     }
     *out_sched = sched;
     return ST_OK;
@@ -129,7 +129,7 @@ enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_que
     pthread_mutex_unlock(&sched->lock);
     if (!is_complete) {
         free(queue);
-        return error_set(err, ST_EXHAUSTED, "no memory for a queue");
+        return error_no_memory(err, "a queue");
     }
     rt_queue_init(queue, sched, options);
     *out_queue = queue;

@@ -72,7 +72,7 @@ enum status rt_sequences_new(const struct rt_sequences_options *options,
 {
     struct rt_sequences *sequences = calloc(1, sizeof(*sequences));
     if (!sequences) {
-        return error_set(err, ST_EXHAUSTED, "no memory for sequences");
+        return error_no_memory(err, "sequences");
     }
     const struct rt_prefixes_options prefixes = {
         .bytes_max = options->prefix_bytes_max < options->bytes_max ? options->prefix_bytes_max
@@ -362,7 +362,7 @@ static enum status enlarge(struct rt_sequence *sequence, size_t more, struct err
                          sequence->bytes, more, sequences->bytes, sequences->options.bytes_max);
     }
     if (!take_bytes(sequences, sequence->parties, more)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+        return error_no_memory(err, "a sequence");
     }
     sequence->bytes += more;
     sequences->bytes += more;
@@ -423,7 +423,7 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
     }
     struct rt_sequence *sequence = calloc(1, sizeof(*sequence));
     if (!sequence) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+        return error_no_memory(err, "a sequence");
     }
     if (rt_state_new(key->program, &sequence->state, err) != ST_OK) {
         free(sequence);
@@ -432,7 +432,7 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
     if (!take(sequences, newcomer.parties, bytes)) {
         rt_state_unref(sequence->state);
         free(sequence);
-        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+        return error_no_memory(err, "a sequence");
     }
     sequence->magic = RT_SEQUENCE_MAGIC;
     memcpy(sequence->parties, newcomer.parties, sizeof(newcomer.parties));

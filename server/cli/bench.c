@@ -74,7 +74,7 @@ static enum status ask(struct bench *bench, const char *rest, struct span *out, 
         .path = (const char *)path.ptr,
         .answer_bytes_max = DOCUMENT_BYTES_MAX,
     };
-    enum status status = buf_failed(&path) ? error_set(err, ST_EXHAUSTED, "no memory for a path")
+    enum status status = buf_failed(&path) ? error_no_memory(err, "a path")
                                            : transfer_run(&bench->remote.transfer, &request, err);
     buf_fini(&path);
     *out = buf_span(&bench->remote.transfer.body);
@@ -258,8 +258,7 @@ static enum status write_results(const struct bench *bench, const char *option, 
     }
     buf_init(&text, REPORT_BYTES_MAX);
     print(&bench->report, &text);
-    enum status status = buf_failed(&text)
-                             ? error_set(err, ST_EXHAUSTED, "no memory for the results")
+    enum status status = buf_failed(&text) ? error_no_memory(err, "the results")
                          : strcmp(path, "-") == 0
                              ? cli_write(&text, err)
                              : cli_write_file(option, path, buf_span(&text), span_of(NULL, 0), err);
@@ -361,7 +360,7 @@ static enum status open_load(struct bench *bench, struct error *err)
     target_print_path(&options->target, "/infer", &bench->path);
     buf_add(&bench->path, "", 1);
     if (buf_failed(&bench->path)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a path");
+        return error_no_memory(err, "a path");
     }
     const struct bench_load_options load = {
         .client = &bench->remote.client,
@@ -391,7 +390,7 @@ static enum status prepare(struct bench *bench, struct error *err)
     report->count = options->rates.count + options->clients.count;
     report->steps = calloc(report->count, sizeof(*report->steps));
     if (!report->steps) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u steps", report->count);
+        return error_no_memory(err, "%u steps", report->count);
     }
     return open_load(bench, err);
 }

@@ -583,7 +583,7 @@ static enum status make_slots(struct bench_load *load, struct error *err)
     uint32_t max = load->options.connections_max;
     load->slots = calloc(max, sizeof(*load->slots));
     if (!load->slots) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u connections", max);
+        return error_no_memory(err, "%u connections", max);
     }
     for (uint32_t i = 0; i < max; i++) {
         list_init(&load->slots[i].node);
@@ -600,7 +600,7 @@ static enum status make_multi(struct bench_load *load, struct error *err)
     load->multi = curl->multi_init();
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!load->multi || load->epoll < 0) {
-        return error_set(err, ST_EXHAUSTED, "no memory for connections");
+        return error_no_memory(err, "connections");
     }
     curl->multi_setopt(load->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl->multi_setopt(load->multi, CURLMOPT_SOCKETDATA, load);
@@ -625,7 +625,7 @@ enum status bench_load_new(const struct bench_load_options *options, struct benc
     must(options->connections_max > 0 && options->connections_max <= BENCH_CONNECTIONS_MAX);
     struct bench_load *load = calloc(1, sizeof(*load));
     if (!load) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "the load");
     }
     load->options = *options;
     load->curl = options->client->curl;

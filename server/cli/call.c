@@ -258,7 +258,7 @@ enum status cli_call_foresee(struct cli_call *call, struct rt_result_info *out_i
     TRY(begin(call, err));
     const struct shape **shapes = calloc((size_t)call->inputs.count + 1, sizeof(struct shape *));
     if (!shapes) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "the answer");
     }
     for (uint32_t i = 0; i < call->inputs.count; i++) {
         bool is_tensor = call->inputs.ios[i].kind == RT_IO_TENSOR;

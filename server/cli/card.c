@@ -105,7 +105,7 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
 {
     struct card *card = card_new();
     if (!card) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the card");
+        return error_no_memory(err, "the card");
     }
     load->adapt = card_adapt;
     load->adapt_arg = card;

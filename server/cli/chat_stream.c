@@ -85,7 +85,7 @@ static enum status show(struct stream *s, struct span text, struct error *err)
     }
     if (buf_failed(&clean)) {
         buf_fini(&clean);
-        return error_set(err, ST_EXHAUSTED, "no memory for the text");
+        return error_no_memory(err, "the text");
     }
     fwrite(text.ptr, 1, text.len, stdout);
     buf_fini(&clean);

@@ -155,7 +155,7 @@ enum status cli_flush(struct error *err)
 enum status cli_write(const struct buf *out, struct error *err)
 {
     if (buf_failed(out)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the text");
+        return error_no_memory(err, "the text");
     }
     if (out->len && fwrite(out->ptr, 1, out->len, stdout) != out->len) {
         return error_set(err, ST_UNWRITTEN, "standard output: %s", strerror(errno));

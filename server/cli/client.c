@@ -193,7 +193,7 @@ enum status client_handle_new(const struct client *client, CURL **out_easy, stru
 {
     CURL *easy = client->curl->easy_init();
     if (!easy) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a connection");
+        return error_no_memory(err, "a connection");
     }
     enum status status = client_set_up(client, easy, err);
     if (status != ST_OK) {

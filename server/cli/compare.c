@@ -99,7 +99,7 @@ static enum status take_array(struct comparison *c, const struct npz_array *arra
     }
     void *copy = malloc(npy->data.len + 1);
     if (!copy) {
-        return error_set(err, ST_EXHAUSTED, "no memory for '%s'", array->name);
+        return error_no_memory(err, "'%s'", array->name);
     }
     npy_copy(npy, copy);
     c->copies[c->copy_count++] = copy;
@@ -117,7 +117,7 @@ static enum status read_edges(struct comparison *c, const struct npz_array *arra
     size_t count = fits ? (size_t)npy->shape.dims[0] : 0;
     c->edges = calloc(count + 1, sizeof(*c->edges));
     if (!c->edges) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu edges", count);
+        return error_no_memory(err, "%zu edges", count);
     }
     for (size_t i = 0; fits && i < count; i++) {
         uint64_t from = load_le64(npy->data.ptr + 16 * i),
@@ -142,7 +142,7 @@ static enum status read_reference(struct comparison *c, struct error *err)
     c->rows = calloc((size_t)c->npz.count + 1, sizeof(*c->rows));
     c->copies = calloc((size_t)c->npz.count + 1, sizeof(*c->copies));
     if (!c->want || !c->rows || !c->copies) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u values", c->npz.count);
+        return error_no_memory(err, "%u values", c->npz.count);
     }
     for (uint32_t i = 0; i < c->npz.count; i++) {
         const struct npz_array *array = &c->npz.items[i];
@@ -188,7 +188,7 @@ static enum status take_values(struct comparison *c, struct error *err)
     bool is_quantized = false;
     c->got = calloc((size_t)c->dump.count + 1, sizeof(*c->got));
     if (!c->got) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u values", c->dump.count);
+        return error_no_memory(err, "%u values", c->dump.count);
     }
     for (uint32_t i = 0; i < c->dump.count; i++) {
         const struct dump_value *value = &c->dump.items[i];
@@ -201,8 +201,7 @@ static enum status take_values(struct comparison *c, struct error *err)
     c->pairs.tolerance = c->options->tolerance;
     c->pairs.bits =
         is_quantized || c->options->call.precision == PRECISION_BF16 ? QUANTIZED_BITS : 0;
-    return pairs_find(&c->pairs, c->rows) ? ST_OK
-                                          : error_set(err, ST_EXHAUSTED, "no memory for pairs");
+    return pairs_find(&c->pairs, c->rows) ? ST_OK : error_no_memory(err, "pairs");
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */

@@ -19,11 +19,6 @@ struct window {
     bool failed;          /* no memory for one */
 };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for intermediate values");
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static struct dump_value *add(struct dump *dump, const char *name, struct span origin)
@@ -122,7 +117,7 @@ static enum status take(struct dump *dump, const struct cli_call *call, uint32_t
     }
     to->bytes = malloc(result->bytes.len + 1);
     if (!to->bytes) {
-        return exhausted(err);
+        return error_no_memory(err, "intermediate values");
     }
     if (result->bytes.len) {
         memcpy(to->bytes, result->bytes.ptr, result->bytes.len);
@@ -147,7 +142,7 @@ static enum status take_all(const struct window *window, const struct cli_call *
     }
     for (uint32_t i = 0; i < own; i++) {
         struct dump_value *value = add(dump, rt_method_result(call->method, i)->name, span_str(""));
-        TRY(value ? take(dump, call, i, value, err) : exhausted(err));
+        TRY(value ? take(dump, call, i, value, err) : error_no_memory(err, "intermediate values"));
     }
     dump->result_count = own;
     return ST_OK;
@@ -165,7 +160,7 @@ static enum status run_window(struct window *window, dump_open_f *open, void *ow
     window->began = window->dump->count;
     enum status status = cli_call_open(&call, &options, err);
     if (status == ST_OK && window->failed) {
-        status = exhausted(err);
+        status = error_no_memory(err, "intermediate values");
     }
     if (status == ST_OK && open) {
         status = open(own, &call, err);
@@ -186,7 +181,7 @@ static enum status put_results_first(struct dump *dump, uint32_t values, struct 
     uint32_t own = dump->result_count;
     struct dump_value *items = malloc((size_t)(values + own + 1) * sizeof(*items));
     if (!items) {
-        return exhausted(err);
+        return error_no_memory(err, "intermediate values");
     }
     memcpy(items, dump->items + values, own * sizeof(*items));
     memcpy(items + own, dump->items, values * sizeof(*items));
@@ -209,8 +204,8 @@ enum status dump_run(struct dump *dump, const struct cli_call_options *options, 
     } while (window.first < window.seen);
     return window.seen > 0 || strcmp(pattern, "all") == 0
                ? ST_OK
-                           : error_set(err, ST_NOT_FOUND,
-                                       "--dump: no value is called '%.64s'; "
-                                       "`pte inspect --values` shows their names",
-                                       pattern);
+               : error_set(err, ST_NOT_FOUND,
+                           "--dump: no value is called '%.64s'; "
+                           "`pte inspect --values` shows their names",
+                           pattern);
 }

@@ -194,7 +194,7 @@ static enum status set_string_json(const struct setting *to, struct json *in, st
     uint8_t *room = buf_reserve(&text, string.bytes);
     enum status status = ST_OK;
     if (!room) {
-        status = error_set(err, ST_EXHAUSTED, "out of memory");
+        status = error_no_memory(err, "an input");
     } else {
         json_string_decode(&string, room);
         status = to->input->ops->string(to->input->own, to->input->index,
@@ -299,7 +299,7 @@ static enum status set_from_raw_with_dims(const struct setting *to, const char *
 {
     char *path = strndup(text, (size_t)(colon - text));
     if (!path) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "an input");
     }
     enum status status = set_from_raw(to, path, colon + 1, err);
     free(path);

@@ -59,7 +59,7 @@ static enum status add_value(struct cli_inputs *inputs, uint32_t index, const ch
     }
     const char **media = realloc(item->media, (item->medium_count + 1) * sizeof(*media));
     if (!media) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "the inputs");
     }
     item->media = media;
     item->media[item->medium_count++] = value;
@@ -143,7 +143,7 @@ enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios
     *inputs = (struct cli_inputs){.ios = ios, .mediums = mediums, .count = count};
     inputs->items = calloc((size_t)count + 1, sizeof(*inputs->items));
     if (!inputs->items) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "the inputs");
     }
     for (uint32_t i = 0; i < options->input_count; i++) {
         TRY(assign_input(inputs, options->inputs[i], err));
@@ -241,7 +241,7 @@ static enum status choose_shapes(struct cli_inputs *inputs, cli_inputs_choose_f 
     const struct shape **given = calloc((size_t)count + 1, sizeof(*given));
     struct shape *shapes = calloc((size_t)count + 1, sizeof(*shapes));
     enum status status = given && shapes ? choose_with(inputs, given, shapes, choose, own, err)
-                                         : error_set(err, ST_EXHAUSTED, "out of memory");
+                                         : error_no_memory(err, "the inputs");
     free(given);
     free(shapes);
     return status;

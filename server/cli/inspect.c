@@ -170,7 +170,7 @@ enum status call_memory_measure(struct rt_method *method, bool is_largest, struc
     *out = (struct call_memory){.shapes = calloc(inputs, sizeof(*out->shapes))};
     enum status status = pointers && infos && out->shapes
                              ? measure(method, is_largest, out, pointers, infos, err)
-                             : error_set(err, ST_EXHAUSTED, "out of memory");
+                             : error_no_memory(err, "the description");
     free(pointers);
     free(infos);
     /* The sizes exclude each other or are impossible: then nothing is known. */

@@ -323,13 +323,13 @@ enum status line_editor_new(const char *prompt, struct line_editor **out, struct
     TRY(library_load(&library, err));
     struct line_editor *editor = calloc(1, sizeof(*editor));
     if (!editor) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a line");
     }
     editor->prompt = prompt;
     use_utf8();
     if (!open_history(editor) || !open_edit(editor)) {
         line_editor_free(editor);
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a line");
     }
     *out = editor;
     return ST_OK;

@@ -41,7 +41,7 @@ enum status cli_media_open(struct cli_call *call, struct error *err)
     media->kinds = calloc((size_t)count + 1, sizeof(const struct card_medium *));
     media->items = calloc((size_t)count + 1, sizeof(struct medium *));
     if (!media->kinds || !media->items) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a file");
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct card_io *io = find_io(call, RT_INPUT, i);
@@ -159,7 +159,7 @@ static enum status set_longest(struct cli_call *call, const struct medium *mediu
 {
     struct medium_reader reader = {.limits = &limits};
     struct medium_held *held = calloc(count, sizeof(*held));
-    enum status status = held ? ST_OK : error_set(err, ST_EXHAUSTED, "out of memory");
+    enum status status = held ? ST_OK : error_no_memory(err, "a file");
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
         status = read_file(medium, paths[i], &reader, hold, &held[i], sizeof(*held), err);
     }

@@ -113,7 +113,7 @@ static enum status take_name(const struct npz *npz, struct span name, char **out
     }
     *out = strndup((const char *)name.ptr, name.len - len);
     if (!*out) {
-        return error_set(err, ST_EXHAUSTED, "no memory for names");
+        return error_no_memory(err, "names");
     }
     if (npz_find(npz, *out)) {
         error_set(err, ST_CORRUPT, "no .npz archive: two arrays are called '%s'", *out);
@@ -188,7 +188,7 @@ static enum status unpack(struct directory *d, const struct member *m, struct np
     if (m->method == DEFLATED) {
         to->inflated = malloc((size_t)m->size + 1);
         if (!to->inflated) {
-            return error_set(err, ST_EXHAUSTED, "no memory for %u bytes", m->size);
+            return error_no_memory(err, "%u bytes", m->size);
         }
         TRY(inflate_to(*out, to->inflated, m->size, err));
         *out = span_of(to->inflated, m->size);
@@ -225,7 +225,7 @@ static enum status read_members(struct npz *npz, struct span file, struct error 
     }
     npz->items = calloc((size_t)d.count + 1, sizeof(*npz->items));
     if (!npz->items) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u arrays", d.count);
+        return error_no_memory(err, "%u arrays", d.count);
     }
     for (uint32_t i = 0; i < d.count; i++) {
         TRY(read_member(npz, &d, err));

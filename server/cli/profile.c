@@ -104,8 +104,7 @@ static enum status make_profile(struct cli_call *call, const struct profile_opti
     p->calls = calloc(p->call_count, sizeof(*p->calls));
     p->sorted_ns = calloc(p->call_count, sizeof(*p->sorted_ns));
     if (!p->calls || !p->sorted_ns) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the times of %llu calls",
-                         (unsigned long long)p->call_count);
+        return error_no_memory(err, "the times of %llu calls", (unsigned long long)p->call_count);
     }
     TRY(rt_profile_new(call->method, SPANS_MAX, &p->profile, err));
     TRY(measure(call, p, err));
@@ -121,7 +120,7 @@ static enum status write_trace(const struct cli_profile *p, const char *path, st
     buf_init(&out, TEXT_BYTES_MAX);
     cli_profile_print_trace(p, &out);
     enum status status =
-        buf_failed(&out) ? error_set(err, ST_EXHAUSTED, "no memory for the trace")
+        buf_failed(&out) ? error_no_memory(err, "the trace")
                          : cli_write_file("--trace", path, buf_span(&out), (struct span){0}, err);
     buf_fini(&out);
     return status;

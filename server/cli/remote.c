@@ -139,7 +139,7 @@ static enum status set_tensor(void *own, uint32_t index, enum dtype dtype,
                          bytes);
     }
     if (bytes > 0 && !room) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu bytes", bytes);
+        return error_no_memory(err, "%zu bytes", bytes);
     }
     buf_commit(&value->data, bytes);
     value->shape = *shape;

@@ -123,7 +123,7 @@ static enum status run_repeatedly(const struct run *run, struct error *err)
     }
     uint64_t *times = calloc(count, sizeof(times[0]));
     if (!times) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a call");
     }
     enum status status = ST_OK;
     for (uint64_t i = 0; status == ST_OK && i < count; i++) {
@@ -220,7 +220,7 @@ static enum status print_buffers(struct cli_call *call, const char *name, struct
     }
     struct rt_result_info *infos = calloc((size_t)count + 1, sizeof(*infos));
     if (!infos) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a call");
     }
     enum status status = cli_call_foresee(call, infos, err);
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
@@ -281,7 +281,7 @@ static enum status run_allocator(const struct run_options *options, struct error
     }
     char *method = strndup(name, strlen(name) - strlen(allocator_end));
     if (!method) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a call");
     }
     of_method.method = method;
     enum status status = target_is_one(of_method.path) ? run_remote_allocator(options, method, err)
@@ -360,7 +360,7 @@ static enum status write_archive(const struct dump *dump, const char *path, stru
     struct npz_entry *entries = calloc((size_t)dump->count + 1, sizeof(*entries));
     uint32_t count = 0;
     if (!entries) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "a call");
     }
     for (uint32_t i = 0; i < dump->count; i++) {
         const struct dump_value *value = &dump->items[i];

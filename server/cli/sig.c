@@ -171,7 +171,7 @@ static enum status explain(read_f *read, struct span text, struct error *err)
     buf_init(&answer.canonical, MEMORY_BYTES_MAX);
     enum status status = read(text, &answer, err);
     if (status == ST_OK && (buf_failed(&answer.readable) || buf_failed(&answer.canonical))) {
-        status = error_set(err, ST_EXHAUSTED, "no memory for the answer");
+        status = error_no_memory(err, "the answer");
     }
     if (status == ST_OK) {
         print_line("readable", &answer.readable);

@@ -30,7 +30,7 @@ static enum status print(const char *name, const char *scopes, struct error *err
     }
     sha256_print(random, token + 5);
     if (!sha256(span_of((const uint8_t *)token, sizeof(token)), hash)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a hash");
+        return error_no_memory(err, "a hash");
     }
     sha256_print(hash, hex);
     buf_init(&out, TEXT_BYTES_MAX);

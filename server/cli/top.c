@@ -125,7 +125,7 @@ static enum status get(struct top *top, const char *path, struct error *err)
     CURLcode code = CURLE_OK;
     TRY(transfer_prepare(&top->transfer, &request, err));
     if (curl->multi_add_handle(top->multi, top->transfer.easy) != CURLM_OK) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a request");
+        return error_no_memory(err, "a request");
     }
     enum status status = wait_for_answer(top, &code, err);
     curl->multi_remove_handle(top->multi, top->transfer.easy);
@@ -193,7 +193,7 @@ static enum status show(const struct top *top, const char *problem, struct error
     struct top_rate *rates = calloc((size_t)top->now.count + 1, sizeof(*rates));
     enum status status = ST_OK;
     if (!rates) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the table");
+        return error_no_memory(err, "the table");
     }
     buf_init(&out, TEXT_BYTES_MAX);
     top_compare(&top->before, &top->now, rates);
@@ -268,7 +268,7 @@ static enum status open_top(struct top *top, struct error *err)
     TRY(client_init(&top->client, &target, &top->options, err));
     TRY(transfer_init(&top->transfer, &top->client, err));
     top->multi = top->client.curl->multi_init();
-    return top->multi ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for a connection");
+    return top->multi ? ST_OK : error_no_memory(err, "a connection");
 }
 
 static void close_top(struct top *top)

@@ -119,7 +119,7 @@ static enum status read_rows(const struct document *document, const struct cJSON
     }
     out->rows = calloc(count + 1, sizeof(*out->rows));
     if (!out->rows) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the statistics");
+        return error_no_memory(err, "the statistics");
     }
     for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
         TRY(read_row(document, item, &out->rows[out->count], err));

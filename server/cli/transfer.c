@@ -122,16 +122,11 @@ void transfer_fini(struct transfer *transfer)
     transfer->easy = NULL;
 }
 
-static enum status lack_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a request");
-}
-
 static enum status add_header(struct transfer *t, const char *text, struct error *err)
 {
     struct curl_slist *list = t->client->curl->slist_append(t->headers, text);
     t->headers = list ? list : t->headers;
-    return list ? ST_OK : lack_memory(err);
+    return list ? ST_OK : error_no_memory(err, "a request");
 }
 
 /* Without Expect a large body goes at once; the type is not the type of a form. */
@@ -215,7 +210,7 @@ enum status transfer_prepare(struct transfer *transfer, const struct transfer_re
     TRY(set_headers(t, err));
     if (set_url(t) != CURLE_OK ||
         t->client->curl->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK) {
-        return lack_memory(err);
+        return error_no_memory(err, "a request");
     }
     set_callbacks(t);
     set_body(t);
@@ -260,7 +255,7 @@ static enum status fail_with(struct error *err, enum status code, const char *wh
 static enum status refuse_size(const struct transfer *t, struct error *err)
 {
     if (t->body.lacks_memory) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the answer");
+        return error_no_memory(err, "the answer");
     }
     if (t->head_bytes > TRANSFER_HEAD_BYTES_MAX) {
         return error_set(err, ST_TOO_LARGE, "the head of the answer has more than %zu bytes",
@@ -298,7 +293,7 @@ static enum status explain(const struct transfer *t, CURLcode code, struct error
     case CURLE_OUT_OF_MEMORY: /* it says so too of a field with more than 100 KB */
         return t->head_bytes > 0 && !t->is_head_over
                    ? error_set(err, ST_TOO_LARGE, "the head of the answer is too large")
-                   : lack_memory(err);
+                   : error_no_memory(err, "a request");
     case CURLE_OPERATION_TIMEDOUT:
         return say_timeout(t, err);
     case CURLE_WRITE_ERROR:

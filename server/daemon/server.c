@@ -521,7 +521,7 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(listener_bind_all(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
     if (!server->read_buffer) {
-        return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
+        return error_no_memory(err, "the read buffer");
     }
     TRY(watch_open(&server->watch, err)); /* first: nothing that comes meanwhile is missed */
     return serving_new(options, server_device_name(server), true, &server->servings.current, err);

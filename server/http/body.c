@@ -35,7 +35,7 @@ static enum status use_small(struct body *body, struct error *err)
     if (!body->small) {
         body->small = malloc(BODY_SMALL_BYTES);
         if (!body->small) {
-            return error_set(err, ST_EXHAUSTED, "request body: out of memory");
+            return error_no_memory(err, "a request's body");
         }
     }
     body->ptr = body->small;

@@ -149,7 +149,7 @@ static enum status inflate_member(z_stream *stream, enum coding coding, struct s
         stream->avail_out = sizeof(window);
         rc = inflate(stream, Z_NO_FLUSH);
         if (rc == Z_MEM_ERROR) {
-            return error_set(err, ST_EXHAUSTED, "Content-Encoding: out of memory");
+            return error_no_memory(err, "the content coding");
         }
         if (rc != Z_OK && rc != Z_STREAM_END) {
             return refuse_data(stream, rc, coding, err);
@@ -179,7 +179,7 @@ enum status coding_inflate(enum coding coding, struct span in, struct body *out,
 {
     z_stream stream = {0};
     if (inflateInit2(&stream, window_bits(coding)) != Z_OK) {
-        return error_set(err, ST_EXHAUSTED, "Content-Encoding: out of memory");
+        return error_no_memory(err, "the content coding");
     }
     enum status status = inflate_all(&stream, coding, in, out, err);
     inflateEnd(&stream);

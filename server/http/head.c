@@ -34,7 +34,7 @@ static int keep(struct head *head, struct head_range *range, struct span part, s
     }
     buf_add(&head->text, part.ptr, part.len);
     if (buf_failed(&head->text)) {
-        error_set(err, ST_EXHAUSTED, "request head: out of memory");
+        error_no_memory(err, "a request's head");
         return 503;
     }
     range->len += (uint32_t)part.len;

@@ -214,7 +214,7 @@ enum status tls_context_new(const struct tls_files *files, struct tls_context **
     SSL_CTX *ctx = context ? openssl->SSL_CTX_new(openssl->TLS_server_method()) : NULL;
     if (!ctx) {
         free(context);
-        return error_set(err, ST_EXHAUSTED, "TLS: out of memory");
+        return error_no_memory(err, "TLS");
     }
     *context = (struct tls_context){.magic = TLS_CONTEXT_MAGIC, .openssl = openssl, .ctx = ctx};
     enum status status = fill(context, files, err);

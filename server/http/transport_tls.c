@@ -383,7 +383,7 @@ enum status tls_hub_open(struct tls_hub *hub, const struct openssl *library, str
     hub->received = malloc(TLS_READ_BYTES);
     hub->gathered = malloc(TLS_RECORD_BYTES);
     if (!hub->received || !hub->gathered || !tls_make_method(hub)) {
-        return error_set(err, ST_EXHAUSTED, "TLS: out of memory");
+        return error_no_memory(err, "TLS");
     }
     return ST_OK;
 }

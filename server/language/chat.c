@@ -27,11 +27,6 @@ static const struct {
 
 #define TOKEN_NAMES (sizeof(token_names) / sizeof(token_names[0]))
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "chat template: out of memory");
-}
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static enum status compile(struct chat *chat, struct span source)
@@ -68,7 +63,7 @@ static enum status take_token(const struct document *document, const struct cJSO
     }
     TRY(document_text(document, value, &text, err));
     *out = strdup(text);
-    return *out ? ST_OK : no_memory(err);
+    return *out ? ST_OK : error_no_memory(err, "a chat template");
 }
 
 /* A text; or several, and the text called "default" counts. */
@@ -92,7 +87,8 @@ static enum status take_template(struct chat *chat, const struct document *docum
         return ST_OK;
     }
     TRY(document_text(document, value, &source, err));
-    return compile(chat, span_str(source)) == ST_OK ? ST_OK : no_memory(err);
+    return compile(chat, span_str(source)) == ST_OK ? ST_OK
+                                                    : error_no_memory(err, "a chat template");
 }
 
 static enum status read_config(struct chat *chat, const struct document *document,
@@ -131,7 +127,7 @@ static enum status open_jinja(struct chat *chat, const char *path, struct error 
     buf_init(&source, TEMPLATE_SOURCE_MAX);
     enum status status = file_read(path, &source, err);
     if (status == ST_OK && compile(chat, buf_span(&source)) != ST_OK) {
-        status = no_memory(err);
+        status = error_no_memory(err, "a chat template");
     }
     buf_fini(&source);
     return status;

@@ -31,11 +31,6 @@ struct constraint {
     struct buf token; /* the bytes of one */
 };
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "constrained output: out of memory");
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* A schema, tools or texts: what is JSON. */
@@ -76,7 +71,7 @@ static enum status fill(struct constraint *constraint, struct generator *generat
     constraint->bit_words = ((size_t)generator->vocab + 63) / 64;
     constraint->bits = calloc(constraint->bit_words, sizeof(constraint->bits[0]));
     if (!constraint->bits) {
-        return no_memory(err);
+        return error_no_memory(err, "constrained output");
     }
     TRY(parse_grammar(constraint->ask, &constraint->grammar, err));
     return generator_find_vocabulary(generator, &constraint->vocabulary, err);
@@ -91,7 +86,7 @@ enum status constraint_new(const struct ask *ask, struct generator *generator,
     }
     struct constraint *constraint = calloc(1, sizeof(*constraint));
     if (!constraint) {
-        return no_memory(err);
+        return error_no_memory(err, "constrained output");
     }
     constraint->magic = CONSTRAINT_MAGIC;
     constraint->ask = ask;
@@ -194,7 +189,7 @@ enum status constraint_advance(struct constraint *constraint, uint32_t id, bool 
     buf_reset(&constraint->token);
     TRY(words_bytes(constraint->generator->words, id, &constraint->token, err));
     if (buf_failed(&constraint->token)) {
-        return no_memory(err);
+        return error_no_memory(err, "constrained output");
     }
     if (!grammar_state_advance(constraint->walk, &constraint->state,
                                buf_span(&constraint->token))) {

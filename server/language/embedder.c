@@ -184,9 +184,7 @@ static enum status take_options(struct embedder *embedder, const struct embedder
                          embedder->length);
     }
     embedder->prefix = options->prefix ? strdup(options->prefix) : NULL;
-    return options->prefix && !embedder->prefix
-               ? error_set(err, ST_EXHAUSTED, "encoder: out of memory")
-               : ST_OK;
+    return options->prefix && !embedder->prefix ? error_no_memory(err, "an encoder") : ST_OK;
 }
 
 /* |*out_is_one|: it has words, and is no model of the next word. */
@@ -237,7 +235,7 @@ enum status embedder_new(const struct rt_method *method, const char *path, const
     }
     struct embedder *embedder = malloc(sizeof(*embedder));
     if (!embedder) {
-        return error_set(err, ST_EXHAUSTED, "encoder: out of memory");
+        return error_no_memory(err, "an encoder");
     }
     *embedder = facts;
     bool is_one;

@@ -256,7 +256,7 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     take_forms(&facts);
     struct generator *generator = malloc(sizeof(*generator));
     if (!generator) {
-        return error_set(err, ST_EXHAUSTED, "language model: out of memory");
+        return error_no_memory(err, "a language model");
     }
     *generator = facts;
     atomic_init(&generator->is_retired, false);
@@ -312,7 +312,7 @@ static enum status make_vocabulary(struct generator *generator, struct buf *text
                                    struct span *tokens, struct error *err)
 {
     if (!ends || !tokens) {
-        return error_set(err, ST_EXHAUSTED, "constrained output: out of memory");
+        return error_no_memory(err, "constrained output");
     }
     TRY(list_texts(generator, texts, ends, err));
     for (uint32_t id = 0; id < generator->vocab; id++) {

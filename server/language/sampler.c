@@ -47,11 +47,6 @@ static bool has_penalties(const struct sampler *sampler)
     return options->repetition != 1 || options->frequency != 0 || options->presence != 0;
 }
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "sampling: out of memory");
-}
-
 enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt, struct error *err)
 {
     if (!has_penalties(sampler)) {
@@ -62,7 +57,7 @@ enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt, s
         sampler->is_in_prompt = calloc(sampler->vocab, 1);
     }
     if (!sampler->counts || !sampler->is_in_prompt) {
-        return no_memory(err);
+        return error_no_memory(err, "sampling");
     }
     must(id < sampler->vocab);
     if (is_prompt) {
@@ -511,7 +506,7 @@ static enum status choose(struct sampler *sampler, const float *logits, uint64_t
         return ST_OK;
     }
     if (!sampler_has_entries(sampler)) {
-        return no_memory(err);
+        return error_no_memory(err, "sampling");
     }
     bool is_share = options->top_k == 0 && options->min_p <= 0 && options->top_p > 0;
     *out_id = is_share ? choose_of_share(sampler, logits, logits[best], u)
@@ -523,7 +518,8 @@ enum status sampler_choose(struct sampler *sampler, const float *logits, const u
                            uint64_t index, uint32_t *out_id, struct error *err)
 {
     const float *changed = change(sampler, logits, allowed);
-    return changed ? choose(sampler, changed, index, out_id, err) : no_memory(err);
+    return changed ? choose(sampler, changed, index, out_id, err)
+                   : error_no_memory(err, "sampling");
 }
 
 enum status sampler_mark_token(struct sampler *sampler, const float *logits, uint32_t id,
@@ -537,7 +533,7 @@ enum status sampler_mark_token(struct sampler *sampler, const float *logits, uin
         return ST_OK;
     }
     if (!sampler_has_entries(sampler)) {
-        return no_memory(err);
+        return error_no_memory(err, "sampling");
     }
     uint32_t most = top_count < sampler->vocab ? top_count : sampler->vocab;
     uint32_t count = sampler_gather_most(sampler, logits, most);

@@ -278,7 +278,7 @@ enum status transcriber_new(struct rt_method *method, const char *path, const ch
     }
     struct transcriber *transcriber = calloc(1, sizeof(*transcriber));
     if (!transcriber) {
-        return error_set(err, ST_EXHAUSTED, "speech model: out of memory");
+        return error_no_memory(err, "a speech model");
     }
     *transcriber = facts;
     share_init(&transcriber->seats, 0, 0);

@@ -177,7 +177,7 @@ static enum status make_room(struct transcript *transcript, struct error *err)
     }
     struct transcript_segment *segments = realloc(transcript->segments, room * sizeof(*segments));
     if (!segments) {
-        return error_set(err, ST_EXHAUSTED, "speech: out of memory");
+        return error_no_memory(err, "speech");
     }
     transcript->segments = segments;
     transcript->segment_room = room;

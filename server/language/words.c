@@ -27,18 +27,13 @@ struct words_stream {
     uint32_t held_count;
 };
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "words: out of memory");
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 enum status words_new_bytes(struct words **out, struct error *err)
 {
     struct words *words = calloc(1, sizeof(*words));
     if (!words) {
-        return no_memory(err);
+        return error_no_memory(err, "words");
     }
     words->magic = WORDS_MAGIC;
     *out = words;
@@ -237,7 +232,7 @@ enum status words_stream_new(const struct words *words, struct words_stream **ou
     struct words_stream *stream = calloc(1, sizeof(*stream));
     *out = stream;
     if (!stream) {
-        return no_memory(err);
+        return error_no_memory(err, "words");
     }
     stream->words = words;
     if (words->tokenizer) {

@@ -83,7 +83,7 @@ enum status image_open(struct span file, const struct image_limits *limits, stru
     struct image *image = calloc(1, sizeof(*image));
     *out = NULL;
     if (!image) {
-        return error_set(err, ST_EXHAUSTED, "image: out of memory");
+        return error_no_memory(err, "a picture");
     }
     image->magic = IMAGE_MAGIC;
     image->file = file;

@@ -377,7 +377,7 @@ static enum status read(const struct image *image, struct resize *resize, struct
     if (!reader || !memory) {
         free(reader);
         free(memory);
-        return error_set(err, ST_EXHAUSTED, "image: out of memory");
+        return error_no_memory(err, "a picture");
     }
     reader->lib = lib;
     reader->head = &image->head;

@@ -255,15 +255,14 @@ static enum status open_reader(struct reader *reader, struct error *err)
     if (reader->png) {
         reader->info = reader->lib->create_info_struct(reader->png);
     }
-    return reader->rows && reader->info ? ST_OK
-                                        : error_set(err, ST_EXHAUSTED, "image: out of memory");
+    return reader->rows && reader->info ? ST_OK : error_no_memory(err, "a picture");
 }
 
 static enum status read(const struct image *image, struct resize *resize, struct error *err)
 {
     struct reader *reader = calloc(1, sizeof(*reader));
     if (!reader) {
-        return error_set(err, ST_EXHAUSTED, "image: out of memory");
+        return error_no_memory(err, "a picture");
     }
     reader->head = &image->head;
     reader->file = image->file;

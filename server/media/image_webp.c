@@ -190,7 +190,7 @@ static enum status check_code(VP8StatusCode code, struct error *err)
     case VP8_STATUS_OK:
         return ST_OK;
     case VP8_STATUS_OUT_OF_MEMORY:
-        return error_set(err, ST_EXHAUSTED, "image: out of memory");
+        return error_no_memory(err, "a picture");
     case VP8_STATUS_NOT_ENOUGH_DATA:
     case VP8_STATUS_SUSPENDED:
         return error_set(err, ST_INVALID, "it ends too early");
@@ -247,8 +247,8 @@ static enum status read(const struct image *image, struct resize *resize, struct
     size_t len = 4 * (size_t)head->data_width * head->data_height + RESIZE_ROW_PAD;
     uint8_t *pixels = calloc(1, len);
     uint8_t *row = calloc(1, 4 * (size_t)head->width + RESIZE_ROW_PAD);
-    enum status status = pixels && row ? decode(head, pixels, err)
-                                       : error_set(err, ST_EXHAUSTED, "image: out of memory");
+    enum status status =
+        pixels && row ? decode(head, pixels, err) : error_no_memory(err, "a picture");
     if (status == ST_OK) {
         hand_rows(head, pixels, row, resize);
     }

@@ -85,18 +85,13 @@ static void make_bands(struct log_mel *log_mel)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "log-mel features: out of memory");
-}
-
 enum status log_mel_new(uint32_t bands, struct log_mel **out, struct error *err)
 {
     must(bands > 0 && bands <= LOG_MEL_BANDS_MAX);
     struct log_mel *log_mel = calloc(1, sizeof(*log_mel) + bands * sizeof(log_mel->bands[0]));
     *out = NULL;
     if (!log_mel) {
-        return no_memory(err);
+        return error_no_memory(err, "log-mel features");
     }
     log_mel->magic = LOG_MEL_MAGIC;
     log_mel->band_count = bands;
@@ -106,7 +101,7 @@ enum status log_mel_new(uint32_t bands, struct log_mel **out, struct error *err)
     log_mel->table = malloc((count + work) * sizeof(double));
     if (!log_mel->table) {
         log_mel_free(log_mel);
-        return no_memory(err);
+        return error_no_memory(err, "log-mel features");
     }
     fft_table(&log_mel->scheme, log_mel->table, log_mel->table + count);
     for (int i = 0; i < WINDOW; i++) {
@@ -216,7 +211,7 @@ enum status log_mel_compute(const struct log_mel *log_mel, const float *samples,
     const struct wave wave = {samples, count < (uint64_t)len ? (int64_t)count : len, len};
     double *memory = malloc(4 * LANES * (size_t)fft_work_count(&log_mel->scheme) * sizeof(double));
     if (!memory) {
-        return no_memory(err);
+        return error_no_memory(err, "log-mel features");
     }
     for (uint32_t first = 0; first < frames; first += BLOCK) {
         compute_block(log_mel, &wave, first, frames, memory, out);

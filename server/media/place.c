@@ -110,7 +110,7 @@ enum status image_place_spread(const struct image_place *place, bool is_stored,
 {
     uint32_t *y = calloc((size_t)place->height + place->width, sizeof(*y));
     if (!y) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a picture");
+        return error_no_memory(err, "a picture");
     }
     uint32_t *x = y + place->height;
     find_along(place, 0, place->height, map->height, map->full[0], y);

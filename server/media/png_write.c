@@ -12,8 +12,9 @@
 
 #define LEVEL 6
 #define SIDE_MAX 0x7fffffffu
-#define ROOM 8192 /* bytes of the answer that are reserved at a time, and bytes of an IDAT chunk   \
-                   */
+#define ROOM                                                                                       \
+    8192 /* bytes of the answer that are reserved at a time, and bytes of an IDAT chunk            \
+          */
 
 /* Filters of a row: none, the difference to the left, the difference to the row above. */
 #define FILTERS 3
@@ -209,7 +210,7 @@ static enum status open_writer(struct writer *writer, struct error *err)
     writer->memory = calloc(4, row + 1);
     if (!writer->memory || deflateInit(&writer->zlib, LEVEL) != Z_OK) {
         free(writer->memory);
-        return error_set(err, ST_EXHAUSTED, "PNG: out of memory");
+        return error_no_memory(err, "a PNG");
     }
     writer->above = writer->memory;
     writer->row = writer->above + row;
@@ -235,7 +236,7 @@ enum status png_write(const struct png_picture *picture, struct buf *out, struct
     free(writer.memory);
     if (buf_failed(out)) {
         return out->lacks_memory
-                   ? error_set(err, ST_EXHAUSTED, "PNG: out of memory")
+                   ? error_no_memory(err, "a PNG")
                    : error_set(err, ST_TOO_LARGE, "PNG: longer than %zu bytes", out->max_bytes);
     }
     return ST_OK;

@@ -149,7 +149,7 @@ enum status resize_new(const struct resize_task *task, uint8_t *out, size_t out_
     if (!resize || !memory) {
         free(resize);
         free(memory);
-        return error_set(err, ST_EXHAUSTED, "image: out of memory");
+        return error_no_memory(err, "a picture");
     }
     uint8_t *at = memory + (-(uintptr_t)memory & 63);
     *resize = (struct resize){.rows = task->rows, .memory = memory, .out = out};

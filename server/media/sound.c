@@ -203,8 +203,7 @@ static enum status open_parts(struct sound *sound, struct error *err)
     sound->count_max = count_max(sound);
     sound->block = malloc(BLOCK_FRAMES * (size_t)sound->info.channels * sizeof(float));
     sound->mono = malloc(BLOCK_FRAMES * sizeof(float));
-    return sound->block && sound->mono ? ST_OK
-                                       : error_set(err, ST_EXHAUSTED, "sound: out of memory");
+    return sound->block && sound->mono ? ST_OK : error_no_memory(err, "sound");
 }
 
 enum status sound_open(struct span file, uint32_t rate, const struct sound_limits *limits,
@@ -213,7 +212,7 @@ enum status sound_open(struct span file, uint32_t rate, const struct sound_limit
     struct sound *sound = calloc(1, sizeof(*sound));
     *out = NULL;
     if (!sound) {
-        return error_set(err, ST_EXHAUSTED, "sound: out of memory");
+        return error_no_memory(err, "sound");
     }
     sound->magic = SOUND_MAGIC;
     sound->file = tags_strip(file);

@@ -120,7 +120,7 @@ enum status model_new(struct origin *origin, struct span name, struct model **ou
     TRY(model_name_verify(name, err));
     struct model *model = calloc(1, sizeof(*model));
     if (!model) {
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     model->magic = MODEL_MAGIC;
     refs_init(&model->refs);

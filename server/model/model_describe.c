@@ -19,11 +19,6 @@
 
 #define FORM_TEXT_MAX (64 << 10)
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "model description: out of memory");
-}
-
 /* The text in |form|, which is freed, as one of |model|; NULL: no memory. */
 static const char *keep_form(struct model *model, struct buf *form)
 {
@@ -44,7 +39,7 @@ static enum status describe(struct arena *arena, const struct rt_method *method,
     uint32_t count = is_input ? rt_method_input_count(method) : rt_method_result_count(method);
     struct model_io *ios = arena_array(arena, count, sizeof(*ios));
     if (!ios) {
-        return no_memory(err);
+        return error_no_memory(err, "the description of a model");
     }
     uint32_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -74,7 +69,7 @@ static enum status choose_example(struct model *model, struct error *err)
     struct shape *shapes = arena_array(&model->arena, count, sizeof(*shapes));
     struct error ignored;
     if (!shapes) {
-        return no_memory(err);
+        return error_no_memory(err, "the description of a model");
     }
     if (rt_method_failure(model->method) ||
         rt_example_shapes(model->method, NULL, shapes, &ignored) != ST_OK) {
@@ -131,7 +126,7 @@ static enum status print_answer(struct model *model, struct model_io *io, struct
         buf_add_char(&text, '}');
     }
     io->meta.answer_form = keep_form(model, &text);
-    return io->meta.answer_form ? ST_OK : no_memory(err);
+    return io->meta.answer_form ? ST_OK : error_no_memory(err, "the description of a model");
 }
 
 /* Takes the card's entries; their texts live as long as the origin. */
@@ -184,7 +179,7 @@ static enum status take_answers(struct model *model, struct error *err)
     uint32_t count = model->call.result_count;
     struct call_io *results = arena_array(&model->arena, count, sizeof(*results));
     if (!results) {
-        return no_memory(err);
+        return error_no_memory(err, "the description of a model");
     }
     if (count > 0) {
         memcpy(results, model->call.results, count * sizeof(*results));
@@ -210,7 +205,7 @@ enum status model_describe(struct model *model, struct rt_method *method,
     uint32_t steps = rt_pipeline_step_count(method);
     model->steps_before = arena_array(arena, steps, sizeof(*model->steps_before));
     if (!model->steps_before || !model->method_name) {
-        return no_memory(err);
+        return error_no_memory(err, "the description of a model");
     }
     model->step_count = steps;
     TRY(describe(arena, method, true, &model->inputs, &model->input_count, err));
@@ -242,7 +237,7 @@ static enum status print_medium(struct model *model, struct model_io *io, struct
     medium_print(io->medium, &text);
     io->meta.media = io->medium->kind->word;
     io->meta.media_form = keep_form(model, &text);
-    return io->meta.media_form ? ST_OK : no_memory(err);
+    return io->meta.media_form ? ST_OK : error_no_memory(err, "the description of a model");
 }
 
 /* The call's descriptions of inputs change, too. */
@@ -255,7 +250,7 @@ enum status model_give_medium(struct model *model, struct model_io *io, struct m
     struct call_io *inputs = arena_array(&model->arena, count, sizeof(*inputs));
     io->medium = medium;
     if (!inputs) {
-        return no_memory(err);
+        return error_no_memory(err, "the description of a model");
     }
     memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
     model->call.inputs = inputs;

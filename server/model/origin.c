@@ -136,7 +136,7 @@ enum status origin_new(struct span name, uint32_t version, const char *path,
 {
     struct origin *origin = calloc(1, sizeof(*origin));
     if (!origin) {
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     origin->magic = ORIGIN_MAGIC;
     refs_init(&origin->refs);
@@ -146,7 +146,7 @@ enum status origin_new(struct span name, uint32_t version, const char *path,
     origin->path = path ? arena_strdup(&origin->arena, path, strlen(path)) : NULL;
     if (!origin->name || (path && !origin->path)) {
         origin_unref(origin);
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     *out_origin = origin;
     return ST_OK;

@@ -36,11 +36,6 @@ struct builder {
     bool has_numbers; /* an input is given by its number alone */
 };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
-}
-
 /* Errors in the text name the place in the text; errors in the graph get this prefix. */
 static enum status name_pipeline(const char *name, struct error *err)
 {
@@ -104,7 +99,7 @@ static enum status find_method(struct builder *m, uint32_t index, struct error *
     m->served[index] = found;
     m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
     if (!m->step_models[index]) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     m->steps[index].name = step->name ? step->name : step->model;
     m->steps[index].method = found->method;
@@ -151,7 +146,7 @@ static enum status find_methods(struct builder *m, struct error *err)
     m->served = arena_array(m->arena, (size_t)count + 1, sizeof(*m->served));
     m->queues = arena_array(m->arena, (size_t)count + 1, sizeof(struct rt_sched_queue *));
     if (!m->steps || !m->step_models || !m->served || !m->queues) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(check_step_name(m, i, err));
@@ -288,7 +283,7 @@ static enum status take_sources(struct builder *m, uint32_t index, struct error 
     struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
     bool *is_given = arena_array(m->arena, (size_t)count + 1, sizeof(*is_given));
     if (!sources || !is_given) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < step->source_count; i++) {
         uint32_t taker;
@@ -315,7 +310,7 @@ static enum status take_outputs(const struct builder *m, struct rt_source **out_
     const char **names = arena_array(m->arena, (size_t)count + 1, sizeof(*names));
     bool has_names = false;
     if (!sources || !names) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct pipelines_source *source = &m->document->outputs[i];

@@ -25,11 +25,6 @@ struct reader {
 /* Members of a pipeline for people and for its tests. */
 static const char *const passed_over[] = {"description", "cases", "tolerance", "et_check"};
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static enum status read_number(struct reader *r, const struct cJSON *value, uint32_t *out,
@@ -54,7 +49,7 @@ static enum status keep_list(struct reader *r, const void *items, uint32_t count
 {
     void *list = arena_array(r->arena, (size_t)count + 1, size);
     if (!list) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     memcpy(list, items, count * size);
     memcpy(out_list, &list, sizeof(list));
@@ -325,7 +320,7 @@ enum status pipelines_read(const struct document *in, const struct cJSON *value,
 {
     struct reader *r = calloc(1, sizeof(*r));
     if (!r) {
-        return exhausted(err);
+        return error_no_memory(err, "a pipeline");
     }
     *out = (struct pipelines_document){.input_count = 0};
     r->in = in;

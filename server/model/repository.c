@@ -64,7 +64,7 @@ enum status repository_index_new(struct model **models, uint32_t count,
     if (!index || !names) {
         free(index);
         free(names);
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     *index = (struct repository_index){
         .magic = REPOSITORY_INDEX_MAGIC, .models = models, .count = count, .names = names};

@@ -76,7 +76,7 @@ static enum status evict(struct evictor *e, struct rt_sequences *sequences, uint
 {
     e->candidates = calloc((size_t)e->index->count + 1, sizeof(*e->candidates));
     if (!e->candidates) {
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     list_candidates(e, sequences);
     if (!choose(e, bytes)) {

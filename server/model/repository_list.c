@@ -109,7 +109,7 @@ static enum status list_again(struct repository *repository, const struct reposi
     struct repository_draft draft;
     removed->models = calloc((size_t)index->count + 1, sizeof(struct model *));
     if (!removed->models) {
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     enum status status = repository_draft_init(&draft, repository, NULL, err);
     if (status == ST_OK) {

@@ -155,8 +155,7 @@ static enum status open_card(const struct options *options, const struct catalog
         return ST_OK;
     }
     *out_card = card_new();
-    return *out_card ? read_card(options, file, *out_card, err)
-                     : error_set(err, ST_EXHAUSTED, "no memory for the card");
+    return *out_card ? read_card(options, file, *out_card, err) : error_no_memory(err, "the card");
 }
 
 static enum status apply_card(const char *name, struct card *card, struct rt_program *program,
@@ -264,7 +263,7 @@ enum status repository_load_file(struct repository_draft *draft, const struct ca
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct data_files *data = malloc(sizeof(*data)); /* too large for the stack of a thread */
     if (!data) {
-        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+        return error_no_memory(err, "models");
     }
     enum status status = load_program(draft, file, data, err);
     free(data);

@@ -23,11 +23,6 @@
 /* Rows to try if no option gives the number. */
 #define ROWS_MAX_UNASKED 32
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "models: out of memory");
-}
-
 /* ---- constant methods ------------------------------------------------------------------------ */
 
 /* A longer value is left out: calling the method gives it. */
@@ -175,7 +170,7 @@ static enum status open_queue(struct repository *repository, struct model *model
     TRY(hal_pool_part(repository->running, &model->run_pool, err));
     model->stats = calloc(1, sizeof(*model->stats));
     if (!model->stats) {
-        return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
+        return error_no_memory(err, "statistics of models");
     }
     refs_init(&model->stats->refs);
     return ST_OK;
@@ -268,12 +263,12 @@ static enum status add_method(struct repository_draft *draft, struct origin *ori
     TRY(model_describe(model, method, draft->repository->device, err));
     if (is_speech_model(method) || is_language_model(method)) {
         model->alias = arena_strdup(&model->arena, file.ptr, file.len);
-        return model->alias ? ST_OK : exhausted(err);
+        return model->alias ? ST_OK : error_no_memory(err, "models");
     }
     bool is_pipeline = origin->path == NULL; /* its method has no name but the pipeline's */
     if (is_default && !is_pipeline && model_name_is_valid(full)) {
         model->alias = arena_strdup(&model->arena, full.ptr, full.len);
-        return model->alias ? ST_OK : exhausted(err);
+        return model->alias ? ST_OK : error_no_memory(err, "models");
     }
     return ST_OK;
 }

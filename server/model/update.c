@@ -42,11 +42,6 @@ struct updater {
 /* What is done with a file. */
 enum decision { KEEP, LEAVE_OUT, UNLOAD, LIST, LOAD };
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "models: out of memory");
-}
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
 static int compare_names(const struct origin *origin, const char *name, uint32_t version)
@@ -71,7 +66,7 @@ static enum status list_sources(struct updater *u, const struct repository_index
     u->models = calloc((size_t)index->count + 1, sizeof(struct model *));
     u->sources = calloc((size_t)index->count + 1, sizeof(*u->sources));
     if (!u->models || !u->sources) {
-        return exhausted(err);
+        return error_no_memory(err, "models");
     }
     for (uint32_t i = 0; i < index->count; i++) {
         u->models[i] = index->models[i];
@@ -328,7 +323,7 @@ static enum status note_refusal(struct updater *u, const struct source *old,
     struct update_refusal *refusals =
         realloc(update->refusals, (update->refusal_count + 1) * sizeof(*refusals));
     if (!refusals) {
-        return exhausted(err);
+        return error_no_memory(err, "models");
     }
     update->refusals = refusals;
     refusals[update->refusal_count++] =
@@ -686,7 +681,7 @@ static enum status list_retired(struct update *update, struct error *err)
 {
     update->retired = calloc((size_t)update->old->count + 1, sizeof(struct model *));
     if (!update->retired) {
-        return exhausted(err);
+        return error_no_memory(err, "models");
     }
     for (uint32_t i = 0; i < update->old->count; i++) {
         struct model *model = update->old->models[i];

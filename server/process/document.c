@@ -26,11 +26,6 @@
 #define KEY_BYTES_SHOWN 32
 #define NUMBER_BYTES_SHOWN 24
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for the document");
-}
-
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /* From value to value in the order of the text. */
@@ -161,7 +156,7 @@ static enum status check_members(const struct document *document, const struct c
     }
     const struct cJSON **sorted = calloc(count + 1, sizeof(*sorted));
     if (!sorted) {
-        return exhausted(err);
+        return error_no_memory(err, "the document");
     }
     count = 0;
     for (const struct cJSON *member = object->child; member; member = member->next) {
@@ -217,7 +212,7 @@ static enum status build(struct document *document, const struct buf *places, st
         cJSON_ParseWithLengthOpts((const char *)document->text.ptr, document->text.len, &end, true);
     pthread_mutex_unlock(&lock);
     if (!document->root) {
-        return exhausted(err);
+        return error_no_memory(err, "the document");
     }
     if (!set_places(document, places)) {
         return error_set(err, ST_INTERNAL, "cJSON %s reads the document otherwise",
@@ -232,7 +227,8 @@ static enum status scan_and_build(struct document *document, uint32_t values_max
     buf_init(&places, (size_t)values_max * sizeof(uint32_t));
     enum status status = document_scan(&document->text, values_max, &places, err);
     if (status == ST_OK) {
-        status = buf_failed(&places) ? exhausted(err) : build(document, &places, err);
+        status = buf_failed(&places) ? error_no_memory(err, "the document")
+                                     : build(document, &places, err);
     }
     buf_fini(&places);
     return status;
@@ -245,7 +241,7 @@ static enum status make(struct document *document, const struct document_limits 
     document->text.max_bytes = limits->bytes_max + 1;
     buf_add_char(&document->text, '\0');
     enum status status = buf_failed(&document->text)
-                             ? exhausted(err)
+                             ? error_no_memory(err, "the document")
                              : scan_and_build(document, limits->values_max, err);
     if (status != ST_OK) {
         document_close(document);

@@ -139,7 +139,7 @@ static enum status place(const struct fetch *fetch, const char *url,
         return error_set(err, ST_INVALID, "no folder for files of URLs: expected --cache-dir");
     }
     if (!sha256(span_str(url), hash)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a hash");
+        return error_no_memory(err, "a hash");
     }
     sha256_print(hash, hex);
     int len = snprintf(out, size, "%s/%.*s%s", folder, SHA256_HEX_CHARS, hex, target->extension);
@@ -254,7 +254,7 @@ static enum status check_hash(const struct fetch_target *target, const char *pat
         munmap(bytes, size);
     }
     if (!is_read) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a hash");
+        return error_no_memory(err, "a hash");
     }
     if (sha256_equal(hash, target->hash)) {
         return ST_OK;
@@ -734,8 +734,7 @@ static enum status run(struct download *d, struct error *err)
         read_tags(d->path, &d->old);
     }
     d->easy = d->curl->easy_init();
-    enum status status =
-        d->easy ? download(d, err) : error_set(err, ST_EXHAUSTED, "no memory for a download");
+    enum status status = d->easy ? download(d, err) : error_no_memory(err, "a download");
     if (d->easy) {
         d->curl->easy_cleanup(d->easy);
     }
@@ -748,7 +747,7 @@ enum status fetch_file(const struct fetch *fetch, const char *url, struct error 
 {
     struct download *d = calloc(1, sizeof(*d));
     if (!d) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a download");
+        return error_no_memory(err, "a download");
     }
     d->fetch = fetch;
     fetch_show(url, d->shown);

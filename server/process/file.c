@@ -44,7 +44,7 @@ enum status file_read(const char *path, struct buf *out, struct error *err)
     enum status status = ferror(file) ? fail(err) : ST_OK;
     fclose(file);
     if (out->lacks_memory) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the file");
+        return error_no_memory(err, "the file");
     }
     return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "more than %zu bytes", out->max_bytes)
                            : status;

@@ -61,7 +61,7 @@ static struct fd_sink *make(const struct line_sink_ops *ops, const char *path, s
 {
     struct fd_sink *self = calloc(1, sizeof(*self));
     if (!self) {
-        error_set(err, ST_EXHAUSTED, "%s: out of memory", ops->what);
+        error_no_memory(err, "%s", ops->what);
         return NULL;
     }
     self->sink.ops = ops;

@@ -149,7 +149,7 @@ static void destroy(struct line_writer *writer)
 
 static enum status refuse(struct line_sink *sink, struct error *err)
 {
-    error_set(err, ST_EXHAUSTED, "%s: out of memory", sink->ops->what);
+    error_no_memory(err, "%s", sink->ops->what);
     sink->ops->free(sink);
     return ST_EXHAUSTED;
 }

@@ -69,7 +69,7 @@ static enum status open_anchor(struct writer *w, const yaml_char_t *name, const 
     }
     char *copy = strdup((const char *)name);
     if (!copy) {
-        return error_set(err, ST_EXHAUSTED, "no memory for an anchor");
+        return error_no_memory(err, "an anchor");
     }
     *out = w->anchor_count++;
     w->anchors[*out] = (struct anchor){.name = copy, .begin = w->out->len, .is_open = true};
@@ -258,7 +258,7 @@ static enum status add_event(struct writer *w, const yaml_event_t *event, struct
 static enum status refuse_syntax(const yaml_parser_t *parser, struct error *err)
 {
     if (parser->error == YAML_MEMORY_ERROR) {
-        return error_set(err, ST_EXHAUSTED, "no memory for YAML");
+        return error_no_memory(err, "YAML");
     }
     char text[ERROR_TEXT_MAX / 2];
     snprintf(text, sizeof(text), "no YAML: %s", parser->problem ? parser->problem : "unknown");
@@ -292,7 +292,7 @@ static enum status write_json(struct span text, struct buf *out, struct error *e
     struct writer w = {.out = out};
     TRY(libyaml_load(&w.lib, err));
     if (!w.lib->parser_initialize(&w.parser)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for YAML");
+        return error_no_memory(err, "YAML");
     }
     /* libyaml wants an address also for no bytes. */
     w.lib->parser_set_input_string(&w.parser, text.len ? text.ptr : (const uint8_t *)"", text.len);

@@ -24,7 +24,7 @@
 
 enum status api_no_memory(struct error *err)
 {
-    return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+    return error_no_memory(err, "an answer");
 }
 
 enum status api_check_printed(const struct request *request, struct error *err)

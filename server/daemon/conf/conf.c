@@ -87,7 +87,7 @@ static struct conf *conf_new(struct conf_report *report)
     struct conf *config = calloc(1, sizeof(*config));
     if (!config) {
         struct error err;
-        error_set(&err, ST_EXHAUSTED, "no memory for the settings");
+        error_no_memory(&err, "the settings");
         complain(report, EX_OSERR, "", &err);
         return NULL;
     }

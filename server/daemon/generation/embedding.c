@@ -49,11 +49,6 @@ static struct embedding *embedding_of(const struct infer *infer)
     return embedding;
 }
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "embedding: out of memory");
-}
-
 /* The request may have no embedding. */
 static void free_embedding(struct infer *infer)
 {
@@ -71,7 +66,7 @@ static enum status embedding_new(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = calloc(1, sizeof(*embedding));
     if (!embedding) {
-        return no_memory(err);
+        return error_no_memory(err, "an embedding");
     }
     embedding->magic = EMBEDDING_MAGIC;
     infer->embedding = embedding;

@@ -91,7 +91,7 @@ static inline struct generation *generation_of(const struct infer *infer)
 
 static inline enum status generation_no_memory(struct error *err)
 {
-    return error_set(err, ST_EXHAUSTED, "generation: out of memory");
+    return error_no_memory(err, "a generation");
 }
 
 /* Any thread: the sequence is not left in the table; its state may be kept. */

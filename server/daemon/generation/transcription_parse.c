@@ -18,16 +18,11 @@
  * client's prompt; the prompt itself not counted. */
 #define HEAD_TOKENS_MAX 5
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "transcription: out of memory");
-}
-
 static enum status transcription_new(struct infer *infer, struct error *err)
 {
     struct transcription *t = calloc(1, sizeof(*t));
     if (!t) {
-        return no_memory(err);
+        return error_no_memory(err, "a transcription");
     }
     t->magic = TRANSCRIPTION_MAGIC;
     infer->transcription = t;
@@ -99,7 +94,7 @@ static enum status read_prompt(struct transcription *t, struct error *err)
     uint32_t *ids = room.ids = malloc(room.max * sizeof(*ids));
     enum status status = ids && !buf_failed(&spaced)
                              ? words_encode(transcriber->words, buf_span(&spaced), true, &room, err)
-                             : no_memory(err);
+                             : error_no_memory(err, "a transcription");
     buf_fini(&spaced);
     t->prompt = ids;
     TRY(status);
@@ -172,7 +167,7 @@ static enum status reserve_rest(struct infer *infer, struct transcription *t, st
     TRY(reserve(infer, t->hidden_bytes, &t->hidden, err));
     t->tokens = malloc(transcriber->context * sizeof(t->tokens[0]));
     t->logits = malloc(transcriber->vocab * sizeof(t->logits[0]));
-    return t->tokens && t->logits ? ST_OK : no_memory(err);
+    return t->tokens && t->logits ? ST_OK : error_no_memory(err, "a transcription");
 }
 
 static void begin_reply(struct transcription *t)

@@ -176,8 +176,7 @@ static enum status open_states(struct infer *infer, struct error *err)
     enum status status = open_sequences(infer, err);
     if (status == ST_OK) {
         bundle->cascade = rt_cascade_new(&bundle->layout, true);
-        status = bundle->cascade ? ST_OK
-                                 : error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+        status = bundle->cascade ? ST_OK : error_no_memory(err, "a list of requests");
     }
     if (status != ST_OK) {
         undo(infer);

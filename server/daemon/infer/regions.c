@@ -138,7 +138,7 @@ static enum status new_region(struct regions *regions, const char *name,
     TRY(check_key(order->key, err));
     struct region *region = calloc(1, sizeof(*region));
     if (!region) {
-        return error_set(err, ST_EXHAUSTED, "region: out of memory");
+        return error_no_memory(err, "a region");
     }
     region->magic = REGION_MAGIC;
     refs_init(&region->refs);

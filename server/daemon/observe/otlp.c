@@ -232,7 +232,7 @@ enum status otlp_sink(const char *endpoint, const char *service, struct line_sin
     }
     struct otlp *otlp = calloc(1, sizeof(*otlp));
     if (!otlp) {
-        return error_set(err, ST_EXHAUSTED, "traces: out of memory");
+        return error_no_memory(err, "traces");
     }
     otlp->sink.ops = &otlp_ops;
     otlp->sink.write_bytes = WRITE_BYTES;
@@ -242,7 +242,7 @@ enum status otlp_sink(const char *endpoint, const char *service, struct line_sin
     make_head(otlp, service);
     if (buf_failed(&otlp->head) || !set_up(otlp, endpoint)) {
         free_otlp(&otlp->sink);
-        return error_set(err, ST_EXHAUSTED, "traces: out of memory");
+        return error_no_memory(err, "traces");
     }
     *out_sink = &otlp->sink;
     return ST_OK;

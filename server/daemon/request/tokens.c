@@ -123,7 +123,7 @@ static enum status add(struct tokens *tokens, struct token *items, uint32_t *cou
     }
     token.use = find_use(tokens, name);
     if (!token.use) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
+        return error_no_memory(err, "the tokens");
     }
     items[(*count)++] = token;
     return ST_OK;
@@ -137,7 +137,7 @@ enum status tokens_parse(struct tokens *tokens, const char *path, struct span te
     enum status status = ST_OK;
     uint32_t count = 0;
     if (!items) {
-        return error_set(err, ST_EXHAUSTED, "%s: out of memory", path);
+        return error_no_memory(err, "%s", path);
     }
     for (unsigned number = 1; text.len && status == ST_OK; number++) {
         struct span line = take_until(&text, "\n"), words = line;

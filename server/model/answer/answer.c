@@ -36,7 +36,7 @@ enum status answer_read_floats(const struct answer_tensor *tensor, size_t row, c
     }
     *out = *out_copy = calloc(numel + 1, sizeof(**out_copy));
     if (!*out_copy) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu numbers", numel);
+        return error_no_memory(err, "%zu numbers", numel);
     }
     for (size_t i = 0; i < numel; i++) {
         (*out_copy)[i] = (float)oip_score_at(tensor->dtype, from + i * bytes);
@@ -67,7 +67,7 @@ enum status answer_read_ints(const struct answer_tensor *tensor, size_t row, int
     const uint8_t *from = tensor->bytes.ptr + row * numel * bytes;
     *out = calloc(numel + 1, sizeof(**out));
     if (!*out) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu numbers", numel);
+        return error_no_memory(err, "%zu numbers", numel);
     }
     for (size_t i = 0; i < numel; i++) {
         (*out)[i] = whole_at(tensor->dtype, from + i * bytes);

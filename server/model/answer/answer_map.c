@@ -128,8 +128,7 @@ static enum status print_placed(const struct answer_source *source, const struct
                          most, sent_height, sent_width);
     }
     uint8_t *placed = malloc(count);
-    enum status status =
-        placed ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
+    enum status status = placed ? ST_OK : error_no_memory(err, "%zu pixels", count);
     if (status == ST_OK) {
         status = image_place_spread(place, is_stored, map, OUTSIDE, placed, err);
     }
@@ -186,7 +185,7 @@ enum status answer_print_map(const struct answer_source *source, size_t row,
     }
     uint8_t *pixels = malloc(count);
     enum status status = pixels ? print_row(source, row, pixels, part, out, err)
-                                : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
+                                : error_no_memory(err, "%zu pixels", count);
     free(pixels);
     return status;
 }

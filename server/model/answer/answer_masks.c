@@ -82,7 +82,7 @@ static size_t count_pixels(const struct answer_masks *m, const struct box *boxes
 static enum status exhausted(struct answer_masks *m, struct error *err)
 {
     answer_masks_free(m);
-    return error_set(err, ST_EXHAUSTED, "no memory for masks");
+    return error_no_memory(err, "masks");
 }
 
 enum status answer_masks_new(const struct answer_source *source, size_t row,

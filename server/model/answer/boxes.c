@@ -213,7 +213,7 @@ enum status boxes_find(const struct boxes_candidates *c, const struct boxes_rule
     if (!sorted || !kept) {
         free(sorted);
         free(kept);
-        return error_set(err, ST_EXHAUSTED, "no memory for %zu boxes", c->count);
+        return error_no_memory(err, "%zu boxes", c->count);
     }
     size_t count = gather(c, rules, sorted);
     count = c->angles && count > BOXES_TURNED_MAX ? BOXES_TURNED_MAX : count;
@@ -225,5 +225,5 @@ enum status boxes_find(const struct boxes_candidates *c, const struct boxes_rule
     free(turned);
     free(sorted);
     *out_boxes = kept;
-    return has_memory ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for %zu boxes", count);
+    return has_memory ? ST_OK : error_no_memory(err, "%zu boxes", count);
 }

@@ -69,7 +69,7 @@ enum status card_describe_call(struct arena *arena, const struct rt_method *meth
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     struct call_io *ios = arena_array(arena, (size_t)inputs + results, sizeof(*ios));
     if (!ios) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return error_no_memory(err, "the description of a model");
     }
     for (uint32_t i = 0; i < inputs; i++) {
         const struct rt_io *io = rt_method_input(method, i);

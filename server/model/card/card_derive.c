@@ -22,7 +22,7 @@ enum status card_read_beside(struct card *card, const char *path, struct error *
     must(!card->beside && !card->is_settled);
     card->beside = calloc(1, sizeof(*card->beside));
     if (!card->beside) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the card");
+        return error_no_memory(err, "the card");
     }
     beside_open(card->beside, path);
     for (int file = 0; file < BESIDE_FILES; file++) {
@@ -40,7 +40,7 @@ static enum status read_facts(struct card *card, const struct derive *derive,
     buf_init(&text, CARD_BYTES_MAX);
     derive_print(derive, method, &text);
     enum status status = buf_failed(&text)
-                             ? error_set(err, ST_EXHAUSTED, "no memory for the card")
+                             ? error_no_memory(err, "the card")
                              : document_parse(buf_span(&text), &limits, &card->derived, err);
     buf_fini(&text);
     TRY(status);

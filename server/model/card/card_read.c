@@ -596,7 +596,7 @@ enum status card_verify_members(const struct document *document, const struct cJ
 {
     struct card *card = card_new();
     if (!card) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the card");
+        return error_no_memory(err, "the card");
     }
     const struct reader r = {.card = card, .in = document, .path = ""};
     enum status status = read_object(&r, object, false, err);

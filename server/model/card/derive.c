@@ -84,7 +84,7 @@ enum status derive_init(struct derive *derive, const struct beside *beside,
     derive_from_generation(derive, &beside->files[BESIDE_GENERATION], method);
     for (int kind = 0; kind < DERIVE_KINDS; kind++) {
         if (buf_failed(&derive->facts[kind].json)) {
-            return error_set(err, ST_EXHAUSTED, "no memory for the card");
+            return error_no_memory(err, "the card");
         }
     }
     return ST_OK;

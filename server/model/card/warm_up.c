@@ -100,7 +100,7 @@ static enum status write_call(struct warm_up *w, struct span text, struct error 
     TRY(read_shapes(w, text, given, is_given, err));
     TRY(rt_example_shapes(w->method, is_given, shapes, err));
     call_print_example(&w->call, shapes, &w->text);
-    return buf_failed(&w->text) ? error_set(err, ST_EXHAUSTED, "no memory for the call") : ST_OK;
+    return buf_failed(&w->text) ? error_no_memory(err, "the call") : ST_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */

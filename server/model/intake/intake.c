@@ -60,7 +60,7 @@ enum status intake_read_exported(const char *path, struct exported **out, struct
     struct exported *exported = malloc(sizeof(*exported));
     *out = NULL;
     if (!exported) {
-        return error_set(err, ST_EXHAUSTED, "export.json: out of memory");
+        return error_no_memory(err, "export.json");
     }
     enum status status = exported_read(path, exported, err);
     if (status != ST_OK || !exported->is_found) {

@@ -65,7 +65,7 @@ enum status medium_new(struct rt_method *method, const struct card_io *said, con
     }
     struct medium *medium = calloc(1, sizeof(*medium));
     if (!medium) {
-        return error_set(err, ST_EXHAUSTED, "media: out of memory");
+        return error_no_memory(err, "media");
     }
     medium->magic = MEDIUM_MAGIC;
     refs_init(&medium->refs);
@@ -158,7 +158,7 @@ enum status medium_relay(struct medium *medium, const struct rt_method *method, 
     struct medium *relay = malloc(sizeof(*relay));
     *out = relay;
     if (!relay) {
-        return error_set(err, ST_EXHAUSTED, "media: out of memory");
+        return error_no_memory(err, "media");
     }
     *relay = *medium;
     refs_init(&relay->refs);

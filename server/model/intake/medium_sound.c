@@ -102,7 +102,7 @@ static enum status read_samples(struct sound *sound, struct medium_reader *reade
     out->bytes = bytes;
     out->values = malloc(bytes + sizeof(float));
     return out->values ? sound_read(sound, out->values, &out->count, err)
-                       : error_set(err, ST_EXHAUSTED, "sound: out of memory");
+                       : error_no_memory(err, "sound");
 }
 
 static enum status hold_sound(const struct medium *medium, struct span file,

@@ -252,7 +252,7 @@ enum status grammar_vocabulary_new(const struct span *tokens, size_t count,
         }
     }
     grammar_vocabulary_free(vocabulary);
-    return error_set(err, ST_EXHAUSTED, "no memory for the texts of a vocabulary");
+    return error_no_memory(err, "the texts of a vocabulary");
 }
 
 void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary)
@@ -464,7 +464,7 @@ static enum status begin_mask(struct grammar_walk *walk, struct kept_mask *mask,
 {
     uint64_t *bits = realloc(mask->bits, size ? size : 1);
     if (!bits) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the tokens that may come next");
+        return error_no_memory(err, "the tokens that may come next");
     }
     memset(bits, 0, size);
     walk->mask_bytes = GRAMMAR_MASKS_KEPT * size;

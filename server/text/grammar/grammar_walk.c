@@ -375,7 +375,7 @@ enum status grammar_walk_new(const struct grammar *grammar, struct grammar_walk 
     *out = NULL;
     struct grammar_walk *walk = calloc(1, sizeof(*walk));
     if (!walk) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the states of a grammar");
+        return error_no_memory(err, "the states of a grammar");
     }
     walk->grammar = grammar;
     if (!prepare(walk)) {
@@ -421,7 +421,7 @@ size_t grammar_walk_bytes(const struct grammar_walk *walk)
 enum status grammar_walk_check(const struct grammar_walk *walk, struct error *err)
 {
     if (walk->status == ST_EXHAUSTED) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the states of a grammar");
+        return error_no_memory(err, "the states of a grammar");
     }
     return walk->status == ST_OK
                ? ST_OK

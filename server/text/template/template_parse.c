@@ -326,7 +326,7 @@ enum status template_parse(struct span source, struct template **out, struct err
     *out = NULL;
     struct template *template = calloc(1, sizeof(*template));
     if (!template) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a template");
+        return error_no_memory(err, "a template");
     }
     arena_init(&template->arena, TEMPLATE_ARENA_MAX);
     enum status status = template_lex(source, &template->arena, &tokens, err);

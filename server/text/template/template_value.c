@@ -348,7 +348,7 @@ static enum status print_scalar(struct render *render, const struct node *node,
 static enum status check_output(struct render *render, const struct node *node)
 {
     if (buf_failed(render->out) && render->out->lacks_memory) {
-        return error_set(render->err, ST_EXHAUSTED, "no memory for the text of a template");
+        return error_no_memory(render->err, "the text of a template");
     }
     if (buf_failed(render->out) ||
         render->out->len - render->out_start > render->limits->output_max) {

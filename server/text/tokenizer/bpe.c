@@ -47,7 +47,7 @@ static enum status resize(struct model *model, uint64_t seed, size_t slots, stru
     struct model old = *model;
     struct merge *merges = malloc(slots * sizeof(*merges));
     if (!merges) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the merges");
+        return error_no_memory(err, "the merges");
     }
     for (size_t i = 0; i < slots; i++) {
         merges[i].pair = UINT64_MAX;

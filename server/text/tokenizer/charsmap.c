@@ -28,7 +28,7 @@ enum status charsmap_new(struct span bytes, struct charsmap **out, struct error 
     }
     struct charsmap *map = malloc(sizeof(*map) + bytes.len - 4);
     if (!map) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a map of characters");
+        return error_no_memory(err, "a map of characters");
     }
     map->unit_count = array_bytes / 4;
     for (size_t i = 0; i < map->unit_count; i++) {

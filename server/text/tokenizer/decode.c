@@ -40,7 +40,7 @@ static enum status check(const struct buf *buf, struct error *err)
         return ST_OK;
     }
     return buf->lacks_memory
-               ? error_set(err, ST_EXHAUSTED, "no memory for the text of the tokens")
+               ? error_no_memory(err, "the text of the tokens")
                : error_set(err, ST_TOO_LARGE, "the text of the tokens has more than %zu bytes",
                            buf->max_bytes);
 }

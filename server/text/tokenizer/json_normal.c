@@ -123,7 +123,7 @@ static enum status read_charsmap(struct json_reader *in, const struct cJSON *val
     buf_init(&bytes, TOKENIZER_FILE_MAX);
     uint8_t *to = buf_reserve(&bytes, len + 1);
     enum status status = to ? base64_decode(text, to, len, in->err)
-                            : error_set(in->err, ST_EXHAUSTED, "no memory for a map of characters");
+                            : error_no_memory(in->err, "a map of characters");
     if (status == ST_OK) {
         status = charsmap_new(span_of(to, len), &step->charsmap, in->err);
     }

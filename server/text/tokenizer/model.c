@@ -31,7 +31,7 @@ enum status model_make_trie(struct trie *trie, const struct vocab *vocab, const 
     struct trie_entry *entries = calloc(vocab->count ? vocab->count : 1, sizeof(*entries));
     size_t count = 0;
     if (!entries) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
+        return error_no_memory(err, "the vocabulary");
     }
     for (uint32_t id = 0; id < vocab->size; id++) {
         if (vocab_has(vocab, id) && (!types || type_set >> types[id] & 1)) {

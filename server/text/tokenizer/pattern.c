@@ -87,7 +87,7 @@ static enum status compile(struct pattern *pattern, const struct pattern_transla
 {
     pcre2_compile_context *context = pcre2.compile_context_create(NULL);
     if (!context) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+        return error_no_memory(err, "a regular expression");
     }
     pcre2.set_newline(context, PCRE2_NEWLINE_LF);
     int code = 0;
@@ -102,7 +102,7 @@ static enum status compile(struct pattern *pattern, const struct pattern_transla
         PCRE2_UCHAR reason[128] = "";
         pcre2.get_error_message(code, reason, sizeof(reason));
         return code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
-                   ? error_set(err, ST_EXHAUSTED, "no memory for a regular expression")
+                   ? error_no_memory(err, "a regular expression")
                    : error_set(err, ST_CORRUPT, "regular expression, byte %zu: %.120s",
                                pattern_translation_place(translation, at), reason);
     }
@@ -117,7 +117,7 @@ enum status pattern_new(struct span source, enum pattern_dialect dialect, struct
     TRY(library_load(&library, err));
     struct pattern *pattern = calloc(1, sizeof(*pattern));
     if (!pattern) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+        return error_no_memory(err, "a regular expression");
     }
     pattern_translation_init(&translation);
     enum status status = pattern_translate(source, dialect, &translation, err);
@@ -175,7 +175,7 @@ static enum status find_match(const struct pattern *pattern, struct pattern_scra
                               struct error *err)
 {
     if (!*scratch && !(*scratch = scratch_new())) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+        return error_no_memory(err, "a regular expression");
     }
     struct pattern_scratch *own = *scratch;
     int found = pattern->has_jit ? pcre2.jit_match(pattern->code, text.ptr, text.len, from, 0,
@@ -193,7 +193,7 @@ static enum status find_match(const struct pattern *pattern, struct pattern_scra
         return ST_OK;
     }
     if (found == PCRE2_ERROR_NOMEMORY) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+        return error_no_memory(err, "a regular expression");
     }
     return error_set(err, ST_INVALID,
                      "a regular expression of the tokenizer needs more than %d steps at byte %zu "

@@ -311,7 +311,7 @@ static enum status check_level(const struct pattern_reader *in, const struct lev
     bool lacks_memory =
         level->items.lacks_memory || level->others.lacks_memory || level->sides.lacks_memory;
     return lacks_memory
-               ? error_set(in->err, ST_EXHAUSTED, "no memory for a regular expression")
+               ? error_no_memory(in->err, "a regular expression")
                : error_set(in->err, ST_TOO_LARGE, "a class of a regular expression is too long");
 }
 

@@ -733,7 +733,7 @@ static enum status translate(struct translation *t)
     t->has_empty |= t->has_bar && !t->consumes;
     if (buf_failed(in->out) || buf_failed(t->places) || buf_failed(&t->run)) {
         bool lacks_memory = in->out->lacks_memory || t->places->lacks_memory || t->run.lacks_memory;
-        return lacks_memory ? error_set(in->err, ST_EXHAUSTED, "no memory for a regular expression")
+        return lacks_memory ? error_no_memory(in->err, "a regular expression")
                             : error_set(in->err, ST_TOO_LARGE, "a regular expression is too long");
     }
     return ST_OK;

@@ -46,7 +46,7 @@ static enum status grow(struct loader *in, uint32_t needed)
     uint8_t *types = realloc(model->piece_types, wanted);
     model->piece_types = types ? types : model->piece_types;
     if (!scores || !types) {
-        return error_set(in->err, ST_EXHAUSTED, "no memory for the vocabulary");
+        return error_no_memory(in->err, "the vocabulary");
     }
     in->capacity = wanted;
     return ST_OK;
@@ -250,7 +250,7 @@ static enum status make_bpe(struct loader *in)
     TRY(bpe_reserve(model, tokenizer->vocab.count, in->err));
     struct ranked *pieces = calloc(tokenizer->vocab.size, sizeof(*pieces));
     if (!pieces) {
-        return error_set(in->err, ST_EXHAUSTED, "no memory for the vocabulary");
+        return error_no_memory(in->err, "the vocabulary");
     }
     enum status status = ST_OK;
     for (uint32_t id = 0; status == ST_OK && id < tokenizer->vocab.size; id++) {

@@ -17,7 +17,7 @@ struct tokenizer *tokenizer_new(struct error *err)
 {
     struct tokenizer *tokenizer = calloc(1, sizeof(*tokenizer));
     if (!tokenizer) {
-        error_set(err, ST_EXHAUSTED, "no memory for a tokenizer");
+        error_no_memory(err, "a tokenizer");
         return NULL;
     }
     tokenizer->magic = TOKENIZER_MAGIC;
@@ -180,7 +180,7 @@ static void give_back(struct encoder *encoder)
 
 static enum status no_memory(struct encoder *encoder)
 {
-    return error_set(encoder->err, ST_EXHAUSTED, "no memory for the tokens of a text");
+    return error_no_memory(encoder->err, "the tokens of a text");
 }
 
 enum status encoder_check(struct encoder *encoder, const struct buf *buf)
@@ -241,7 +241,7 @@ enum status token_list_add(struct token_list *list, uint32_t id, struct error *e
         size_t capacity = list->capacity ? list->capacity * 2 : 64, bytes;
         uint32_t *ids = mul_size(capacity, sizeof(*ids), &bytes) ? realloc(list->ids, bytes) : NULL;
         if (!ids) {
-            return error_set(err, ST_EXHAUSTED, "no memory for the tokens of a text");
+            return error_no_memory(err, "the tokens of a text");
         }
         list->ids = ids;
         list->capacity = capacity;
@@ -334,7 +334,7 @@ static enum status encode(const struct tokenizer *tokenizer, const struct span t
     }
     struct encoder *encoder = take_encoder(tokenizer);
     if (!encoder) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the tokens of a text");
+        return error_no_memory(err, "the tokens of a text");
     }
     encoder->err = err;
     encoder->out = out;
@@ -407,7 +407,7 @@ enum status tokenizer_stream_push(struct tokenizer_stream *stream, uint32_t id, 
     if (!stream->decoding) {
         stream->decoding = malloc(sizeof(*stream->decoding));
         if (!stream->decoding) {
-            return error_set(err, ST_EXHAUSTED, "no memory for the text of the tokens");
+            return error_no_memory(err, "the text of the tokens");
         }
         decoding_init(stream->decoding, stream->tokenizer, stream->skip_special);
     }

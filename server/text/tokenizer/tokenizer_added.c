@@ -12,7 +12,7 @@ static enum status make_added_trie(struct tokenizer *tokenizer, bool is_normaliz
     size_t count = 0, bytes = tokenizer->added_count + 1;
     struct trie_entry *entries = calloc(bytes, sizeof(*entries));
     if (!entries) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the added tokens");
+        return error_no_memory(err, "the added tokens");
     }
     for (size_t i = 0; i < tokenizer->added_count; i++) {
         if (tokenizer->added[i].is_normalized == is_normalized) {
@@ -64,7 +64,7 @@ enum status added_finish(struct tokenizer *tokenizer, struct error *err)
 {
     struct encoder *encoder = encoder_new(tokenizer);
     if (!encoder) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the added tokens");
+        return error_no_memory(err, "the added tokens");
     }
     enum status status = normalize_added(tokenizer, encoder, err);
     encoder_free(encoder);

@@ -103,7 +103,7 @@ static enum status finish(struct tokenizer *tokenizer, struct error *err)
     }
     tokenizer->flags = calloc(tokenizer->size, 1);
     if (!tokenizer->flags) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
+        return error_no_memory(err, "the vocabulary");
     }
     for (size_t i = 0; i < tokenizer->added_count; i++) {
         const struct added_token *added = &tokenizer->added[i];

@@ -51,7 +51,7 @@ static enum status grow(struct builder *builder, struct error *err)
     struct range *ranges = realloc(builder->ranges, capacity * sizeof(*ranges));
     builder->ranges = ranges ? ranges : builder->ranges;
     if (!nodes || !labels || !ranges) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
+        return error_no_memory(err, "the vocabulary");
     }
     builder->capacity = capacity;
     return ST_OK;

@@ -245,7 +245,7 @@ static enum status reserve(struct unicode_codes *codes, size_t count, struct err
     size_t capacity = count * 3 + 256;
     int32_t *ptr = realloc(codes->ptr, capacity * sizeof(*ptr));
     if (!ptr) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a normal form");
+        return error_no_memory(err, "a normal form");
     }
     *codes = (struct unicode_codes){ptr, capacity};
     return ST_OK;

@@ -40,11 +40,6 @@ void vocab_fini(struct vocab *vocab)
     *vocab = (struct vocab){0};
 }
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
-}
-
 static enum status grow_pool(struct vocab *vocab, size_t needed, struct error *err)
 {
     if (needed <= vocab->pool_capacity) {
@@ -57,7 +52,7 @@ static enum status grow_pool(struct vocab *vocab, size_t needed, struct error *e
     size_t capacity = vocab->pool_capacity * 2 > needed ? vocab->pool_capacity * 2 : needed + 4096;
     uint8_t *pool = realloc(vocab->pool, capacity);
     if (!pool) {
-        return no_memory(err);
+        return error_no_memory(err, "the vocabulary");
     }
     vocab->pool = pool;
     vocab->pool_capacity = capacity;
@@ -76,7 +71,7 @@ static enum status grow_tokens(struct vocab *vocab, uint32_t needed, struct erro
     uint32_t capacity = vocab->capacity * 2 > needed ? vocab->capacity * 2 : needed + 64;
     struct vocab_token *tokens = realloc(vocab->tokens, capacity * sizeof(*tokens));
     if (!tokens) {
-        return no_memory(err);
+        return error_no_memory(err, "the vocabulary");
     }
     for (uint32_t i = vocab->capacity; i < capacity; i++) {
         tokens[i] = (struct vocab_token){VOCAB_NONE, 0};
@@ -109,7 +104,7 @@ static enum status grow_slots(struct vocab *vocab, uint32_t count, struct error 
     }
     uint64_t *slots = calloc(slot_count, sizeof(*slots));
     if (!slots) {
-        return no_memory(err);
+        return error_no_memory(err, "the vocabulary");
     }
     for (uint32_t id = 0; id < vocab->size; id++) {
         if (vocab_has(vocab, id)) {
@@ -177,7 +172,7 @@ static enum status add(struct vocab *vocab, uint32_t id, struct span text, bool 
     }
     size_t needed;
     if (!add_size(vocab->pool_len, text.len, &needed)) {
-        return no_memory(err);
+        return error_no_memory(err, "the vocabulary");
     }
     TRY(grow_pool(vocab, needed, err));
     TRY(grow_tokens(vocab, id + 1, err));
