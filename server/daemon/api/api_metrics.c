@@ -86,8 +86,8 @@ static enum status print_page(struct request *request, struct error *err)
     struct api_metrics_page page = {
         .server = request->server,
         .serving = request->serving,
-        .look = request->look,
-        .index = request->listing,
+        .look = request->page.look,
+        .index = request->page.listing,
     };
     OBJ_CHECK(page.index, REPOSITORY_INDEX_MAGIC);
     page.open_files = api_metrics_open_files();
@@ -106,7 +106,7 @@ static enum status print_page(struct request *request, struct error *err)
 enum status api_metrics(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->look) {
+    if (request->page.look) {
         return print_page(request, err);
     }
     struct metrics_look *look = arena_alloc(&request->infer.arena, sizeof(*look));
@@ -114,7 +114,7 @@ enum status api_metrics(struct request *request, struct error *err)
         return api_no_memory(err);
     }
     *look = metrics_take_look(request->server);
-    request->look = look;
-    request->listing = repository_ref_index(&request->serving->repository);
+    request->page.look = look;
+    request->page.listing = repository_ref_index(&request->serving->repository);
     return work_leave_loop(&request->infer.work, err);
 }

@@ -324,17 +324,17 @@ enum status api_stats(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct buf *out = &request->out;
-    if (!request->listing) {
-        request->listing = repository_ref_index(&request->serving->repository);
+    if (!request->page.listing) {
+        request->page.listing = repository_ref_index(&request->serving->repository);
         buf_add_str(out, STATS_HEAD);
     }
-    const struct repository_index *index = request->listing;
-    while (request->listed < index->count) {
-        const struct model *model = index->models[request->listed++];
+    const struct repository_index *index = request->page.listing;
+    while (request->page.listed < index->count) {
+        const struct model *model = index->models[request->page.listed++];
         if (model_is_ready(model)) {
             print_row(out, model);
         }
-        if (request->listed % STATS_ROWS == 0 && !turns_has_time(request->server)) {
+        if (request->page.listed % STATS_ROWS == 0 && !turns_has_time(request->server)) {
             request->is_unfinished = !buf_failed(out);
             return api_check_printed(request, err);
         }

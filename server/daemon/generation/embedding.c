@@ -80,13 +80,7 @@ static int find(struct infer *infer, struct error *err)
     if (!infer->model_name[0]) {
         return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
     }
-    enum status status =
-        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
-    if (status == ST_WOULD_LOAD) {
-        err->code = ST_OK;
-        return 200;
-    }
-    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
+    return infer_find_target(infer, err);
 }
 
 /* Models that could answer, by how well: for a ranking those that read pairs come first. */

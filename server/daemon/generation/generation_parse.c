@@ -18,13 +18,7 @@ int generation_parse_find(struct infer *infer, struct error *err)
     if (!infer->model_name[0]) {
         return 200; /* the body names the model */
     }
-    enum status status =
-        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
-    if (status == ST_WOULD_LOAD) {
-        err->code = ST_OK;
-        return 200;
-    }
-    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
+    return infer_find_target(infer, err);
 }
 
 static bool is_language_model(const struct model *model)

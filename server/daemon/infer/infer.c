@@ -206,6 +206,25 @@ enum status infer_find_model(struct infer *infer, struct infer_call *call, const
     return ST_OK;
 }
 
+/* The error of a step that begins again is none. That of one that waits for memory is told if it
+ * has waited for too long. */
+enum outcome infer_end_step(struct infer *infer, enum status status, struct error *err)
+{
+    bool is_short = infer->is_short && status == ST_EXHAUSTED;
+    enum outcome outcome = status == ST_OK               ? OUTCOME_DONE
+                           : status == ST_WOULD_BE_HEAVY ? OUTCOME_HEAVY
+                           : status == ST_WOULD_PLAN     ? OUTCOME_PLAN
+                           : status == ST_WOULD_LOAD     ? OUTCOME_LOAD
+                           : is_short                    ? OUTCOME_WAIT_MEMORY
+                                                         : OUTCOME_FAILED;
+    infer->is_short = false;
+    must(outcome < OUTCOME_WAIT_MEMORY || err->code == status);
+    if (outcome == OUTCOME_HEAVY || outcome == OUTCOME_PLAN || outcome == OUTCOME_LOAD) {
+        err->code = ST_OK;
+    }
+    return outcome;
+}
+
 /* ---- before the body ------------------------------------------------------------------------- */
 
 /* X-Request-Timeout-Ms; a number too large to hold is no limit. */
@@ -249,6 +268,17 @@ static int check_codings(const struct head *head, struct error *err)
         return 400;
     }
     return 200;
+}
+
+int infer_find_target(struct infer *infer, struct error *err)
+{
+    enum status status =
+        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
+    if (status == ST_WOULD_LOAD) {
+        err->code = ST_OK;
+        return 200;
+    }
+    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
 int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
@@ -330,15 +360,20 @@ static enum status check_memory(struct infer *infer, enum status status, struct 
     return infer_refuse_memory(infer, demand, err);
 }
 
-enum status infer_settle(struct infer *infer, struct error *err)
+static enum status settle(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     if (infer->ops == &infer_ops_one && !infer->call.model) {
         TRY(infer_find_model(infer, &infer->call, infer->model_name, infer->version, err));
     }
     join_pools(infer);
     infer->inflated.pool = infer->pool;
     return check_memory(infer, body_settle(infer->received, infer->pool, err), err);
+}
+
+enum outcome infer_settle(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer_end_step(infer, settle(infer, err), err);
 }
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
@@ -377,9 +412,8 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
     }
 }
 
-enum status infer_parse(struct infer *infer, struct error *err)
+static enum status parse(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     TRY(remove_coding(infer, err));
     struct span length = head_value(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     bool has_length = head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -389,6 +423,12 @@ enum status infer_parse(struct infer *infer, struct error *err)
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
     TRY(infer->ops->parse(infer, &parts, err));
     return count_arena(infer, err);
+}
+
+enum outcome infer_parse(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer_end_step(infer, parse(infer, err), err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
@@ -453,9 +493,8 @@ static enum status end_decode(struct infer *infer, enum status status, struct er
     return ST_OK;
 }
 
-enum status infer_decode(struct infer *infer, struct error *err)
+static enum status decode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     TRY(check_calls(infer, err));
     enum status status = count_steps(infer, err);
     if (status == ST_OK) {
@@ -470,23 +509,33 @@ enum status infer_decode(struct infer *infer, struct error *err)
     return end_decode(infer, status, err);
 }
 
-enum status infer_end_media(struct infer *infer, struct error *err)
+enum outcome infer_decode(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return end_decode(infer, infer_media_end(infer, err), err);
+    return infer_end_step(infer, decode(infer, err), err);
+}
+
+enum outcome infer_end_media(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer_end_step(infer, end_decode(infer, infer_media_end(infer, err), err), err);
 }
 
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
-enum status infer_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->ops != NULL);
     TRY(check_calls(infer, err));
     enum status status = check_memory(infer, infer->ops->prepare(infer, mode, err), err);
-    infer->is_short &=
-        infer->bundle == NULL; /* the calls have been freed, their bodies before them */
+    infer->is_short &= !infer->bundle; /* the calls have been freed, their bodies before them */
     return status;
+}
+
+enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer_end_step(infer, prepare(infer, mode, err), err);
 }
 
 void infer_explain(const struct infer_call *call, const struct error *why,
@@ -568,11 +617,19 @@ enum status infer_fail_late(const struct infer *infer, struct error *err)
                                 : " (--request-timeout)");
 }
 
-enum status infer_finish(struct infer *infer, enum status status, struct error *err)
+enum outcome infer_finish(struct infer *infer, enum status status, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->ops != NULL);
-    return infer->ops->finish(infer, status, err);
+    return infer_end_step(infer, infer->ops->finish(infer, status, err), err);
+}
+
+enum outcome infer_sample(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    enum status status = infer->ops->sample(infer, err);
+    infer->is_short = false; /* the results of the run are there: the step waits for no memory */
+    return infer_end_step(infer, status, err);
 }
 
 uint64_t infer_wait_due_ns(const struct infer *infer)
@@ -678,12 +735,10 @@ static enum status take_for_answers(struct infer *infer, size_t bytes, struct er
     return infer_refuse_memory(infer, held + bytes, err);
 }
 
-enum status infer_encode(struct infer *infer, struct error *err)
+static enum status encode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(infer) : 0;
     bool is_counted = bytes > ARENA_KEEP_BYTES;
-    infer->is_short = false; /* the rest of the step does not run twice */
     TRY(is_counted ? take_for_answers(infer, bytes, err) : ST_OK);
     enum status status = infer->ops->print(infer, err);
     if (is_counted) {
@@ -696,6 +751,12 @@ enum status infer_encode(struct infer *infer, struct error *err)
         infer->ops->release(infer);
     }
     return ST_OK;
+}
+
+enum outcome infer_encode(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer_end_step(infer, encode(infer, err), err);
 }
 
 bool infer_hand_over(struct infer *infer)

@@ -23,6 +23,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "server/daemon/infer/infer_media.h"
+#include "server/daemon/infer/outcome.h"
 #include "server/daemon/infer/query.h"
 #include "server/daemon/infer/seats.h"
 #include "server/daemon/infer/work.h"
@@ -213,7 +214,7 @@ struct infer {
     struct arena arena;                  /* memory that the request made us allocate */
     struct body inflated;                /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
-    bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
+    bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */
     bool is_unfit;        /* the model takes no body of this kind: 415 */
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */
@@ -252,15 +253,23 @@ MUST_CHECK enum status infer_init(struct infer *infer, struct infer_env *env, st
 void infer_fini(struct infer *infer);
 void infer_reset(struct infer *infer);
 
-/* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
- * or of lists, holds its memory and all that the request takes until it runs. */
-MUST_CHECK enum status infer_settle(struct infer *infer, struct error *err);
+/* The outcome of a step that ends with |status|, for handlers of routes as well. A step that begins
+ * again has no error, except one that waits for memory: it is told if the wait takes too long. */
+MUST_CHECK enum outcome infer_end_step(struct infer *infer, enum status status, struct error *err);
+
+/* The body is complete, and its model has to be loaded, or the pool of its model, or of lists,
+ * holds its memory and all that the request takes until it runs. */
+MUST_CHECK enum outcome infer_settle(struct infer *infer, struct error *err);
 
 /* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
  * and is the request's coding known? |is_starting|: models are not known yet, infer_settle() looks
  * for them. 200 or the status to answer with. */
 int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
                 bool is_starting, struct error *err);
+
+/* For find() of a call whose target names the model: 200, or the status to answer with. A model
+ * that is not loaded yet is looked for again later. */
+int infer_find_target(struct infer *infer, struct error *err);
 
 /*
  * The call is for the model of that name: takes a reference to it, in place of an older one.
@@ -273,10 +282,10 @@ MUST_CHECK enum status infer_find_model(struct infer *infer, struct infer_call *
 /* Drops the reference. */
 void infer_drop_model(struct infer_call *call);
 
-MUST_CHECK enum status infer_parse(struct infer *infer, struct error *err);
-MUST_CHECK enum status infer_decode(struct infer *infer, struct error *err);
+MUST_CHECK enum outcome infer_parse(struct infer *infer, struct error *err);
+MUST_CHECK enum outcome infer_decode(struct infer *infer, struct error *err);
 /* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
-MUST_CHECK enum status infer_end_media(struct infer *infer, struct error *err);
+MUST_CHECK enum outcome infer_end_media(struct infer *infer, struct error *err);
 
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
@@ -294,12 +303,14 @@ MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call,
                                    enum dtype dtype, const struct shape *shape, void **out_ptr,
                                    struct error *err);
 
-/* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
-MUST_CHECK enum status infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
-                                     struct error *err);
+/* OUTCOME_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
+MUST_CHECK enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
+                                      struct error *err);
 /* The run has ended with |status|; sets what the client is told. */
-MUST_CHECK enum status infer_finish(struct infer *infer, enum status status, struct error *err);
-MUST_CHECK enum status infer_encode(struct infer *infer, struct error *err);
+MUST_CHECK enum outcome infer_finish(struct infer *infer, enum status status, struct error *err);
+/* Step SAMPLE after a run of several. */
+MUST_CHECK enum outcome infer_sample(struct infer *infer, struct error *err);
+MUST_CHECK enum outcome infer_encode(struct infer *infer, struct error *err);
 
 /* The answer is the text in infer->out: applies the content coding that the client accepts. */
 MUST_CHECK enum status infer_compress_text(struct infer *infer, struct error *err);

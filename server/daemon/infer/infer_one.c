@@ -215,20 +215,8 @@ void infer_one_count(const struct infer *infer, int http_status, uint64_t now_ns
     }
 }
 
-/* The model that the target names. */
-static int find(struct infer *infer, struct error *err)
-{
-    enum status status =
-        infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
-    if (status == ST_WOULD_LOAD) {
-        err->code = ST_OK; /* the body may come before that; see infer_settle() */
-        return 200;
-    }
-    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
-}
-
 const struct infer_ops infer_ops_one = {
-    .find = find,
+    .find = infer_find_target,
     .parse = parse,
     .decode = decode,
     .open_states = open_states,

@@ -16,6 +16,7 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/infer_profile.c %D%/infer_profile.h \
 	%D%/infer_sequence.c %D%/infer_sequence.h \
 	%D%/infer_shared.c %D%/infer_shared.h \
+	%D%/outcome.h \
 	%D%/query.c %D%/query.def %D%/query.h \
 	%D%/regions.c %D%/regions.h \
 	%D%/seats.c %D%/seats.h \

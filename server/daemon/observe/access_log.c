@@ -143,9 +143,9 @@ static void put_request(struct entry *entry, struct request *request)
 {
     const struct exchange *exchange = request->exchange;
     struct span id = id_of(request), agent = head_value(&request->head, HTTP_USER_AGENT);
-    put_text(entry, "remote", span_str(request->remote), TRANSPORT_REMOTE_MAX);
-    if (request->via) {
-        put_text(entry, "via", span_str(request->via), TRANSPORT_REMOTE_MAX);
+    put_text(entry, "remote", span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
+    if (request->sender.via) {
+        put_text(entry, "via", span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
     }
     put_text(entry, "method", span_str(request->method ? request->method : ""),
              TRANSPORT_REMOTE_MAX);

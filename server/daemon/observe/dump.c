@@ -84,7 +84,8 @@ static void dump_request(const struct exchange *exchange, uint64_t now_ns)
     log_line(LOG_NOTICE,
              "SIGUSR1: request remote=%s%s%s method=%s step=%s ms=%" PRIu64 " in=%zu out=%" PRIu64
              " path=%.*s",
-             request->remote, request->via ? " via=" : "", request->via ? request->via : "",
+             request->sender.remote, request->sender.via ? " via=" : "",
+             request->sender.via ? request->sender.via : "",
              request->method ? request->method : "-", place_of(exchange), ms,
              request->head.bytes + request->body_bytes, exchange->sent_bytes, SPAN_FMT(path));
 }

@@ -94,8 +94,8 @@ static void add_attributes(struct line *line, const struct request *request)
     add_text(line, "http.request.method", span_str(method), TRANSPORT_REMOTE_MAX);
     add_text(line, "http.route", span_str(route_pattern(request->match.id)), PATH_BYTES_MAX);
     add_text(line, "url.path", head_path(&request->head), PATH_BYTES_MAX);
-    add_text(line, "client.address", span_str(request->remote), TRANSPORT_REMOTE_MAX);
-    add_text(line, "network.peer.address", span_str(request->via ? request->via : ""),
+    add_text(line, "client.address", span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
+    add_text(line, "network.peer.address", span_str(request->sender.via ? request->sender.via : ""),
              TRANSPORT_REMOTE_MAX);
     add_text(line, "user_agent.original", head_value(&request->head, HTTP_USER_AGENT),
              AGENT_BYTES_MAX);
@@ -128,7 +128,7 @@ static void add_span(struct line *line, struct request *request, const char *nam
 {
     trace_make_span(&request->server->traces, span_id);
     line_add_str(line, ",");
-    begin_span(line, &request->trace, span_id, parent, KIND_INTERNAL);
+    begin_span(line, &request->trace.context, span_id, parent, KIND_INTERNAL);
     line_add_str(line, ",\"name\":\"");
     line_add_str(line, name);
     line_add_str(line, "\"");
@@ -141,7 +141,7 @@ static void add_phase(struct line *line, struct request *request, const char *na
                       uint64_t from_ns, uint64_t to_ns)
 {
     char span_id[TRACE_SPAN_CHARS];
-    add_span(line, request, name, request->trace.span, span_id, from_ns, to_ns);
+    add_span(line, request, name, request->trace.context.span, span_id, from_ns, to_ns);
 }
 
 /* Reading files and texts is within it. */
@@ -149,7 +149,7 @@ static void add_prepare(struct line *line, struct request *request, uint64_t epo
 {
     const struct infer_media *media = &request->infer.media;
     char prepare[TRACE_SPAN_CHARS], decode[TRACE_SPAN_CHARS];
-    add_span(line, request, "prepare", request->trace.span, prepare,
+    add_span(line, request, "prepare", request->trace.context.span, prepare,
              epoch_ns + request->infer.arrived_ns, epoch_ns + request->infer.job.queued_ns);
     if (media->ended_ns) {
         add_span(line, request, "decode", prepare, decode, epoch_ns + media->began_ns,

@@ -55,7 +55,7 @@ static int deny(struct request *request, enum access_denial denial)
         [ACCESS_NO_SCOPE] = {403, "Bearer error=\"insufficient_scope\""},
     };
     counter_add(&request->server->access.denied[denial], 1);
-    request->challenge = rows[denial].challenge;
+    request->sender.challenge = rows[denial].challenge;
     return rows[denial].status;
 }
 
@@ -100,7 +100,7 @@ static int check_token(struct request *request, enum token_scope scope)
     if (!token_admit(token, uv_hrtime(), &request->retry_after_s, &request->err)) {
         return 429;
     }
-    request->token_use = token->use;
+    request->sender.token_use = token->use;
     request->client.is_operator = (token->scopes & TOKEN_SCOPE_ADMIN) != 0;
     request->client.id = client_of_token(token->use->number);
     return 200;
@@ -208,10 +208,10 @@ int access_begin(struct request *request)
 void access_end(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->token_use) {
-        token_release(request->token_use);
+    if (request->sender.token_use) {
+        token_release(request->sender.token_use);
     }
-    request->token_use = NULL;
+    request->sender.token_use = NULL;
 }
 
 /* ---- pages of browsers ----------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ bool access_is_preflight(const struct request *request, const struct exchange_he
 void access_describe(const struct request *request, struct http_answer *answer)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    answer->challenge = request->challenge;
+    answer->challenge = request->sender.challenge;
     if (request->server->options->cors_origins.count) {
         answer->varies_by_origin = true;
         answer->allow_origin = allowed_origin(request);

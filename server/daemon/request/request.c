@@ -98,31 +98,46 @@ static void go(struct request *request, enum request_step next)
 /* In another task the step stands behind all others that wait, also as a heavy one again. */
 static enum step_result move_on(struct request *request)
 {
-    request->err.code = ST_OK;
     work_move_on(&request->infer.work);
     return STEP_MOVE;
 }
 
-/* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
-static enum step_result advance(struct request *request, enum status status, enum request_step next)
+/* The only reader of outcomes: goes on to |next|, or tries the step again somewhere or after a
+ * wait, or goes to the answer with the reason. */
+static enum step_result advance(struct request *request, enum outcome outcome,
+                                enum request_step next)
 {
-    if (status == ST_WOULD_BE_HEAVY) {
-        must(request->infer.work.place != WORK_HEAVY);
+    switch (outcome) {
+    case OUTCOME_DONE:
+        break;
+    case OUTCOME_HEAVY:
+        /* only a sample, for a mask of a grammar, is heavy piece by piece */
+        must(request->infer.work.place != WORK_HEAVY || request->step == STEP_SAMPLE);
         return move_on(request);
-    }
-    if (status == ST_EXHAUSTED && request->infer.is_short) {
-        request->resume_step = request->step;
-        next = STEP_WAIT_MEMORY;
-    } else if (status == ST_WOULD_LOAD) {
-        request->resume_step = request->step;
-        next = STEP_LOAD;
-    } else if (status != ST_OK) {
-        must(request->err.code == status);
-        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(status));
+    case OUTCOME_PLAN:
+        return move_on(request);
+    case OUTCOME_LOAD:
+    case OUTCOME_WAIT_MEMORY:
+        request->retry.step = request->step;
+        next = outcome == OUTCOME_LOAD ? STEP_LOAD : STEP_WAIT_MEMORY;
+        break;
+    case OUTCOME_FAILED:
+        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(request->err.code));
         next = STEP_WRITE;
     }
     go(request, next);
     return STEP_NEXT;
+}
+
+/* Of a step that never begins again. */
+static enum outcome outcome_of(enum status status)
+{
+    return status == ST_OK ? OUTCOME_DONE : OUTCOME_FAILED;
+}
+
+static enum step_result fail(struct request *request)
+{
+    return advance(request, OUTCOME_FAILED, STEP_WRITE);
 }
 
 static void on_work(uv_work_t *work);
@@ -196,8 +211,8 @@ static void on_work(uv_work_t *work)
 static void give_up_waiting(struct request *request)
 {
     request->infer.job.started_ns = 0; /* of an earlier use */
-    enum status status = infer_fail_late(&request->infer, &request->err);
-    (void)advance(request, status, STEP_WRITE);
+    infer_fail_late(&request->infer, &request->err);
+    (void)fail(request);
 }
 
 static void on_work_done(uv_work_t *work, int uv_status)
@@ -236,7 +251,7 @@ static enum step_result step_read(struct request *request)
     }
     if (request->server->loop.is_starting) {
         request->infer.absent[0] = '\0';
-        return advance(request, ST_WOULD_LOAD, STEP_PARSE);
+        return advance(request, OUTCOME_LOAD, STEP_PARSE);
     }
     return advance(request, infer_settle(&request->infer, &request->err), STEP_PARSE);
 }
@@ -247,7 +262,7 @@ static enum step_result run_handler(struct request *request)
     request->is_unfinished = false;
     enum status status = request_route(request)->handler(request, &request->err);
     if (!request->is_unfinished) {
-        return advance(request, status,
+        return advance(request, infer_end_step(&request->infer, status, &request->err),
                        request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
@@ -266,9 +281,9 @@ static enum step_result step_parse(struct request *request)
 
 static enum step_result step_decode(struct request *request)
 {
-    enum status status = infer_decode(&request->infer, &request->err);
-    bool has_files = status == ST_OK && infer_media_needs_threads(&request->infer);
-    return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
+    enum outcome outcome = infer_decode(&request->infer, &request->err);
+    bool has_files = infer_media_needs_threads(&request->infer);
+    return advance(request, outcome, has_files ? STEP_MEDIA : STEP_PREPARE);
 }
 
 /* Twice: before the threads that read files, and after them. Without memory it all begins again. */
@@ -277,12 +292,12 @@ static enum step_result step_media(struct request *request)
     if (!request->infer.media.is_read) {
         enum status begun = infer_media_begin(&request->infer, &request->err);
         request->is_on_worker = begun == ST_OK;
-        return begun == ST_OK ? STEP_WAIT : advance(request, begun, STEP_PREPARE);
+        return begun == ST_OK ? STEP_WAIT : fail(request);
     }
-    enum status status = infer_end_media(&request->infer, &request->err);
-    enum step_result result = advance(request, status, STEP_PREPARE);
+    enum outcome outcome = infer_end_media(&request->infer, &request->err);
+    enum step_result result = advance(request, outcome, STEP_PREPARE);
     if (request->step == STEP_WAIT_MEMORY) {
-        request->resume_step = STEP_DECODE;
+        request->retry.step = STEP_DECODE;
     }
     return result;
 }
@@ -292,8 +307,7 @@ static enum step_result step_prepare(struct request *request)
 {
     bool is_on_loop = request->infer.work.place == WORK_ON_LOOP;
     enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
-    enum status status = infer_prepare(&request->infer, mode, &request->err);
-    return status == ST_WOULD_PLAN ? move_on(request) : advance(request, status, STEP_RUN);
+    return advance(request, infer_prepare(&request->infer, mode, &request->err), STEP_RUN);
 }
 
 static struct request *request_of(struct rt_sched_job *job)
@@ -320,14 +334,14 @@ static bool cancel_job(struct rt_sched_job *job)
 static void on_job_done(struct rt_sched_job *job, enum status status)
 {
     struct request *request = request_of(job);
-    request->run_status = status;
-    request->is_unreleased = job->started_ns != 0;
+    request->run.status = status;
+    request->run.is_unreleased = job->started_ns != 0;
     if (job->batch_size > 1) {
         request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
     }
     uv_thread_t self = uv_thread_self();
-    if (uv_thread_equal(&self, &request->server->loop.thread) && request->is_submitting) {
-        request->is_run_done = true;
+    if (uv_thread_equal(&self, &request->server->loop.thread) && request->run.is_submitting) {
+        request->run.is_over = true;
     } else {
         server_complete(request->server, request);
     }
@@ -335,12 +349,12 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
 
 static enum step_result finish_run(struct request *request)
 {
-    if (request->run_status == ST_UNAVAILABLE) {
+    if (request->run.status == ST_UNAVAILABLE) {
         repository_verify_files(&request->serving->repository);
     }
-    enum status status = infer_finish(&request->infer, request->run_status, &request->err);
+    enum outcome outcome = infer_finish(&request->infer, request->run.status, &request->err);
     bool has_runs = request->infer.ops->sample != NULL;
-    return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
+    return advance(request, outcome, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
 
 /* The first call that ends without its device starts the recovery. */
@@ -375,19 +389,19 @@ static enum step_result step_run(struct request *request)
     request->infer.job.priority = request->infer.priority;
     request->infer.job.bytes = infer_held_bytes(&request->infer);
     request->infer.job.client = request->client.id;
-    request->is_submitting = true;
+    request->run.is_submitting = true;
     /* Several runs follow each other: on the loop they would take more than a turn. */
     bool may_run_inline = request->infer.ops->sample == NULL;
     enum status status = rt_sched_submit(queue, &request->infer.job, may_run_inline, &request->err);
-    request->is_submitting = false;
+    request->run.is_submitting = false;
     if (status != ST_OK) {
         if (request->infer.call.model) {
             error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
         }
         request->retry_after_s = retry_after_s(queue);
-        return advance(request, status, STEP_WRITE);
+        return fail(request);
     }
-    if (request->is_run_done) {
+    if (request->run.is_over) {
         look_for_loss(request);
         return finish_run(request);
     }
@@ -417,20 +431,17 @@ void request_go_on(struct request *request)
 static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
-    enum status status = ops->sample(&request->infer, &request->err);
-    request->infer.is_short = false; /* the step does not wait for memory */
-    if (status == ST_WOULD_BE_HEAVY) {
-        return move_on(request);
-    }
-    request_release_job(request);
-    request->is_run_done = false;
-    request->wait_since_ms = 0; /* each step may wait as long as another */
-    if (status != ST_OK) {
-        return advance(request, status, STEP_WRITE);
+    enum outcome outcome = infer_sample(&request->infer, &request->err);
+    if (outcome != OUTCOME_HEAVY) { /* otherwise the results are still needed */
+        request_release_job(request);
+        request->run.is_over = false;
+        request->retry.since_ms = 0; /* each step may wait as long as another */
     }
     bool has_events = ops->has_events && ops->has_events(&request->infer);
-    go(request, has_events ? STEP_SEND : ops->is_over(&request->infer) ? STEP_ENCODE : STEP_DECODE);
-    return STEP_NEXT;
+    return advance(request, outcome,
+                   has_events                      ? STEP_SEND
+                   : ops->is_over(&request->infer) ? STEP_ENCODE
+                                                   : STEP_DECODE);
 }
 
 /* The events are out: the next token, or the end. */
@@ -464,14 +475,13 @@ static enum step_result step_send(struct request *request)
 static enum step_result step_wait_memory(struct request *request)
 {
     uint64_t now_ms = uv_now(&request->server->loop.uv);
-    request->infer.is_short = false;
-    if (request->wait_since_ms == 0) {
-        request->wait_since_ms = now_ms;
+    if (request->retry.since_ms == 0) {
+        request->retry.since_ms = now_ms;
     }
-    if (now_ms - request->wait_since_ms >= TRANSFERS_WAIT_MS_MAX) {
-        return advance(request, request->err.code, STEP_WRITE);
+    if (now_ms - request->retry.since_ms >= TRANSFERS_WAIT_MS_MAX) {
+        return fail(request);
     }
-    exchange_wait_for_memory(request->exchange, request->wait_since_ms);
+    exchange_wait_for_memory(request->exchange, request->retry.since_ms);
     return STEP_WAIT;
 }
 
@@ -494,9 +504,8 @@ static enum step_result step_load(struct request *request)
 {
     if (request->is_unfinished) { /* it has waited, and this is its turn */
         request->is_unfinished = false;
-        return advance(request, request->err.code, request->resume_step);
+        return advance(request, outcome_of(request->err.code), request->retry.step);
     }
-    request->err.code = ST_OK;
     enum status status =
         request->load_count++ < LOADS_MAX
             ? changes_need(&request->server->changes, begin_wait(request), request->infer.absent,
@@ -504,14 +513,14 @@ static enum step_result step_load(struct request *request)
             : error_set(&request->err, ST_EXHAUSTED,
                         "the models of this request are not loaded at the same time: "
                         "--model-bytes-max is too small, or they are displaced by others");
-    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+    return status == ST_OK ? STEP_WAIT : fail(request);
 }
 
 static enum step_result step_change(struct request *request)
 {
     enum status status = changes_begin(&request->server->changes, begin_wait(request),
                                        &request->order, &request->err);
-    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+    return status == ST_OK ? STEP_WAIT : fail(request);
 }
 
 void request_note_changed(struct waiter *waiter, enum status status, const struct error *err)
@@ -520,7 +529,7 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
     OBJ_CAST(request, LIST_ENTRY(waiter, struct request, waiter), REQUEST_MAGIC);
     bool is_load = request->step == STEP_LOAD;
     must((is_load || request->step == STEP_CHANGE) && request->exchange);
-    request->err.code = ST_OK;
+    must(request->err.code == ST_OK);
     if (status != ST_OK) {
         request->err = *err;
     }
@@ -532,7 +541,7 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
         turns_add(request->server, request);
         return;
     }
-    enum step_result result = advance(request, status, STEP_WRITE);
+    enum step_result result = advance(request, outcome_of(status), STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -564,7 +573,7 @@ static bool end_sending(struct request *request, bool is_here)
         return is_here;
     }
     if (is_here) {
-        (void)advance(request, request->err.code, STEP_WRITE);
+        (void)fail(request);
     } else {
         request_log_error(request, http_status_of(request->err.code), &request->err, -1);
     }
@@ -742,22 +751,22 @@ static void retry_step(struct request *request)
 {
     transfers_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
-    request->is_run_done = false;
-    go(request, request->resume_step);
+    request->run.is_over = false;
+    go(request, request->retry.step);
     run_steps(request);
 }
 
 bool request_is_parked(const struct request *request)
 {
     return !request->is_on_worker && request->step == STEP_WAIT_MEMORY &&
-           request->resume_step == STEP_READ;
+           request->retry.step == STEP_READ;
 }
 
 void request_give_up(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request_is_parked(request));
-    enum step_result result = advance(request, request->err.code, STEP_WRITE);
+    enum step_result result = fail(request);
     must(result == STEP_NEXT);
     run_steps(request);
 }

@@ -48,6 +48,45 @@ enum request_step {
     STEP_COUNT
 };
 
+/* Of the head: who has sent it, and who has admitted it. */
+struct request_sender {
+    const char *remote; /* the client's address for the log; the exchange's, or |named| */
+    const char *via;    /* of the proxy that has named it; the exchange's; NULL: none has */
+    char named[TRANSPORT_REMOTE_MAX];
+    bool is_counted;             /* in server->requests, as one of the client */
+    struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
+    const char *challenge;       /* of a refusal: which token is needed; a constant, or NULL */
+};
+
+/* The trace that it belongs to; see request_trace(). */
+struct request_trace {
+    struct trace context;
+    char answer[TRACE_PARENT_CHARS]; /* traceparent of the answer */
+    bool is_known;                   /* there is |context| */
+    bool is_decided;                 /* whether a trace begins with it */
+};
+
+/* Of a handler that prints in several turns. */
+struct request_page {
+    struct repository_index *listing; /* ref held: its models, |listed| of them printed */
+    uint32_t listed;
+    const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
+};
+
+/* Of the steps WAIT_MEMORY and LOAD: what follows them. */
+struct request_retry {
+    enum request_step step; /* that found no memory, or no model */
+    uint64_t since_ms;      /* when a step first found no memory; 0: none has */
+};
+
+/* Of the step RUN. */
+struct request_run {
+    bool is_unreleased; /* the job has run, and the scheduler waits for rt_sched_released() */
+    bool is_submitting; /* inside rt_sched_submit() on the loop */
+    bool is_over;       /* ...which ran the job inline, or ended it */
+    enum status status;
+};
+
 struct request {
     uint32_t magic;
     /* While |is_on_worker| these belong to the worker. That flag is the loop's and stands apart,
@@ -75,36 +114,18 @@ struct request {
     bool is_page;             /* the answer is a file of the console */
     size_t body_bytes;        /* bytes received */
     bool is_on_worker;        /* the steps are queued and not back */
-    struct repository_index
-        *listing; /* ref held: that handler's models, |listed| of them printed */
-    uint32_t listed;
-    const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
-    uint32_t load_count;             /* times that it has waited for a file */
-    struct waiter waiter;            /* for a change of models, or for that file */
-    struct changes_order order;      /* set by the handler of a request that changes models */
+    struct request_page page;
+    uint32_t load_count;        /* times that it has waited for a file */
+    struct waiter waiter;       /* for a change of models, or for that file */
+    struct changes_order order; /* set by the handler of a request that changes models */
     struct infer infer;
 
-    struct http_client client;   /* set with its head */
-    bool is_counted;             /* in server->requests, as one of |client| */
-    struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
-    const char *remote;          /* the client's address for the log; the exchange's, or |named| */
-    const char *via; /* of the proxy that has named it; the exchange's; NULL: none has */
-    char named[TRANSPORT_REMOTE_MAX];
-    const char *challenge; /* of a refusal: which token is needed; a constant, or NULL */
-
-    struct trace trace;                   /* that it belongs to; see request_trace() */
-    char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
-    bool has_trace;
-    bool is_sampled; /* it has been decided whether a trace begins with it */
-
+    struct http_client client; /* set with its head */
+    struct request_sender sender;
+    struct request_trace trace;
     uint32_t retry_after_s;
-    enum request_step
-        resume_step;        /* in WAIT_MEMORY: the step that found no memory; in LOAD: no model */
-    uint64_t wait_since_ms; /* when a step first found no memory; 0: none has */
-    bool is_unreleased;     /* the job has run, and the scheduler waits for rt_sched_released() */
-    bool is_submitting;     /* inside rt_sched_submit() on the loop */
-    bool is_run_done;       /* ...which ran the job inline, or ended it */
-    enum status run_status;
+    struct request_retry retry;
+    struct request_run run;
 
     struct offload_task task;
     char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */

@@ -26,8 +26,8 @@ static struct span continue_trace(struct request *request)
     if (!trace) {
         return span_str("");
     }
-    trace_print(trace, request->traceparent);
-    return span_of(request->traceparent, sizeof(request->traceparent));
+    trace_print(trace, request->trace.answer);
+    return span_of(request->trace.answer, sizeof(request->trace.answer));
 }
 
 static struct http_answer describe_answer(struct request *request)

@@ -111,11 +111,11 @@ static int count_in(struct request *request)
         return 200;
     }
     enum share_taken taken = share_take(requests, request->client.id, 1);
-    request->is_counted = taken == SHARE_TAKEN;
-    if (!request->is_counted) {
+    request->sender.is_counted = taken == SHARE_TAKEN;
+    if (!request->sender.is_counted) {
         resource_refuse(RESOURCE_REQUESTS, requests, taken, request->client.id, &request->err);
     }
-    return request->is_counted ? 200 : 429;
+    return request->sender.is_counted ? 200 : 429;
 }
 
 /* A proxy whose word is believed may say whose request it has passed on. If it does not, or not
@@ -141,9 +141,10 @@ static void name_client(struct request *request)
     }
     if (is_found) {
         address_print(&client, text);
-        snprintf(request->named, sizeof(request->named), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
-        request->remote = request->named;
-        request->via = request->exchange->remote;
+        snprintf(request->sender.named, sizeof(request->sender.named), "%.*s",
+                 TRANSPORT_REMOTE_MAX - 1, text);
+        request->sender.remote = request->sender.named;
+        request->sender.via = request->exchange->remote;
         request->client.id = client_of_address(&client);
     }
 }
@@ -178,13 +179,14 @@ const struct trace *request_trace(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     uint8_t count = request->head.counts[HTTP_TRACEPARENT];
-    if (count > 0 && !request->has_trace) {
+    if (count > 0 && !request->trace.is_known) {
         struct span field = head_value(&request->head, HTTP_TRACEPARENT);
-        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
-        request->has_trace = true;
-    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
-        request->is_sampled = true;
-        request->has_trace = spans_begin_trace(request->server, &request->trace);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""),
+                    &request->trace.context);
+        request->trace.is_known = true;
+    } else if (count == 0 && request->infer.ops && !request->trace.is_decided) {
+        request->trace.is_decided = true;
+        request->trace.is_known = spans_begin_trace(request->server, &request->trace.context);
     }
-    return request->has_trace ? &request->trace : NULL;
+    return request->trace.is_known ? &request->trace.context : NULL;
 }

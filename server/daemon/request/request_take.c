@@ -138,25 +138,25 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     work_reset(&request->infer.work);
     request->is_on_worker = request->is_unfinished = false;
     request->infer.query = (struct query){.given = 0};
-    request->is_run_done = request->is_unreleased = false;
+    request->run.is_over = request->run.is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
-    request->infer.arrived_ns = request->wait_since_ms = 0;
-    request->listed = request->load_count = 0;
+    request->infer.arrived_ns = request->retry.since_ms = 0;
+    request->page.listed = request->load_count = 0;
     request->infer.waited_ns = request->waiter.waited_ns = 0;
-    request->look = NULL;
+    request->page.look = NULL;
     request->client = (struct http_client){
         .id = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY,
         .is_local = exchange->is_local,
         .is_operator = exchange->role == LISTENER_ADMIN,
     };
-    request->is_counted = false;
-    request->remote = exchange->remote;
-    request->via = exchange->via;
-    request->token_use = NULL;
-    request->challenge = NULL;
-    request->has_trace = request->is_sampled = false;
+    request->sender.is_counted = false;
+    request->sender.remote = exchange->remote;
+    request->sender.via = exchange->via;
+    request->sender.token_use = NULL;
+    request->sender.challenge = NULL;
+    request->trace.is_known = request->trace.is_decided = false;
     request->content_type = NULL;
     request->is_page = false;
     request->match.id = ROUTE_COUNT;
@@ -168,8 +168,8 @@ struct request *request_take(struct server *server, struct exchange *exchange)
 
 void request_release_job(struct request *request)
 {
-    if (request->is_unreleased) {
-        request->is_unreleased = false;
+    if (request->run.is_unreleased) {
+        request->run.is_unreleased = false;
         rt_sched_released(request->serving->sched);
     }
 }
@@ -182,7 +182,7 @@ void request_give_back(struct request *request)
     infer_reset(&request->infer);
     request_release_job(request);
     access_end(request);
-    if (request->is_counted) {
+    if (request->sender.is_counted) {
         share_give(&server->requests, request->client.id, 1);
     }
     head_reset(&request->head);
@@ -194,9 +194,9 @@ void request_give_back(struct request *request)
         hal_pool_leave(request->upload_pool);
     }
     request->body.pool = request->infer.inflated.pool = NULL;
-    if (request->listing) {
-        repository_unref_index(request->listing);
-        request->listing = NULL;
+    if (request->page.listing) {
+        repository_unref_index(request->page.listing);
+        request->page.listing = NULL;
     }
     servings_let_go(&server->servings, request->serving);
     request->serving = request->infer.serving = NULL;
