@@ -126,7 +126,7 @@ include_rules() {
         }
         # A source above the calls may also see the daemon as a whole.
         function daemon_doors(file, own) {
-            if (own !~ /^server\/daemon(\/(request|observe|connection|api))?$/ ||
+            if (own !~ /^server\/daemon(\/(request|observe|api))?$/ ||
                 file !~ /(\.c|_priv\.h)$/)
                 return ""
             return "server/daemon/server\\.h$|"

@@ -7,7 +7,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/daemon/connection/conn.h"
 #include "server/daemon/connection/listener.h"
 #include "server/daemon/server.h"
 #include "server/process/fetch.h"
@@ -26,26 +25,17 @@
 #define SAME_STOP_MS 250
 #define SIGNAL_EXIT_BASE 128
 
-static void for_each_conn(struct server *server, void (*fn)(struct conn *conn))
-{
-    for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
-        next = node->next;
-        fn(LIST_ENTRY(node, struct conn, link));
-    }
-}
-
 static void on_drain_timeout(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    log_line(LOG_WARNING, "stopping: %u connections did not finish in time", server->conn_count);
-    for_each_conn(server, conn_abort);
+    log_line(LOG_WARNING, "stopping: %u connections did not finish in time", server->conns.count);
+    conns_abort(&server->conns);
 }
 
 static void on_idle_grace_over(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    server->drain.is_grace_over = true;
-    for_each_conn(server, conn_drain);
+    conns_drain(&server->conns);
     uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
 }
 
@@ -54,11 +44,12 @@ static void on_idle_grace_over(uv_timer_t *timer)
 static void on_accept_queue_empty(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    if (listener_has_waiting(server) && server->drain.accept_rounds++ < ACCEPT_ROUNDS_MAX) {
+    if (listeners_has_waiting(&server->listeners) &&
+        server->drain.accept_rounds++ < ACCEPT_ROUNDS_MAX) {
         uv_timer_start(timer, on_accept_queue_empty, 0, 0);
         return;
     }
-    listener_close_all(server);
+    listeners_close_all(&server->listeners);
     uv_timer_start(timer, on_idle_grace_over, IDLE_GRACE_MS, 0);
     server_check_drained(server);
 }
@@ -70,7 +61,7 @@ void drain_begin(struct server *server)
     drain->begun_ns = uv_hrtime();
     proving_stop(&server->proving);
     fetch_cancel();
-    drain->refuses_at_ms = uv_now(&server->loop.uv) + server->params->drain_incomplete_timeout;
+    conns_refuse_later(&server->conns, server->params->drain_incomplete_timeout);
     uv_timer_start(&drain->timer, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
@@ -80,9 +71,9 @@ static _Noreturn void leave_start(struct server *server)
 {
     log_line(LOG_NOTICE, "stopped while models were loading");
     changes_refuse_start(&server->changes);
-    turns_end(server);
+    turns_end(&server->loop.turns);
     notify_send(&server->notify, "STOPPING=1");
-    listener_close_all(server);
+    listeners_close_all(&server->listeners);
     access_log_close(&server->access_log);
     _exit(EX_OK);
 }
@@ -100,15 +91,16 @@ static void on_signal(uv_signal_t *signal, int number)
     if (server->loop.is_starting) {
         leave_start(server);
     }
-    log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
-    notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
+    log_line(LOG_NOTICE, "stopping: %u connections are open", server->conns.count);
+    notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections",
+                server->conns.count);
     drain_begin(server);
 }
 
 void drain_init(struct server *server)
 {
     struct drain *drain = &server->drain;
-    *drain = (struct drain){.refuses_at_ms = UINT64_MAX};
+    *drain = (struct drain){.begun_ns = 0};
     uv_timer_init(&server->loop.uv, &drain->timer);
     uv_signal_init(&server->loop.uv, &drain->sigterm);
     uv_signal_init(&server->loop.uv, &drain->sigint);

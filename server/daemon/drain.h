@@ -22,8 +22,6 @@ struct drain {
     uv_timer_t timer;       /* of the part that comes next: queues, idle connections, timeout */
     uint64_t begun_ns;      /* on the clock of uv_hrtime() */
     uint32_t accept_rounds; /* times that it has looked at the accept queues */
-    uint64_t refuses_at_ms; /* on the loop's clock: requests that are incomplete then are refused */
-    bool is_grace_over;     /* connections without a request close */
 };
 
 void drain_init(struct server *server);

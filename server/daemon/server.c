@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,8 +29,6 @@
 #include "server/daemon/serving/serving.h"
 #include "server/process/log.h"
 
-#define SWEEP_MS_MAX 1000
-#define SWEEP_MS_MIN 10
 /* Open files that are not connections in use: the daemon's own, and connections that linger. */
 #define FILES_RESERVED 48
 #define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
@@ -43,20 +40,20 @@
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,
+        (uv_handle_t *)&server->loop.handback.wake,
         (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,
+        (uv_handle_t *)&server->conns.sweep,
         (uv_handle_t *)&server->watchdog.timer,
         (uv_handle_t *)&server->drain.timer,
         (uv_handle_t *)&server->recovery.timer,
         (uv_handle_t *)&server->drain.sigterm,
         (uv_handle_t *)&server->drain.sigint,
         (uv_handle_t *)&server->sighup,
-        (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->listeners.retry,
         (uv_handle_t *)&server->transfers.timer,
         (uv_handle_t *)&server->trim.timer,
-        (uv_handle_t *)&server->turns.prepare,
-        (uv_handle_t *)&server->turns.idle,
+        (uv_handle_t *)&server->loop.turns.prepare,
+        (uv_handle_t *)&server->loop.turns.idle,
         (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll,
         (uv_handle_t *)&server->watch.timer,
@@ -76,7 +73,7 @@ static void close_handles(struct server *server)
     server->loop.is_closing = true;
     alarm_stop(&server->alarm);
     log_gate_close(&server->loop.log);
-    listener_close_all(server);
+    listeners_close_all(&server->listeners);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         if (handles[i]->data) { /* NULL: the start failed before this handle */
             uv_close(handles[i], NULL);
@@ -87,11 +84,8 @@ static void close_handles(struct server *server)
 void server_check_drained(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    if (server->conn_count == 0) {
-        uv_timer_stop(&server->sweep);
-    }
-    if (server->loop.is_draining && !server->loop.is_closing && server->conn_count == 0 &&
-        server->busy_request_count == 0 && list_is_empty(&server->listeners)) {
+    if (server->loop.is_draining && !server->loop.is_closing && server->conns.count == 0 &&
+        server->busy_request_count == 0 && list_is_empty(&server->listeners.all)) {
         close_handles(server);
     }
 }
@@ -133,60 +127,6 @@ static void on_hangup(uv_signal_t *signal, int number)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The process was stopped, its machine slept, or others had the processor. Timers come before
- * sockets in a turn of the loop, so what clients have sent meanwhile is not read yet. They get the
- * time back. */
-static void postpone(struct server *server, uint64_t pause_ms, uint64_t now)
-{
-    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
-        conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
-    }
-    server->drain.refuses_at_ms += server->loop.is_draining ? pause_ms : 0;
-}
-
-static void on_sweep(uv_timer_t *timer)
-{
-    struct server *server = server_of(timer->data);
-    uint64_t now = uv_now(&server->loop.uv), since_ms = now - server->swept_ms;
-    turn_watch_enter(&server->loop.watch, TURN_SWEEP);
-    server->swept_ms = now;
-    if (since_ms > 2 * uv_timer_get_repeat(timer)) {
-        postpone(server, since_ms, now);
-        return;
-    }
-    for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
-        next = node->next;
-        conn_check_deadline(LIST_ENTRY(node, struct conn, link), now);
-    }
-}
-
-/* A quarter of the shortest limit, so that no limit ends more than a quarter late. */
-static uint64_t sweep_interval_ms(const struct params *params)
-{
-    const uint64_t limits[] = {params->idle_timeout,
-                               params->header_timeout,
-                               params->body_timeout,
-                               params->write_timeout,
-                               params->linger_timeout,
-                               params->rate_window,
-                               params->drain_incomplete_timeout};
-    uint64_t interval = SWEEP_MS_MAX;
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        interval = limits[i] / 4 < interval ? limits[i] / 4 : interval;
-    }
-    return interval > SWEEP_MS_MIN ? interval : SWEEP_MS_MIN;
-}
-
-void server_start_sweep(struct server *server)
-{
-    OBJ_CHECK(server, SERVER_MAGIC);
-    if (!uv_is_active((const uv_handle_t *)&server->sweep)) {
-        uint64_t interval = sweep_interval_ms(server->params);
-        server->swept_ms = uv_now(&server->loop.uv);
-        uv_timer_start(&server->sweep, on_sweep, interval, interval);
-    }
-}
-
 static void on_deadline(uv_poll_t *poll, int uv_status, int events)
 {
     struct server *server = server_of(poll->data);
@@ -205,58 +145,6 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     alarm_set(&server->alarm, offload_expire(&server->offload));
     alarm_set(&server->alarm, waits_expire(&server->waits, uv_hrtime()));
     alarm_set(&server->alarm, changes_unload_idle(&server->changes, uv_hrtime()));
-}
-
-/* ---- what workers hand back ------------------------------------------------------------------ */
-
-/*
- * This replaces uv_async_send(). There the loop spins until the sender has finished. If the loop
- * has preempted that sender, on a busy machine it spins for about a ms, until the sender runs
- * again.
- */
-static void wake_loop(struct server *server)
-{
-    const uint64_t one = 1;
-    ssize_t written = write(server->wake_fd, &one, sizeof(one));
-    must(written == sizeof(one)); /* the counter cannot overflow */
-}
-
-void server_complete(struct server *server, struct request *request)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    OBJ_CHECK(server, SERVER_MAGIC);
-    struct request *head = atomic_load_explicit(&server->completed, memory_order_relaxed);
-    do {
-        request->next = head;
-    } while (!atomic_compare_exchange_weak_explicit(&server->completed, &head, request,
-                                                    memory_order_release, memory_order_relaxed));
-    if (!head) {
-        wake_loop(server); /* otherwise the pending wake-up covers this request too */
-    }
-}
-
-static void on_wake(uv_poll_t *poll, int uv_status, int events)
-{
-    struct server *server = server_of(poll->data);
-    uint64_t count;
-    (void)uv_status;
-    (void)events;
-    turn_watch_enter(&server->loop.watch, TURN_COLLECT);
-    if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
-        return;
-    }
-    struct request *stack =
-        atomic_exchange_explicit(&server->completed, NULL, memory_order_acquire);
-    struct request *oldest = NULL;
-    while (stack) {
-        struct request *next = stack->next;
-        stack->next = oldest;
-        oldest = stack;
-        stack = next;
-    }
-    if (oldest) {
-        turns_add(server, oldest);
-    }
 }
 
 /* ---- what calls run on ----------------------------------------------------------------------- */
@@ -292,7 +180,7 @@ static enum status read_files(void *owner, const struct options *options, struct
         tls_context_free(context);
         return status;
     }
-    tls_use(server, context);
+    tls_use(&server->tls, context);
     return ST_OK;
 }
 
@@ -326,20 +214,14 @@ static uint32_t unnamed_max(const struct server *server, uint32_t size)
 }
 
 /*
- * An eventfd with a number above the descriptors of all connections. libuv keeps a table by
- * descriptor and aborts if it cannot enlarge the table. Watching this descriptor first makes the
- * table large enough for all others.
+ * A number above the descriptors of all connections. libuv keeps a table by descriptor and aborts
+ * if it cannot enlarge the table. Watching a descriptor with this number first makes the table
+ * large enough for all others.
  */
-static int open_eventfd(const struct server *server)
+static int high_fd(const struct server *server)
 {
-    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    uint32_t most = server->places.size + unnamed_max(server, server->places.size);
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)most + FILES_RESERVED - 1);
-    if (high < 0) {
-        return fd; /* the process may not have that many descriptors */
-    }
-    close(fd);
-    return high;
+    uint32_t places = server->conns.places.size;
+    return (int)(places + unnamed_max(server, places)) + FILES_RESERVED - 1;
 }
 
 /* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
@@ -361,9 +243,9 @@ static void limit_connections(struct server *server)
 {
     struct rlimit limit;
     uint64_t reserved = FILES_RESERVED + 2 * (uint64_t)rt_program_descriptors();
-    uint32_t before = server->places.size;
+    uint32_t before = server->conns.places.size;
     uint32_t wanted = (uint32_t)server->params->connection_count_max;
-    places_resize(&server->places, wanted);
+    places_resize(&server->conns.places, wanted);
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
         limit.rlim_cur = RLIM_INFINITY;
     }
@@ -372,13 +254,13 @@ static void limit_connections(struct server *server)
     uint64_t unnamed = unnamed_max(server, allowed < wanted ? (uint32_t)allowed : wanted);
     allowed -= unnamed < allowed / 2 ? unnamed : allowed / 2;
     if (allowed < wanted) {
-        places_resize(&server->places, (uint32_t)allowed);
+        places_resize(&server->conns.places, (uint32_t)allowed);
     }
-    share_resize(&server->requests, server->places.size,
-                 resource_kept(RESOURCE_REQUESTS, server->places.size));
+    share_resize(&server->requests, server->conns.places.size,
+                 resource_kept(RESOURCE_REQUESTS, server->conns.places.size));
     if (allowed < wanted && allowed != before) {
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
-                 server->places.size, (unsigned long long)limit.rlim_cur);
+                 server->conns.places.size, (unsigned long long)limit.rlim_cur);
     }
 }
 
@@ -394,7 +276,7 @@ static void end_start(void *owner, enum status status, const struct error *err)
     }
     server->loop.is_starting = false;
     limit_connections(server);
-    listener_open_all(server);
+    listeners_open_all(&server->listeners);
     uint32_t ready = repository_ready_count(&server->servings.current->repository),
              count = repository_count(&server->servings.current->repository);
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
@@ -404,6 +286,13 @@ static void end_start(void *owner, enum status status, const struct error *err)
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
     watchdog_start(server); /* nobody expects signs of life before */
 }
+
+static void note_gone(void *owner)
+{
+    server_check_drained(server_of(owner));
+}
+
+static const struct turns_ops turns_ops = {request_go_on, conn_go_on_reader};
 
 static void end_change(void *owner)
 {
@@ -452,17 +341,15 @@ static void init_models(struct server *server)
 /* The inits without a check cannot fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    server->wake_fd = open_eventfd(server);
-    TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
+    listeners_open(&server->listeners);
+    TRY(handback_open(&server->loop.handback, &server->loop.uv, high_fd(server), err));
     TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
-    uv_timer_init(&server->loop.uv, &server->sweep);
+    TRY(conns_open(&server->conns, err));
     log_gate_open(&server->loop.log, &server->loop.uv);
-    uv_timer_init(&server->loop.uv, &server->accept_retry);
     drain_init(server);
     transfers_init(server);
     init_models(server);
-    turns_init(server);
+    turns_init(&server->loop.turns, &server->loop.uv, &server->loop.watch, &turns_ops);
     watchdog_init(server);
     uv_signal_init(&server->loop.uv, &server->sighup);
     uv_signal_init(&server->loop.uv, &server->sigusr1);
@@ -473,7 +360,7 @@ static enum status init_handles(struct server *server, struct error *err)
             handles[i]->data = server;
         }
     }
-    tls_init(server); /* sets its own */
+    tls_init(&server->tls, &server->loop); /* sets its own */
     return ST_OK;
 }
 
@@ -483,8 +370,6 @@ enum status server_init(struct server *server, const struct options *options, st
         .magic = SERVER_MAGIC,
         .options = options,
         .params = &options->params,
-        .spare_fd = -1,
-        .wake_fd = -1,
     };
     servings_init(&server->servings, &servings_ops, server);
     reload_init(&server->reload, options);
@@ -494,9 +379,14 @@ enum status server_init(struct server *server, const struct options *options, st
     server->reload.read_files = read_files;
     server->reload.owner = server;
     alarm_init(&server->alarm);
-    list_init(&server->listeners);
-    list_init(&server->conns);
-    places_init(&server->places, 0);
+    listeners_init(&server->listeners);
+    server->listeners.loop = &server->loop;
+    server->listeners.conns = &server->conns;
+    server->listeners.options = options;
+    server->listeners.notify = &server->notify;
+    server->listeners.proxies = &server->proxies;
+    server->listeners.tls = &server->tls;
+    conns_init(&server->conns, &server->loop, &options->params, server, note_gone);
     share_init_for_one_thread(&server->requests, 0, 0);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
@@ -513,16 +403,12 @@ enum status server_init(struct server *server, const struct options *options, st
     limit_connections(server);
     TRY(init_handles(server, err));
     TRY(access_read(&server->access, options, err));
-    TRY(tls_open(server, err));
+    TRY(tls_open(&server->tls, options, err));
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(&server->offload, &server->loop.uv, &server->alarm, err));
     TRY(proxies_read(&server->proxies, &options->proxies, err));
-    TRY(listener_bind_all(server, err));
-    server->read_buffer = malloc(SERVER_READ_BYTES);
-    if (!server->read_buffer) {
-        return error_no_memory(err, "the read buffer");
-    }
+    TRY(listeners_bind_all(&server->listeners, err));
     TRY(watch_open(&server->watch, err)); /* first: nothing that comes meanwhile is missed */
     return serving_new(options, server_device_name(server), true, &server->servings.current, err);
 }
@@ -555,7 +441,7 @@ enum status server_start(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     server->loop.is_starting = true;
-    TRY(listener_start_all(server, err));
+    TRY(listeners_start_all(&server->listeners, err));
     return changes_start(&server->changes, err);
 }
 
@@ -586,14 +472,15 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
-    places_fini(&server->places);
+    listeners_fini(&server->listeners);
+    conns_fini(&server->conns);
     offload_fini(&server->offload);
     share_fini(&server->requests);
     transfers_fini(server);
     regions_fini(&server->regions);
     seats_fini(&server->seats);
     access_fini(&server->access);
-    tls_fini(server);
+    tls_fini(&server->tls);
     access_log_close(&server->access_log);
     spans_close(&server->spans);
     changes_fini(&server->changes);
@@ -601,14 +488,7 @@ void server_fini(struct server *server)
     watch_fini(&server->watch);
     reload_fini(&server->reload);
     servings_fini(&server->servings);
-    free(server->read_buffer);
     loop_fini(&server->loop);
-    if (server->wake_fd >= 0) {
-        close(server->wake_fd);
-    }
     alarm_close(&server->alarm);
-    if (server->spare_fd >= 0) {
-        close(server->spare_fd);
-    }
     notify_fini(&server->notify);
 }

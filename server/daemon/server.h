@@ -15,9 +15,9 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
-#include "server/daemon/connection/places.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/connection/listener.h"
 #include "server/daemon/connection/tls.h"
-#include "server/daemon/connection/turns.h"
 #include "server/daemon/drain.h"
 #include "server/http/proxies.h"
 #include "server/daemon/infer/infer.h"
@@ -48,7 +48,6 @@ struct request;
 
 #define SERVER_MAGIC 0x73727672u
 
-#define SERVER_READ_BYTES (64 << 10)
 #define SERVER_IDLE_REQUESTS_MAX 64
 
 struct server {
@@ -64,7 +63,6 @@ struct server {
     struct watch watch;
     struct proving proving;
     struct trim trim;
-    struct turns turns;
     struct notify notify;
     struct offload offload;
     struct watchdog watchdog;
@@ -78,10 +76,8 @@ struct server {
     struct regions regions;     /* of shared memory; any thread */
     struct trace_source traces; /* ids of spans */
 
-    struct list listeners;
-    struct list conns;
-    uint32_t conn_count;  /* those that are being closed included */
-    struct places places; /* of connections */
+    struct listeners listeners;
+    struct conns conns;
     struct transfers transfers;
     struct seats seats;        /* any thread */
     struct infer_env calls;    /* the parts of the daemon that calls use */
@@ -89,19 +85,10 @@ struct server {
     uint32_t idle_request_count;
     uint32_t busy_request_count; /* includes requests whose client has gone */
     struct share requests;       /* those that have been admitted, by client; the loop's */
-    uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for the current read */
-
-    uv_poll_t wake; /* of |wake_fd| */
-    int spare_fd;   /* closed to make room for one accept(); -1: it is in use for that */
-    int wake_fd;    /* an eventfd; written when |completed| gets its first request */
-    _Atomic(struct request *) completed; /* a stack of requests that workers have finished */
 
     struct alarm alarm; /* ends jobs that are late and idle sequences, starts what has waited to
                            be joined */
     uv_poll_t deadline; /* of |alarm| */
-    uv_timer_t sweep;   /* checks the deadlines of all connections; runs while there are any */
-    uint64_t swept_ms;  /* when it did so last, on the clock of the loop */
-    uv_timer_t accept_retry; /* accepts again after an error */
     uv_signal_t sighup, sigusr1;
     struct error failure; /* of the start; its code is ST_OK if there is none */
 };
@@ -132,13 +119,7 @@ static inline struct server *server_of(void *data)
     return server;
 }
 
-/* A connection was added: its deadline is looked at from now on. */
-void server_start_sweep(struct server *server);
-
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);
-
-/* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
-void server_complete(struct server *server, struct request *request);
 
 #endif

@@ -12,13 +12,6 @@
 #include "server/daemon/serving/serving.h"
 #include "server/process/log.h"
 
-bool watchdog_is_stuck(struct watched *seen, struct watched now)
-{
-    bool is_stuck = seen->has_work && now.has_work && seen->mark == now.mark;
-    *seen = now;
-    return is_stuck;
-}
-
 /* While the device is being opened anew there is none. */
 static bool is_device_stuck(struct server *server)
 {
@@ -34,7 +27,7 @@ static bool is_device_stuck(struct server *server)
         struct hal_progress progress = hal_device_progress(server->servings.current->device);
         now = (struct watched){progress.is_busy, progress.mark};
     }
-    return watchdog_is_stuck(&watchdog->device, now);
+    return watched_is_stuck(&watchdog->device, now);
 }
 
 /* Loads of models may have all threads of the pool for as long as they take. */
@@ -47,7 +40,7 @@ static bool is_pool_stuck(struct server *server)
                     offload->open[OFFLOAD_LONG] < offload->threads,
         .mark = offload->done[OFFLOAD_REQUEST] + offload->done[OFFLOAD_HEAVY],
     };
-    return watchdog_is_stuck(&server->watchdog.pool, now);
+    return watched_is_stuck(&server->watchdog.pool, now);
 }
 
 /* True: |name| is. */
@@ -65,7 +58,8 @@ static bool report(const struct server *server, bool is_stuck, const char *name)
 /* Each part is looked at each time, so that two looks, one interval apart, are compared. */
 static bool find_stuck(struct server *server)
 {
-    bool is_stuck = report(server, listener_is_stuck(server), "clients wait to be accepted");
+    bool is_stuck =
+        report(server, listeners_is_stuck(&server->listeners), "clients wait to be accepted");
     is_stuck |= report(server, is_device_stuck(server), "the device has work");
     is_stuck |= report(server, is_pool_stuck(server), "threads have steps of requests to run");
     return is_stuck;

@@ -15,14 +15,10 @@
 
 #include <uv.h>
 
+#include "server/daemon/loop/watched.h"
+
 struct server;
 struct serving;
-
-/* A part as it is seen at one time. */
-struct watched {
-    bool has_work;
-    uint64_t mark; /* another one when anything was completed meanwhile */
-};
 
 #define WATCHDOG_MAGIC 0x77646f67u
 
@@ -33,9 +29,6 @@ struct watchdog {
     struct watched device, pool;
     bool is_silent; /* something is stuck */
 };
-
-/* Has nothing been completed since |seen|, which becomes |now|, although there was work? */
-bool watchdog_is_stuck(struct watched *seen, struct watched now);
 
 void watchdog_init(struct server *server);
 

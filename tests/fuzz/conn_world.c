@@ -96,8 +96,8 @@ struct world *world_get(void)
 static void shrink_last(struct server *server)
 {
     const int least = 1;
-    struct conn *conn = LIST_ENTRY(server->conns.prev, struct conn, link);
-    must(!list_is_empty(&server->conns)); /* accepting takes one turn */
+    struct conn *conn = LIST_ENTRY(server->conns.all.prev, struct conn, link);
+    must(!list_is_empty(&server->conns.all)); /* accepting takes one turn */
     int fd = transport_socket_fd(conn->transport);
     if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
@@ -172,8 +172,8 @@ void world_close(struct client *client)
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 #define EACH_CONN(server, node, conn)                                                              \
-    for (struct list *node = (server)->conns.next, *next_;                                         \
-         node != &(server)->conns && (next_ = node->next, true); node = next_)                     \
+    for (struct list *node = (server)->conns.all.next, *next_;                                     \
+         node != &(server)->conns.all && (next_ = node->next, true); node = next_)                 \
         for (struct conn *conn = LIST_ENTRY(node, struct conn, link); conn; conn = NULL)
 
 void world_turn(struct world *world)
@@ -200,7 +200,7 @@ static bool is_working(struct server *server)
 /* A number that changes whenever something happens. */
 static size_t progress(struct world *world)
 {
-    size_t sum = world->server.conn_count;
+    size_t sum = world->server.conns.count;
     EACH_CONN(&world->server, node, conn)
     {
         sum += transport_pending(conn->transport, TRANSPORT_IN);
@@ -261,7 +261,7 @@ void world_end(struct world *world)
     for (size_t i = 0; i < world->client_count; i++) {
         world_close(&world->clients[i]);
     }
-    for (int turns = 0; server->conn_count || server->busy_request_count; turns++) {
+    for (int turns = 0; server->conns.count || server->busy_request_count; turns++) {
         must(turns < TURNS_MAX);
         uv_run(&server->loop.uv, UV_RUN_ONCE);
     }

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/conns.h"
 #include "server/daemon/request/request.h"
 #include "server/daemon/server.h"
 #include "server/http/head.h"
@@ -192,23 +193,35 @@ static void end_call(void)
 
 static bool is_opening; /* the transport, when the next client comes */
 
+static void note_gone(void *owner)
+{
+    assert_ptr_equal(owner, &server);
+}
+
+static void go_on(struct turn_job *job)
+{
+    (void)job;
+    fail(); /* nothing is handed back */
+}
+
+static const struct turns_ops turns_ops = {go_on, conn_go_on_reader};
+
 static int set_up(void **state)
 {
     static struct options options;
+    struct error err;
     (void)state;
     options_init(&options);
     memset(&server, 0, sizeof(server));
     server.magic = SERVER_MAGIC;
     server.options = &options;
     server.params = &options.params;
-    places_init(&server.places, 1);
-    server.drain.refuses_at_ms = UINT64_MAX;
-    server.read_buffer = malloc(SERVER_READ_BYTES);
     uv_loop_init(&server.loop.uv);
-    uv_timer_init(&server.loop.uv, &server.sweep);
-    list_init(&server.conns);
+    conns_init(&server.conns, &server.loop, server.params, &server, note_gone);
+    places_resize(&server.conns.places, 1);
+    assert_int_equal(conns_open(&server.conns, &err), ST_OK);
     transfers_init(&server);
-    turns_init(&server);
+    turns_init(&server.loop.turns, &server.loop.uv, &server.loop.watch, &turns_ops);
     memset(&call, 0, sizeof(call));
     call.magic = REQUEST_MAGIC;
     head_init(&call.head, server.params);
@@ -219,7 +232,7 @@ static int set_up(void **state)
     wire.room = SIZE_MAX;
     transport_init(&wire.transport, &wire_ops);
     wire.transport.is_opening = is_opening;
-    assert_true(conn_accept(&server, &wire.transport, LISTENER_PUBLIC));
+    assert_true(conn_accept(&server.conns, &wire.transport, LISTENER_PUBLIC));
     return 0;
 }
 
@@ -233,12 +246,12 @@ static int tear_down(void **state)
         take_rest(false);
     }
     transport_tell_closed(&wire.transport);
-    assert_int_equal(server.conn_count, 0);
+    assert_int_equal(server.conns.count, 0);
     assert_true(list_is_empty(&server.transfers.exchanges));
     assert_int_equal(server.transfers.heap_bytes, 0);
-    uv_handle_t *handles[] = {(uv_handle_t *)&server.sweep, (uv_handle_t *)&server.transfers.timer,
-                              (uv_handle_t *)&server.turns.prepare,
-                              (uv_handle_t *)&server.turns.idle};
+    uv_handle_t *handles[] = {
+        (uv_handle_t *)&server.conns.sweep, (uv_handle_t *)&server.transfers.timer,
+        (uv_handle_t *)&server.loop.turns.prepare, (uv_handle_t *)&server.loop.turns.idle};
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);
     }
@@ -246,7 +259,7 @@ static int tear_down(void **state)
     head_fini(&call.head);
     buf_fini(&wire.sent);
     buf_fini(&wire.queue);
-    free(server.read_buffer);
+    conns_fini(&server.conns);
     return uv_loop_close(&server.loop.uv);
 }
 
@@ -409,7 +422,7 @@ static int set_up_opening(void **state)
 /* A transport that is opening has the time of a head, then that of an idle connection. */
 static void a_transport_opens_or_is_refused(void **state)
 {
-    struct conn *conn = LIST_ENTRY(server.conns.next, struct conn, link);
+    struct conn *conn = LIST_ENTRY(server.conns.all.next, struct conn, link);
     (void)state;
     uint64_t now_ms = uv_now(&server.loop.uv);
     assert_int_equal(conn->deadline_ms, now_ms + server.params->header_timeout);
@@ -426,7 +439,7 @@ static void a_transport_opens_or_is_refused(void **state)
 
 static void an_idle_connection_ends_with_a_shutdown(void **state)
 {
-    struct conn *conn = LIST_ENTRY(server.conns.next, struct conn, link);
+    struct conn *conn = LIST_ENTRY(server.conns.all.next, struct conn, link);
     (void)state;
     conn_check_deadline(conn, conn->deadline_ms - 1);
     assert_false(wire.is_shut || wire.is_closing);

@@ -10,22 +10,22 @@
 
 #include <string.h>
 
-#include "server/daemon/connection/conn.h"
-#include "server/daemon/connection/turns.h"
-#include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/log_gate.h"
+#include "server/daemon/loop/turn_watch.h"
+#include "server/daemon/loop/turns.h"
 
 #define CONNS 3
 #define REQUESTS 4
 
 uint64_t __wrap_uv_hrtime(void);
-void __wrap_conn_go_on(struct conn *conn);
-void __wrap_request_go_on(struct request *request);
 
-static struct server server;
-static struct conn conns[CONNS];
+static uv_loop_t loop;
+static struct log_gate gate;
+static struct turn_watch watch;
+static struct turns turns;
+static struct turn_reader conns[CONNS];
 static unsigned messages[CONNS]; /* messages that have come and have not begun */
-static struct request requests[REQUESTS];
+static struct turn_job requests[REQUESTS];
 static uint64_t clock_ns;
 static char seen[64];
 
@@ -42,26 +42,28 @@ static void see(char what)
 }
 
 /* The same as parse(). */
-void __wrap_conn_go_on(struct conn *conn)
+static void go_on_reader(struct turn_reader *reader)
 {
-    size_t i = (size_t)(conn - conns);
-    while (messages[i] > 0 && turns_may_begin(conn)) {
+    size_t i = (size_t)(reader - conns);
+    while (messages[i] > 0 && turns_may_begin(&turns, reader, true)) {
         messages[i]--;
         see((char)('a' + i));
         clock_ns += TURNS_NS / 2;
     }
 }
 
-void __wrap_request_go_on(struct request *request)
+static void go_on_job(struct turn_job *job)
 {
-    see((char)('A' + (request - requests)));
+    see((char)('A' + (job - requests)));
     clock_ns += TURNS_NS / 2;
 }
+
+static const struct turns_ops ops = {go_on_job, go_on_reader};
 
 static void receive(size_t i, unsigned count)
 {
     messages[i] += count;
-    __wrap_conn_go_on(&conns[i]);
+    go_on_reader(&conns[i]);
 }
 
 /* Ends |count| requests from |first| on at the same time. */
@@ -70,43 +72,43 @@ static void end_requests(size_t first, size_t count)
     for (size_t i = first; i < first + count; i++) {
         requests[i].next = i + 1 < first + count ? &requests[i + 1] : NULL;
     }
-    turns_add(&server, &requests[first]);
+    turns_add_all(&turns, &requests[first]);
 }
 
 /* The loop does not sleep while something waits. */
 static bool run_turn(void)
 {
     see('|');
-    uv_run(&server.loop.uv, UV_RUN_NOWAIT);
-    return uv_is_active((const uv_handle_t *)&server.turns.idle);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    return uv_is_active((const uv_handle_t *)&turns.idle);
 }
 
 static int set_up(void **state)
 {
+    static const struct turn_steps steps = {.count = 0};
     (void)state;
-    memset(&server, 0, sizeof(server));
     memset(seen, 0, sizeof(seen));
-    server.magic = SERVER_MAGIC;
     clock_ns = 1;
-    uv_loop_init(&server.loop.uv);
-    server.turns.prepare.data = server.turns.idle.data = &server;
-    turns_init(&server);
+    uv_loop_init(&loop);
+    log_gate_init(&gate);
+    turn_watch_init(&watch, &steps, &gate);
+    turns_init(&turns, &loop, &watch, &ops);
     for (size_t i = 0; i < CONNS; i++) {
-        conns[i].server = &server;
-        list_init(&conns[i].turn_link);
+        list_init(&conns[i].link);
         messages[i] = 0;
     }
-    uv_run(&server.loop.uv, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    uv_close((uv_handle_t *)&server.turns.prepare, NULL);
-    uv_close((uv_handle_t *)&server.turns.idle, NULL);
-    uv_run(&server.loop.uv, UV_RUN_DEFAULT);
-    return uv_loop_close(&server.loop.uv);
+    uv_close((uv_handle_t *)&turns.prepare, NULL);
+    uv_close((uv_handle_t *)&turns.idle, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    log_gate_fini(&gate);
+    return uv_loop_close(&loop);
 }
 
 static void a_message_alone_is_begun_at_once(void **state)
@@ -174,7 +176,7 @@ static void a_connection_that_closes_has_no_turn(void **state)
     (void)state;
     receive(0, 3);
     receive(1, 1);
-    list_remove(&conns[0].turn_link);
+    list_remove(&conns[0].link);
     while (run_turn()) {
     }
     assert_string_equal(seen, "aa|b");

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/daemon/watchdog.h"
+#include "server/daemon/loop/watched.h"
 
 #define IDLE(mark) ((struct watched){false, mark})
 #define BUSY(mark) ((struct watched){true, mark})
@@ -14,15 +14,15 @@ static void stuck_is_busy_twice_without_progress(void **state)
 {
     (void)state;
     struct watched seen = {false, 0};
-    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* new work has come since */
-    assert_true(watchdog_is_stuck(&seen, BUSY(0)));
-    assert_true(watchdog_is_stuck(&seen, BUSY(0)));  /* it stays so ... */
-    assert_false(watchdog_is_stuck(&seen, BUSY(1))); /* ... until something is done */
-    assert_true(watchdog_is_stuck(&seen, BUSY(1)));
-    assert_false(watchdog_is_stuck(&seen, IDLE(1))); /* or the work is no longer wanted */
-    assert_false(watchdog_is_stuck(&seen, IDLE(1)));
-    assert_false(watchdog_is_stuck(&seen, BUSY(1)));
-    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* a mark may also decrease */
+    assert_false(watched_is_stuck(&seen, BUSY(0))); /* new work has come since */
+    assert_true(watched_is_stuck(&seen, BUSY(0)));
+    assert_true(watched_is_stuck(&seen, BUSY(0)));  /* it stays so ... */
+    assert_false(watched_is_stuck(&seen, BUSY(1))); /* ... until something is done */
+    assert_true(watched_is_stuck(&seen, BUSY(1)));
+    assert_false(watched_is_stuck(&seen, IDLE(1))); /* or the work is no longer wanted */
+    assert_false(watched_is_stuck(&seen, IDLE(1)));
+    assert_false(watched_is_stuck(&seen, BUSY(1)));
+    assert_false(watched_is_stuck(&seen, BUSY(0))); /* a mark may also decrease */
 }
 
 int main(void)

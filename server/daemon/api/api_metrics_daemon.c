@@ -64,12 +64,12 @@ void api_metrics_put_connections(struct api_metrics_page *page)
 
 void api_metrics_put_accepted(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->metrics.accepted));
+    api_metrics_add(page, counter_get(&page->server->conns.counts.accepted));
 }
 
 void api_metrics_put_turned_away(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->metrics.turned_away));
+    api_metrics_add(page, counter_get(&page->server->conns.counts.turned_away));
 }
 
 void api_metrics_put_weights(struct api_metrics_page *page)
@@ -79,19 +79,19 @@ void api_metrics_put_weights(struct api_metrics_page *page)
 
 void api_metrics_put_displaced_connections(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->places.displaced));
+    api_metrics_add(page, counter_get(&page->server->conns.places.displaced));
 }
 
 /* ---- traffic --------------------------------------------------------------------------------- */
 
 void api_metrics_put_received(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->metrics.received_bytes));
+    api_metrics_add(page, counter_get(&page->server->conns.counts.received_bytes));
 }
 
 void api_metrics_put_sent(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->metrics.sent_bytes));
+    api_metrics_add(page, counter_get(&page->server->conns.counts.sent_bytes));
 }
 
 /* A target without a route has the label "none". */
@@ -177,7 +177,7 @@ void api_metrics_put_traced_lost(struct api_metrics_page *page)
 
 void api_metrics_put_loop_lag(struct api_metrics_page *page)
 {
-    prom_histogram(&page->prom, &page->server->metrics.turns, &histogram_times);
+    prom_histogram(&page->prom, &page->server->loop.turns.lengths, &histogram_times);
 }
 
 void api_metrics_put_longest_turn(struct api_metrics_page *page)

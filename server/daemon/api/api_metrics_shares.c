@@ -44,8 +44,8 @@ static struct share_stats sum_of(uint64_t size, uint64_t used)
 static bool look_at_role(const struct api_metrics_page *page, enum listener_role role,
                          struct share_stats *out_stats)
 {
-    share_stats(&page->server->places.shares[role], out_stats);
-    return page->server->places.has_role[role];
+    share_stats(&page->server->conns.places.shares[role], out_stats);
+    return page->server->conns.places.has_role[role];
 }
 
 static bool look_at_connections(const struct api_metrics_page *page, struct share_stats *out_stats)

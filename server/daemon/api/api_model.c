@@ -334,7 +334,8 @@ enum status api_stats(struct request *request, struct error *err)
         if (model_is_ready(model)) {
             print_row(out, model);
         }
-        if (request->page.listed % STATS_ROWS == 0 && !turns_has_time(request->server)) {
+        if (request->page.listed % STATS_ROWS == 0 &&
+            !turns_has_time(&request->server->loop.turns)) {
             request->is_unfinished = !buf_failed(out);
             return api_check_printed(request, err);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes reach the parser (conn_message.c) from on_received() or, if they were read ahead, from
- * conn_go_on(); both call parse().
+ * go_on(); both call parse().
  *
  * A request usually ends within the call that completed it. conn_next() then only changes the
  * state, and parse() goes on with the next message in a loop, without recursion.
@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "server/daemon/connection/conn_priv.h"
-#include "server/daemon/server.h"
 #include "server/process/log.h"
 
 /* A body is read in place while at least this many bytes are missing. */
@@ -31,15 +30,14 @@ static struct conn *conn_of(void *user)
 static void on_closed(void *user)
 {
     struct conn *conn = conn_of(user);
-    struct server *server = conn->server;
+    struct conns *conns = conn->conns;
     list_remove(&conn->link);
-    server->conn_count--;
     buf_fini(&conn->ahead);
     must(!conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
     free(conn);
-    server_check_drained(server);
+    conns_note_gone(conns);
 }
 
 void conn_set_state(struct conn *conn, enum conn_state state)
@@ -53,7 +51,7 @@ void conn_set_state(struct conn *conn, enum conn_state state)
     must(conn->state != CONN_CLOSING);
     conn->state = state;
     conn->exchange.phase = phases[state];
-    places_note_state(&conn->server->places, conn);
+    places_note_state(&conn->conns->places, conn);
 }
 
 static void close_now(struct conn *conn)
@@ -61,7 +59,7 @@ static void close_now(struct conn *conn)
     if (conn->state != CONN_CLOSING) {
         conn_set_state(conn, CONN_CLOSING);
         list_remove(&conn->exchange.wait_link);
-        list_remove(&conn->turn_link);
+        list_remove(&conn->turn.link);
         transport_close(conn->transport);
     }
 }
@@ -75,7 +73,7 @@ void conn_abort(struct conn *conn)
 
 void conn_set_deadline(struct conn *conn, uint64_t ms)
 {
-    conn->deadline_ms = uv_now(&conn->server->loop.uv) + ms;
+    conn->deadline_ms = uv_now(&conn->conns->loop->uv) + ms;
 }
 
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
@@ -125,6 +123,13 @@ static bool is_reading_message(const struct conn *conn)
     return conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY;
 }
 
+/* While an exchange gives its memory back, another message is being read. */
+static bool may_begin(struct conn *conn)
+{
+    return turns_may_begin(&conn->conns->loop->turns, &conn->turn,
+                           !exchange_is_evicting(&conn->exchange));
+}
+
 /*
  * Reads as many messages as |bytes| holds, until one has to be waited for; returns the bytes used.
  */
@@ -134,7 +139,7 @@ static size_t parse(struct conn *conn, struct span bytes)
     conn->is_parsing = true;
     size_t used = 0;
     while (used < bytes.len && is_reading_message(conn)) {
-        if (conn->state == CONN_IDLE && !turns_may_begin(conn)) {
+        if (conn->state == CONN_IDLE && !may_begin(conn)) {
             break;
         }
         used += conn_message_feed(conn, span_of(bytes.ptr + used, bytes.len - used));
@@ -157,8 +162,8 @@ static bool is_reading_body(const struct conn *conn)
  * room is filled. */
 static bool has_read_enough(struct conn *conn)
 {
-    struct server *server = conn->server;
-    return conn->read_turn == server->turns.number && !turns_has_time(server);
+    struct turns *turns = &conn->conns->loop->turns;
+    return conn->read_turn == turns->number && !turns_has_time(turns);
 }
 
 /* Bytes have come. While there is no memory for them none are read. */
@@ -169,7 +174,7 @@ static struct transport_room on_room(void *user)
     if (has_read_enough(conn)) {
         return room;
     }
-    conn->read_turn = conn->server->turns.number;
+    conn->read_turn = conn->conns->loop->turns.number;
     if (is_reading_body(conn)) {
         size_t missing = conn_message_missing(conn);
         bool is_direct = missing >= DIRECT_BYTES_MIN;
@@ -179,7 +184,7 @@ static struct transport_room on_room(void *user)
         room.len = room.len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : room.len;
     }
     if (room.len == 0) {
-        room = (struct transport_room){conn->server->read_buffer, SERVER_READ_BYTES};
+        room = (struct transport_room){conn->conns->read_buffer, CONNS_READ_BYTES};
     }
     return room;
 }
@@ -205,7 +210,7 @@ static bool is_busy(const struct conn *conn)
 /* Does not look at received bytes before others have had their turn. */
 static bool is_waiting(const struct conn *conn)
 {
-    return !list_is_empty(&conn->turn_link);
+    return !list_is_empty(&conn->turn.link);
 }
 
 /* Keeps bytes that follow an unanswered request or come before their turn; if there are too many,
@@ -222,7 +227,7 @@ static void keep_ahead(struct conn *conn, struct span bytes)
 
 static void on_bytes(struct conn *conn, struct span bytes)
 {
-    counter_add(&conn->server->metrics.received_bytes, bytes.len);
+    counter_add(&conn->conns->counts.received_bytes, bytes.len);
     if (conn->state == CONN_LINGER) {
         conn->discarded_bytes += bytes.len;
         if (conn->discarded_bytes > CONN_DISCARD_BYTES_MAX) {
@@ -286,7 +291,7 @@ static void on_named(struct conn *conn)
         return; /* the daemon is ending it */
     }
     note_peer(conn);
-    enum share_taken place = places_take(&conn->server->places, conn);
+    enum share_taken place = places_take(&conn->conns->places, conn);
     conn_set_state(conn, CONN_IDLE);
     if (place != SHARE_TAKEN) {
         conn_answer_turn_away(conn, place);
@@ -302,14 +307,14 @@ static void on_opened(struct conn *conn)
     }
     conn->exchange.tls_version = conn->transport->version;
     conn->exchange.tls_subject = conn->transport->subject;
-    conn_set_deadline(conn, conn->server->loop.is_draining ? params->drain_incomplete_timeout
+    conn_set_deadline(conn, conn->conns->loop->is_draining ? params->drain_incomplete_timeout
                                                            : params->idle_timeout);
 }
 
 static void on_received(void *user, enum transport_event event, struct span bytes)
 {
     struct conn *conn = conn_of(user);
-    turn_watch_enter(&conn->server->loop.watch, TURN_RECEIVE);
+    turn_watch_enter(&conn->conns->loop->watch, TURN_RECEIVE);
     switch (event) {
     case TRANSPORT_BYTES:
         on_bytes(conn, bytes);
@@ -343,9 +348,8 @@ static const struct transport_user transport_user = {
 };
 
 /* Goes on with the bytes that were read ahead, then with the socket. */
-void conn_go_on(struct conn *conn)
+static void go_on(struct conn *conn)
 {
-    OBJ_CHECK(conn, CONN_MAGIC);
     size_t used = parse(conn, buf_span(&conn->ahead));
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
         return;
@@ -365,6 +369,11 @@ void conn_go_on(struct conn *conn)
     }
 }
 
+void conn_go_on_reader(struct turn_reader *turn)
+{
+    go_on(conn_of(LIST_ENTRY(turn, struct conn, turn)));
+}
+
 void conn_next(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
@@ -377,8 +386,8 @@ void conn_next(struct conn *conn)
         return;
     }
     if (conn->ahead.len || conn->is_eof) {
-        conn_go_on(conn);
-    } else if (conn->server->drain.is_grace_over) {
+        go_on(conn);
+    } else if (conn->conns->is_grace_over) {
         conn_drain(conn);
     }
 }
@@ -415,35 +424,34 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-bool conn_accept(struct server *server, struct transport *transport, enum listener_role role)
+bool conn_accept(struct conns *conns, struct transport *transport, enum listener_role role)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
         return false;
     }
     conn->magic = CONN_MAGIC;
-    conn->server = server;
+    conn->conns = conns;
     conn->transport = transport;
     transport_set_user(transport, &transport_user, conn);
-    list_init(&conn->turn_link);
+    list_init(&conn->turn.link);
     list_init(&conn->quiet_link);
-    exchange_init(&conn->exchange, server, &exchange_ops, transport->peer.remote);
+    exchange_init(&conn->exchange, conns->server, &exchange_ops, transport->peer.remote);
     note_peer(conn);
     conn->exchange.role = role;
-    buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
-    list_push_back(&server->conns, &conn->link);
-    server->conn_count++;
+    buf_init(&conn->ahead, conns->params->pipeline_bytes_max + CONNS_READ_BYTES);
+    list_push_back(&conns->all, &conn->link);
+    conns->count++;
     enum share_taken place = SHARE_TAKEN;
     if (transport->peer.is_unnamed) {
-        places_await_name(&server->places, conn);
+        places_await_name(&conns->places, conn);
     } else {
-        place = places_take(&server->places, conn);
+        place = places_take(&conns->places, conn);
     }
     conn_enter(conn, CONN_IDLE,
-               transport->is_opening ? server->params->header_timeout
-                                     : server->params->idle_timeout);
+               transport->is_opening ? conns->params->header_timeout : conns->params->idle_timeout);
     conn_message_init(conn);
-    server_start_sweep(server);
+    conns_note_new(conns);
     start_reading(conn);
     if (place != SHARE_TAKEN) {
         conn_answer_turn_away(conn, place);
@@ -456,7 +464,7 @@ static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     struct exchange *exchange = &conn->exchange;
     bool may_send = list_is_empty(&exchange->wait_link);
-    if (now_ms >= conn->deadline_ms || now_ms >= conn->server->drain.refuses_at_ms) {
+    if (now_ms >= conn->deadline_ms || now_ms >= conn->conns->refuses_at_ms) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
     } else if (conn->state == CONN_BODY && may_send &&
                pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {
@@ -527,7 +535,7 @@ bool conn_is_quiet(const struct conn *conn)
 void conn_displace(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    if (log_gate_admits(&conn->server->loop.log, LOG_KIND_REFUSED, conn->exchange.client)) {
+    if (log_gate_admits(&conn->conns->loop->log, LOG_KIND_REFUSED, conn->exchange.client)) {
         log_line(LOG_INFO, "connection: closed while idle, others need its place");
     }
     end_side(conn);

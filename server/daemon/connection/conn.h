@@ -21,12 +21,12 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "server/daemon/connection/listener.h"
+#include "server/daemon/loop/turns.h"
 #include "server/daemon/request/exchange.h"
 #include "server/http/framing.h"
 #include "server/http/transport.h"
 
-struct server;
+struct conns;
 
 #define CONN_MAGIC 0x636f6e6eu
 
@@ -43,12 +43,12 @@ enum conn_state {
 struct conn {
     uint32_t magic;
     enum conn_state state;
-    struct server *server;       /* borrowed; outlives every connection */
+    struct conns *conns;         /* borrowed; outlives every connection */
     struct transport *transport; /* owned, until it says that it is closed */
     struct exchange exchange;    /* the only one at a time; its phase follows from |state| */
-    struct list link;            /* in server->conns */
-    struct list quiet_link;      /* in server->places, by its state */
-    struct list turn_link;       /* in server->turns.conns: a message waits for its turn */
+    struct list link;            /* in conns->all */
+    struct list quiet_link;      /* in conns->places, by its state */
+    struct turn_reader turn;     /* while a message waits for its turn */
     struct framing framing;      /* of the message that is being read */
     llhttp_t parser;             /* of its head alone */
     uint64_t place_client;       /* who is charged for its place, or would be */
@@ -62,7 +62,7 @@ struct conn {
     struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
     uint64_t read_turn;                  /* when it was last read from */
     bool is_unnamed;                     /* a proxy has yet to say who the client is */
-    bool has_place;                      /* one of server->places is its own */
+    bool has_place;                      /* one of conns->places is its own */
     bool is_eof;                         /* the client sends nothing more */
     bool is_stopped;                     /* reading waits for |ahead| to be used, or for memory */
     bool is_parsing;     /* inside parse(): an answer must not parse the next request */
@@ -75,7 +75,7 @@ struct conn {
 
 /* Accepts the client behind |transport|, which then belongs to the connection. |role|: of the
  * address that the client came to. False: there is no memory. */
-MUST_CHECK bool conn_accept(struct server *server, struct transport *transport,
+MUST_CHECK bool conn_accept(struct conns *conns, struct transport *transport,
                             enum listener_role role);
 
 /* Ends the connection now: the request is cancelled in whatever step it is. */
@@ -88,8 +88,9 @@ bool conn_is_quiet(const struct conn *conn);
 /* Others need the place of a quiet connection. */
 void conn_displace(struct conn *conn);
 
-/* Goes on with the bytes read ahead: the connection is idle and its turn has come. */
-void conn_go_on(struct conn *conn);
+/* Goes on with the bytes read ahead: the connection is idle and its turn has come. |turn| is its
+ * own. */
+void conn_go_on_reader(struct turn_reader *turn);
 
 /* Checks whether the deadline of the state has passed. */
 void conn_check_deadline(struct conn *conn, uint64_t now_ms);

@@ -47,7 +47,7 @@ static struct conn *conn_of_rest(const struct transport_rest *rest)
 static void begin_flushing(struct conn *conn)
 {
     conn->queued_bytes = transport_pending(conn->transport, TRANSPORT_OUT);
-    pace_begin(&conn->exchange.pace, uv_now(&conn->server->loop.uv));
+    pace_begin(&conn->exchange.pace, uv_now(&conn->conns->loop->uv));
     conn_set_deadline(conn, conn_params(conn)->write_timeout);
 }
 
@@ -57,7 +57,7 @@ void conn_answer_look(struct conn *conn)
     size_t queued = transport_pending(conn->transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         size_t taken = conn->queued_bytes - queued;
-        pace_move(&conn->exchange.pace, taken, uv_now(&conn->server->loop.uv));
+        pace_move(&conn->exchange.pace, taken, uv_now(&conn->conns->loop->uv));
         conn->queued_bytes = queued;
         conn_set_deadline(conn, conn_params(conn)->write_timeout);
     }
@@ -169,7 +169,7 @@ static enum exchange_written write_spans(struct conn *conn, struct span *spans, 
 static size_t print_head(struct conn *conn, const struct http_answer *answer, char *out)
 {
     conn->is_chunked = answer->is_stream && !conn->is_http_1_0 && !conn->exchange.is_head_only;
-    if (conn->server->loop.is_draining || (answer->is_stream && conn->is_http_1_0)) {
+    if (conn->conns->loop->is_draining || (answer->is_stream && conn->is_http_1_0)) {
         conn->is_keep_alive = false;
     }
     unsigned flags = (conn->is_keep_alive ? 0 : HTTP1_CLOSE) |
@@ -213,7 +213,7 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     spans[0] = span_of(text, text_bytes);
     size_t bytes = sum_of(spans, count + 1);
     exchange->sent_bytes += bytes;
-    counter_add(&conn->server->metrics.sent_bytes, bytes);
+    counter_add(&conn->conns->counts.sent_bytes, bytes);
     return write_spans(conn, spans, count + 1, bytes, is_last);
 }
 
@@ -259,10 +259,10 @@ void conn_answer_continue(struct conn *conn)
 void conn_answer_turn_away(struct conn *conn, enum share_taken why)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    counter_add(&conn->server->metrics.turned_away, 1);
+    counter_add(&conn->conns->counts.turned_away, 1);
     struct error err;
     char body[sizeof(err.text) + 16];
-    (void)places_refuse(&conn->server->places, conn, why, &err);
+    (void)places_refuse(&conn->conns->places, conn, why, &err);
     snprintf(body, sizeof(body), "{\"error\":\"%s\"}", err.text); /* words and numbers */
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",

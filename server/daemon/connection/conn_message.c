@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 #include "server/daemon/connection/conn_priv.h"
-#include "server/daemon/server.h"
 #include "server/http/head.h"
 #include "server/http/http.h"
 

@@ -5,7 +5,9 @@
 
 #include "base/bytes.h"
 #include "server/daemon/connection/conn.h"
-#include "server/daemon/server.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/loop/loop.h"
+#include "server/process/options.h"
 
 /* An unwanted body up to this size is read to keep the connection; otherwise the connection is
  * closed. */
@@ -13,7 +15,7 @@
 
 static inline const struct params *conn_params(const struct conn *conn)
 {
-    return conn->server->params;
+    return conn->conns->params;
 }
 
 /* The current state may last |ms| from now on. */

@@ -26,15 +26,21 @@
 
 #include "base/check.h"
 #include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/connection/tls.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/loop/watched.h"
 #include "server/daemon/request/exchange.h"
-#include "server/daemon/server.h"
 #include "server/http/address.h"
 #include "server/http/client.h"
+#include "server/http/proxies.h"
 #include "server/http/transport_proxy.h"
 #include "server/http/transport_socket.h"
 #include "server/process/log.h"
+#include "server/process/notify.h"
+#include "server/process/options.h"
 
-#define LISTENER_MAGIC 0x6c697374u
+#define LISTENER_MAGIC 0x6c73746eu
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define ADMIN_ADDRESS_MAX 256
 #define BACKLOG 4096
@@ -52,10 +58,10 @@ struct listener_kind {
 
 struct listener {
     uint32_t magic;
-    struct server *server; /* borrowed */
-    struct list link;      /* in server->listeners */
-    int fd;                /* owned */
-    uv_poll_t poll;        /* of |fd| */
+    struct listeners *listeners; /* borrowed */
+    struct list link;            /* in listeners->all */
+    int fd;                      /* owned */
+    uv_poll_t poll;              /* of |fd| */
     struct address address;
     struct listener_kind kind;
     bool is_bound;       /* created by us ... */
@@ -94,26 +100,26 @@ static void close_listener(struct listener *listener)
 }
 
 /* Takes over |fd|, even if it fails. */
-static enum status add_listener(struct server *server, int fd, struct listener **out_listener,
+static enum status add_listener(struct listeners *listeners, int fd, struct listener **out_listener,
                                 struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
     struct listener *listener = calloc(1, sizeof(*listener));
-    int rc = listener ? uv_poll_init(&server->loop.uv, &listener->poll, fd) : UV_ENOMEM;
+    int rc = listener ? uv_poll_init(&listeners->loop->uv, &listener->poll, fd) : UV_ENOMEM;
     if (rc < 0) {
         free(listener);
         close(fd);
         return error_set(err, ST_EXHAUSTED, "listener: %s", uv_strerror(rc));
     }
     listener->magic = LISTENER_MAGIC;
-    listener->server = server;
+    listener->listeners = listeners;
     listener->fd = fd;
     listener->poll.data = listener;
     listener->address.len = sizeof(listener->address.storage);
     int named =
         getsockname(fd, (struct sockaddr *)&listener->address.storage, &listener->address.len);
     must(named == 0);
-    list_push_back(&server->listeners, &listener->link);
+    list_push_back(&listeners->all, &listener->link);
     *out_listener = listener;
     return ST_OK;
 }
@@ -157,8 +163,9 @@ static int bind_fd(int fd, const struct address *address)
 
 /* |address| receives the port that the system has chosen; |out_errno| is the reason of a failure,
  * or 0. */
-static enum status bind_address(struct server *server, const char *text, enum listener_role role,
-                                struct address *address, int *out_errno, struct error *err)
+static enum status bind_address(struct listeners *listeners, const char *text,
+                                enum listener_role role, struct address *address, int *out_errno,
+                                struct error *err)
 {
     bool is_tls = address->is_tls;
     int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -171,14 +178,14 @@ static enum status bind_address(struct server *server, const char *text, enum li
                          strerror(*out_errno));
     }
     struct listener *listener;
-    TRY(add_listener(server, fd, &listener, err));
+    TRY(add_listener(listeners, fd, &listener, err));
     const char *path = address_path(&listener->address);
     listener->is_bound = true;
     if (path && lstat(path, &listener->made) < 0) {
         listener->made = (struct stat){0}; /* it is gone already */
     }
     listener->kind = (struct listener_kind){role, is_tls};
-    places_add_role(&server->places, role);
+    places_add_role(&listeners->conns->places, role);
     listener->address.is_tls = is_tls;
     *address = listener->address;
     return ST_OK;
@@ -193,19 +200,19 @@ static bool is_absent(int number)
 /* Binds one --listen (server/http/address.h), without accepting yet. If a name has several
  * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
  * as long as one remains. */
-static enum status bind_text(struct server *server, const char *text, enum listener_role role,
+static enum status bind_text(struct listeners *listeners, const char *text, enum listener_role role,
                              struct error *err)
 {
     struct address addresses[ADDRESS_COUNT_MAX];
     uint32_t count, bound = 0;
-    must(!address_is_tls(text) || server->tls.context); /* conf_read() has looked */
+    must(!address_is_tls(text) || listeners->tls->context); /* conf_read() has looked */
     TRY(address_resolve(text, addresses, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         int number;
         if (bound) { /* port 0 is chosen only once */
             address_set_port(&addresses[i], address_port(&addresses[i - 1]));
         }
-        enum status status = bind_address(server, text, role, &addresses[i], &number, err);
+        enum status status = bind_address(listeners, text, role, &addresses[i], &number, err);
         bool is_last_chance = i + 1 == count && bound == 0;
         if (status != ST_OK && (!is_absent(number) || is_last_chance)) {
             return status;
@@ -242,25 +249,25 @@ static struct listener_kind find_kind(const char *name)
 }
 
 /* Takes over a bound stream socket. */
-static enum status adopt(struct server *server, int fd, struct listener_kind kind,
+static enum status adopt(struct listeners *listeners, int fd, struct listener_kind kind,
                          struct error *err)
 {
     struct listener *listener;
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1)) {
         return error_set(err, ST_INVALID, "descriptor %d: not a listening stream socket", fd);
     }
-    if (kind.is_tls && !server->tls.context) {
+    if (kind.is_tls && !listeners->tls->context) {
         return error_set(err, ST_INVALID, "descriptor %d: TLS needs --tls-cert FILE", fd);
     }
-    TRY(add_listener(server, fd, &listener, err));
+    TRY(add_listener(listeners, fd, &listener, err));
     listener->kind = kind;
-    places_add_role(&server->places, kind.role);
+    places_add_role(&listeners->conns->places, kind.role);
     listener->address.is_tls = kind.is_tls;
     return ST_OK;
 }
 
 /* systemd's folder for sockets: the first one, if there are several. */
-static enum status bind_runtime_directory(struct server *server, struct error *err)
+static enum status bind_runtime_directory(struct listeners *listeners, struct error *err)
 {
     const char *folder = getenv("RUNTIME_DIRECTORY");
     char text[ADMIN_ADDRESS_MAX];
@@ -270,34 +277,34 @@ static enum status bind_runtime_directory(struct server *server, struct error *e
     int len =
         snprintf(text, sizeof(text), "unix:%.*s/admin.sock", (int)strcspn(folder, ":"), folder);
     return len > 0 && (size_t)len < sizeof(text)
-               ? bind_text(server, text, LISTENER_ADMIN, err)
+               ? bind_text(listeners, text, LISTENER_ADMIN, err)
                : error_set(err, ST_INVALID, "RUNTIME_DIRECTORY: the path is too long");
 }
 
-static enum status bind_list(struct server *server, const struct option_texts *list,
+static enum status bind_list(struct listeners *listeners, const struct option_texts *list,
                              enum listener_role role, struct error *err)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        TRY(bind_text(server, list->items[i], role, err));
+        TRY(bind_text(listeners, list->items[i], role, err));
     }
     return ST_OK;
 }
 
-enum status listener_bind_all(struct server *server, struct error *err)
+enum status listeners_bind_all(struct listeners *listeners, struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    const struct options *options = server->options;
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    const struct options *options = listeners->options;
     bool has_public = options->listen.count > 0;
-    for (uint32_t i = 0; i < server->notify.listen_count; i++) {
-        struct listener_kind kind = find_kind(notify_listen_name(&server->notify, i));
+    for (uint32_t i = 0; i < listeners->notify->listen_count; i++) {
+        struct listener_kind kind = find_kind(notify_listen_name(listeners->notify, i));
         has_public |= kind.role == LISTENER_PUBLIC;
-        TRY(adopt(server, NOTIFY_LISTEN_FD + (int)i, kind, err));
+        TRY(adopt(listeners, NOTIFY_LISTEN_FD + (int)i, kind, err));
     }
-    TRY(bind_list(server, &options->listen, LISTENER_PUBLIC, err));
-    TRY(has_public ? ST_OK : bind_text(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
-    TRY(bind_list(server, &options->admin_listen, LISTENER_ADMIN, err));
-    TRY(bind_list(server, &options->health_listen, LISTENER_HEALTH, err));
-    return options->admin_listen.count ? ST_OK : bind_runtime_directory(server, err);
+    TRY(bind_list(listeners, &options->listen, LISTENER_PUBLIC, err));
+    TRY(has_public ? ST_OK : bind_text(listeners, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
+    TRY(bind_list(listeners, &options->admin_listen, LISTENER_ADMIN, err));
+    TRY(bind_list(listeners, &options->health_listen, LISTENER_HEALTH, err));
+    return options->admin_listen.count ? ST_OK : bind_runtime_directory(listeners, err);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
@@ -315,7 +322,7 @@ static struct listener *of_link(struct list *link)
  * the daemon starts, and while it is restarted. */
 static bool awaits_models(const struct listener *listener)
 {
-    return listener->server->loop.is_starting && !listener->is_bound &&
+    return listener->listeners->loop->is_starting && !listener->is_bound &&
            listener->kind.role != LISTENER_HEALTH;
 }
 
@@ -330,8 +337,9 @@ static void start(struct listener *listener)
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+    struct listeners *listeners;
+    OBJ_CAST(listeners, timer->data, LISTENERS_MAGIC);
+    for (struct list *l = listeners->all.next; l != &listeners->all; l = l->next) {
         start(of_link(l));
     }
 }
@@ -341,7 +349,7 @@ static void pause_accepting(struct listener *listener)
 {
     OBJ_CHECK(listener, LISTENER_MAGIC);
     uv_poll_stop(&listener->poll);
-    uv_timer_start(&listener->server->accept_retry, on_retry, RETRY_MS, 0);
+    uv_timer_start(&listener->listeners->retry, on_retry, RETRY_MS, 0);
 }
 
 /* Errors of a connection that accept() reports (accept(2)), which are not errors of ours. */
@@ -361,40 +369,40 @@ static bool is_of_client(int number)
 static void count_accepted(struct listener *listener)
 {
     listener->accepted++;
-    counter_add(&listener->server->metrics.accepted, 1);
+    counter_add(&listener->listeners->conns->counts.accepted, 1);
 }
 
 /* If no descriptor is left the spare one makes room, so that the client is told at once. */
 static bool turn_away(struct listener *listener)
 {
-    struct server *server = listener->server;
-    if (server->spare_fd < 0) {
+    struct listeners *listeners = listener->listeners;
+    if (listeners->spare_fd < 0) {
         return false;
     }
-    close(server->spare_fd);
+    close(listeners->spare_fd);
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
         count_accepted(listener);
-        counter_add(&server->metrics.turned_away, 1);
+        counter_add(&listeners->conns->counts.turned_away, 1);
         close(fd);
     }
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    listeners->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return fd >= 0;
 }
 
-static void refuse_client(struct server *server, int uv_code)
+static void refuse_client(struct listeners *listeners, int uv_code)
 {
-    counter_add(&server->metrics.turned_away, 1);
-    if (log_gate_admits(&server->loop.log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
+    counter_add(&listeners->conns->counts.turned_away, 1);
+    if (log_gate_admits(&listeners->loop->log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
     }
 }
 
 /* Is the client on this machine, as far as --shared-memory trusts its way? A forwarded connection
  * has another end of its own, so both ends have to be loopback addresses. */
-static bool is_local(const struct server *server, int fd, bool is_unix)
+static bool is_local(const struct listeners *listeners, int fd, bool is_unix)
 {
-    enum options_shared_memory mode = server->options->shared_memory;
+    enum options_shared_memory mode = listeners->options->shared_memory;
     struct address ends[2] = {{.len = sizeof(ends[0].storage)}, {.len = sizeof(ends[0].storage)}};
     if (mode == OPTIONS_SHARED_OFF || is_unix) {
         return mode != OPTIONS_SHARED_OFF;
@@ -410,12 +418,12 @@ static bool is_local(const struct server *server, int fd, bool is_unix)
  * others. True: it is a proxy that begins with a header. */
 static bool note_peer(const struct listener *listener, struct transport *socket)
 {
-    const struct server *server = listener->server;
+    const struct listeners *listeners = listener->listeners;
     struct transport_peer *peer = &socket->peer;
     struct address address;
     char text[ADDRESS_TEXT_MAX] = "?";
     bool is_unix = listener->address.storage.ss_family == AF_UNIX;
-    uint64_t connection = client_of_connection(counter_get(&server->metrics.accepted));
+    uint64_t connection = client_of_connection(counter_get(&listeners->conns->counts.accepted));
     transport_socket_peer(socket, &address);
     if (address.len > 0) {
         address_print(&address, text);
@@ -423,20 +431,21 @@ static bool note_peer(const struct listener *listener, struct transport *socket)
     snprintf(peer->remote, sizeof(peer->remote), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
     peer->client = client_of_address(&address);
     if (peer->client == SHARE_NOBODY) {
-        peer->client = server->options->unix_is_one_client ? client_of_path() : connection;
+        peer->client = listeners->options->unix_is_one_client ? client_of_path() : connection;
     }
     bool is_named =
-        listener->kind.role == LISTENER_PUBLIC && proxies_have(&server->proxies, &address);
-    bool has_header = is_named && server->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
+        listener->kind.role == LISTENER_PUBLIC && proxies_have(listeners->proxies, &address);
+    bool has_header = is_named && listeners->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
     peer->is_proxy = is_named && !has_header;
     peer->place_client = is_named ? connection : peer->client;
-    peer->is_local = !is_named && is_local(server, transport_socket_fd(socket), is_unix);
+    peer->is_local = !is_named && is_local(listeners, transport_socket_fd(socket), is_unix);
     return has_header;
 }
 
 static void on_no_header(void *user, const char *remote, const struct error *why)
 {
-    if (log_gate_admits(&server_of(user)->loop.log, LOG_KIND_PROXY, SHARE_NOBODY)) {
+    struct loop *loop = user;
+    if (log_gate_admits(&loop->log, LOG_KIND_PROXY, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "proxy %s: %s", remote, why->text);
     }
 }
@@ -445,14 +454,14 @@ static void on_no_header(void *user, const char *remote, const struct error *why
  * False: there is no memory for it. */
 static bool add_layers(struct listener *listener, bool has_header, struct transport **transport)
 {
-    struct server *server = listener->server;
+    struct listeners *listeners = listener->listeners;
     struct transport *above = *transport;
     if (has_header) {
-        above = transport_proxy_new(*transport, on_no_header, server);
+        above = transport_proxy_new(*transport, on_no_header, listeners->loop);
         *transport = above ? above : *transport;
     }
     if (above && listener->kind.is_tls) {
-        above = transport_tls_new(&server->tls.hub, server->tls.context, *transport);
+        above = transport_tls_new(&listeners->tls->hub, listeners->tls->context, *transport);
         *transport = above ? above : *transport;
     }
     return above != NULL;
@@ -461,19 +470,19 @@ static bool add_layers(struct listener *listener, bool has_header, struct transp
 /* Makes |fd| a connection. Without memory the client is turned away. */
 static void begin_conn(struct listener *listener, int fd)
 {
-    struct server *server = listener->server;
+    struct listeners *listeners = listener->listeners;
     bool is_unix = listener->address.storage.ss_family == AF_UNIX;
     int uv_code;
-    struct transport *transport = transport_socket_new(&server->loop.uv, fd, is_unix, &uv_code);
+    struct transport *transport = transport_socket_new(&listeners->loop->uv, fd, is_unix, &uv_code);
     if (!transport) {
-        refuse_client(server, uv_code);
+        refuse_client(listeners, uv_code);
         close(fd);
         return;
     }
     bool has_header = note_peer(listener, transport);
     if (!add_layers(listener, has_header, &transport) ||
-        !conn_accept(server, transport, listener->kind.role)) {
-        refuse_client(server, UV_ENOMEM);
+        !conn_accept(listeners->conns, transport, listener->kind.role)) {
+        refuse_client(listeners, UV_ENOMEM);
         transport_close(transport);
     }
 }
@@ -494,7 +503,7 @@ static bool accept_one(struct listener *listener)
     if (is_of_client(number)) {
         return true;
     }
-    if (log_gate_admits(&listener->server->loop.log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
+    if (log_gate_admits(&listener->listeners->loop->log, LOG_KIND_ACCEPT, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "accept: %s", strerror(number));
     }
     if ((number == EMFILE || number == ENFILE) && turn_away(listener)) {
@@ -509,13 +518,14 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
     struct listener *listener;
     OBJ_CAST(listener, poll->data, LISTENER_MAGIC);
     (void)events;
-    turn_watch_enter(&listener->server->loop.watch, TURN_ACCEPT);
+    turn_watch_enter(&listener->listeners->loop->watch, TURN_ACCEPT);
     if (uv_status < 0) {
         pause_accepting(listener);
         return;
     }
     unsigned i = 0;
-    while (accept_one(listener) && ++i < ACCEPTS_MAX && turns_has_time(listener->server)) {
+    while (accept_one(listener) && ++i < ACCEPTS_MAX &&
+           turns_has_time(&listener->listeners->loop->turns)) {
     }
 }
 
@@ -529,10 +539,10 @@ static const char *purpose_of(enum listener_role role)
     return purposes[role];
 }
 
-enum status listener_start_all(struct server *server, struct error *err)
+enum status listeners_start_all(struct listeners *listeners, struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    for (struct list *l = listeners->all.next; l != &listeners->all; l = l->next) {
         struct listener *listener = of_link(l);
         if (listen(listener->fd, BACKLOG) < 0) {
             char url[ADDRESS_TEXT_MAX];
@@ -544,11 +554,11 @@ enum status listener_start_all(struct server *server, struct error *err)
     return ST_OK;
 }
 
-void listener_open_all(struct server *server)
+void listeners_open_all(struct listeners *listeners)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    must(!server->loop.is_starting);
-    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    must(!listeners->loop->is_starting);
+    for (struct list *l = listeners->all.next; l != &listeners->all; l = l->next) {
         struct listener *listener = of_link(l);
         char url[ADDRESS_TEXT_MAX];
         address_print_url(&listener->address, url);
@@ -563,32 +573,58 @@ static bool has_waiting(const struct listener *listener)
     return !awaits_models(listener) && poll(&poll_fd, 1, 0) > 0;
 }
 
-bool listener_has_waiting(const struct server *server)
+bool listeners_has_waiting(const struct listeners *listeners)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
     bool has = false;
-    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+    for (struct list *l = listeners->all.next; l != &listeners->all; l = l->next) {
         has |= has_waiting(of_link(l));
     }
     return has;
 }
 
-bool listener_is_stuck(struct server *server)
+bool listeners_is_stuck(struct listeners *listeners)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
     bool is_stuck = false;
-    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+    for (struct list *l = listeners->all.next; l != &listeners->all; l = l->next) {
         struct listener *listener = of_link(l);
         struct watched now = {has_waiting(listener), listener->accepted};
-        is_stuck |= watchdog_is_stuck(&listener->seen, now);
+        is_stuck |= watched_is_stuck(&listener->seen, now);
     }
     return is_stuck;
 }
 
-void listener_close_all(struct server *server)
+void listeners_close_all(struct listeners *listeners)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    while (!list_is_empty(&server->listeners)) {
-        close_listener(of_link(server->listeners.next));
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    while (!list_is_empty(&listeners->all)) {
+        close_listener(of_link(listeners->all.next));
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void listeners_init(struct listeners *listeners)
+{
+    *listeners = (struct listeners){.magic = LISTENERS_MAGIC, .spare_fd = -1};
+    list_init(&listeners->all);
+}
+
+void listeners_open(struct listeners *listeners)
+{
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    listeners->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    uv_timer_init(&listeners->loop->uv, &listeners->retry);
+    listeners->retry.data = listeners;
+}
+
+void listeners_fini(struct listeners *listeners)
+{
+    OBJ_CHECK(listeners, LISTENERS_MAGIC);
+    must(list_is_empty(&listeners->all));
+    if (listeners->spare_fd >= 0) {
+        close(listeners->spare_fd);
+        listeners->spare_fd = -1;
     }
 }

@@ -10,10 +10,44 @@
 #define PTED_SERVER_DAEMON_CONNECTION_LISTENER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include <uv.h>
+
+#include "base/list.h"
 #include "base/status.h"
 
-struct server;
+struct conns;
+struct loop;
+struct notify;
+struct options;
+struct proxies;
+struct tls;
+
+#define LISTENERS_MAGIC 0x6c697374u
+
+/* All of them, and what they borrow. The caller sets the borrowed members. */
+struct listeners {
+    uint32_t magic;
+    struct loop *loop;
+    struct conns *conns; /* that clients become */
+    const struct options *options;
+    const struct notify *notify; /* has the sockets that were handed over */
+    const struct proxies *proxies;
+    struct tls *tls;
+    struct list all;
+    uv_timer_t retry; /* accepts again after an error */
+    int spare_fd;     /* owned; closed to make room for one accept(); -1: it is in use for that */
+};
+
+/* There are none. */
+void listeners_init(struct listeners *listeners);
+
+/* Once the loop is initialised. */
+void listeners_open(struct listeners *listeners);
+
+/* They are closed. */
+void listeners_fini(struct listeners *listeners);
 
 /*
  * Takes over the sockets that systemd hands over, and binds the addresses of the options, or the
@@ -21,20 +55,20 @@ struct server;
  * "health", "tls", "admin-tls" and "health-tls" say what they are for; a socket with another name
  * is public and plain. Called after tls_open().
  */
-MUST_CHECK enum status listener_bind_all(struct server *server, struct error *err);
+MUST_CHECK enum status listeners_bind_all(struct listeners *listeners, struct error *err);
 
 /* The daemon starts: its own sockets accept from now on, and all sockets for probes. */
-MUST_CHECK enum status listener_start_all(struct server *server, struct error *err);
+MUST_CHECK enum status listeners_start_all(struct listeners *listeners, struct error *err);
 
 /* The first models are there: all listeners accept, and the log says where. */
-void listener_open_all(struct server *server);
+void listeners_open_all(struct listeners *listeners);
 
 /* Does a client wait to be accepted? */
-bool listener_has_waiting(const struct server *server);
+bool listeners_has_waiting(const struct listeners *listeners);
 
 /* Since the last call: has a client waited all the time, and none been accepted there? */
-bool listener_is_stuck(struct server *server);
+bool listeners_is_stuck(struct listeners *listeners);
 
-void listener_close_all(struct server *server);
+void listeners_close_all(struct listeners *listeners);
 
 #endif

@@ -5,7 +5,7 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/conn_answer.c \
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
+	%D%/conns.c %D%/conns.h \
 	%D%/listener.c %D%/listener.h \
 	%D%/places.c %D%/places.h \
-	%D%/tls.c %D%/tls.h \
-	%D%/turns.c %D%/turns.h
+	%D%/tls.c %D%/tls.h

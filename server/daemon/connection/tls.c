@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/process/log.h"
 
 /* A signature by a longer RSA key takes more of the loop's time than a turn may have. */
@@ -34,14 +34,16 @@ enum status tls_verify(const struct options *options, struct error *err)
 
 static bool has_time(void *user)
 {
-    turn_watch_enter(&server_of(user)->loop.watch, TURN_TLS);
-    return turns_has_time(server_of(user));
+    struct loop *loop = user;
+    turn_watch_enter(&loop->watch, TURN_TLS);
+    return turns_has_time(&loop->turns);
 }
 
 static void on_failed(void *user, const struct transport *transport, enum tls_failure failure,
                       const char *why)
 {
-    if (log_gate_admits(&server_of(user)->loop.log, LOG_KIND_TLS, transport->peer.client)) {
+    struct loop *loop = user;
+    if (log_gate_admits(&loop->log, LOG_KIND_TLS, transport->peer.client)) {
         log_line(LOG_INFO, "TLS: no handshake with %s: %s (%s)", transport->peer.remote, why,
                  tls_failure_name(failure));
     }
@@ -49,33 +51,33 @@ static void on_failed(void *user, const struct transport *transport, enum tls_fa
 
 static const struct tls_hub_ops hub_ops = {.has_time = has_time, .failed = on_failed};
 
-void tls_init(struct server *server)
+void tls_init(struct tls *tls, struct loop *loop)
 {
-    tls_hub_init(&server->tls.hub, &server->loop.uv, &hub_ops, server);
+    tls->loop = loop;
+    tls_hub_init(&tls->hub, &loop->uv, &hub_ops, loop);
 }
 
-enum status tls_open(struct server *server, struct error *err)
+enum status tls_open(struct tls *tls, const struct options *options, struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     struct tls_context *context;
-    TRY(tls_read(server->options, &context, err));
+    TRY(tls_read(options, &context, err));
     if (!context) {
         return ST_OK;
     }
-    enum status status = tls_hub_open(&server->tls.hub, context->openssl, err);
+    enum status status = tls_hub_open(&tls->hub, context->openssl, err);
     if (status != ST_OK) {
         tls_context_free(context);
         return status;
     }
-    tls_use(server, context);
+    tls_use(tls, context);
     return ST_OK;
 }
 
-void tls_fini(struct server *server)
+void tls_fini(struct tls *tls)
 {
-    tls_context_free(server->tls.context);
-    server->tls.context = NULL;
-    tls_hub_fini(&server->tls.hub);
+    tls_context_free(tls->context);
+    tls->context = NULL;
+    tls_hub_fini(&tls->hub);
 }
 
 /* ---- the certificate ------------------------------------------------------------------------- */
@@ -113,22 +115,20 @@ static void log_doubts(const struct tls_context *context)
     }
 }
 
-void tls_use(struct server *server, struct tls_context *context)
+void tls_use(struct tls *tls, struct tls_context *context)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     if (!context) {
         return;
     }
     char text[32];
-    tls_context_free(server->tls.context);
-    server->tls.context = context;
+    tls_context_free(tls->context);
+    tls->context = context;
     log_line(LOG_NOTICE, "TLS: the certificate of %s is valid until %s", context->subject,
              print_time(context->expiry_s, text));
     log_doubts(context);
 }
 
-int64_t tls_expiry_s(const struct server *server)
+int64_t tls_expiry_s(const struct tls *tls)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    return server->tls.context ? server->tls.context->expiry_s : 0;
+    return tls->context ? tls->context->expiry_s : 0;
 }

@@ -13,10 +13,11 @@
 #include "server/http/transport_tls.h"
 #include "server/process/options.h"
 
-struct server;
+struct loop;
 
 /* Zeroed at first. */
 struct tls {
+    struct loop *loop; /* borrowed */
     struct tls_hub hub;
     struct tls_context *context; /* owned; NULL: there is no certificate */
 };
@@ -28,15 +29,17 @@ MUST_CHECK enum status tls_read(const struct options *options, struct tls_contex
 /* Only looks whether they are good, for --check-config. */
 MUST_CHECK enum status tls_verify(const struct options *options, struct error *err);
 
-void tls_init(struct server *server);
-MUST_CHECK enum status tls_open(struct server *server, struct error *err);
-void tls_fini(struct server *server);
+void tls_init(struct tls *tls, struct loop *loop);
+
+/* Reads the certificate that |options| name, if they do. */
+MUST_CHECK enum status tls_open(struct tls *tls, const struct options *options, struct error *err);
+void tls_fini(struct tls *tls);
 
 /* New connections use |context|, which is taken over; NULL changes nothing. Says in the log what is
  * doubtful about it. */
-void tls_use(struct server *server, struct tls_context *context);
+void tls_use(struct tls *tls, struct tls_context *context);
 
 /* When the certificate in use expires, in s since 1970; 0: there is none. */
-int64_t tls_expiry_s(const struct server *server);
+int64_t tls_expiry_s(const struct tls *tls);
 
 #endif

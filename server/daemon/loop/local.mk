@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 # The event loop, and what each part on it needs: words for the log, turns, phases.
 server_daemon_libdaemon_a_SOURCES += \
+	%D%/handback.c %D%/handback.h \
 	%D%/log_gate.c %D%/log_gate.h \
 	%D%/loop.c %D%/loop.h \
 	%D%/turn_part.def \
-	%D%/turn_watch.c %D%/turn_watch.h
+	%D%/turn_watch.c %D%/turn_watch.h \
+	%D%/turns.c %D%/turns.h \
+	%D%/watched.c %D%/watched.h

@@ -10,6 +10,7 @@ enum status loop_init(struct loop *loop, const struct turn_steps *steps, struct 
     *loop = (struct loop){.thread = uv_thread_self()};
     log_gate_init(&loop->log);
     turn_watch_init(&loop->watch, steps, &loop->log);
+    handback_init(&loop->handback, &loop->turns);
     int rc = uv_loop_init(&loop->uv);
     if (rc < 0) {
         return error_set(err, ST_SYSTEM, "event loop: %s", uv_strerror(rc));
@@ -21,6 +22,7 @@ enum status loop_init(struct loop *loop, const struct turn_steps *steps, struct 
 void loop_fini(struct loop *loop)
 {
     log_gate_fini(&loop->log);
+    handback_fini(&loop->handback);
     if (loop->has_uv) {
         int rc = uv_loop_close(&loop->uv);
         must(rc == 0);

@@ -13,8 +13,10 @@
 #include <uv.h>
 
 #include "base/status.h"
+#include "server/daemon/loop/handback.h"
 #include "server/daemon/loop/log_gate.h"
 #include "server/daemon/loop/turn_watch.h"
+#include "server/daemon/loop/turns.h"
 
 struct alarm;
 struct offload;
@@ -26,7 +28,9 @@ struct loop {
     struct offload *offload; /* borrowed */
     struct log_gate log;
     struct turn_watch watch;
-    bool is_starting; /* the first models are loading, or failed: calls wait for them */
+    struct turns turns;       /* the caller initialises it */
+    struct handback handback; /* and opens this */
+    bool is_starting;         /* the first models are loading, or failed: calls wait for them */
     bool is_draining; /* no more clients are taken, and those that are there come to an end */
     bool is_closing;  /* handles are being closed; the loop ends soon */
     bool has_uv;      /* |uv| is initialised */

@@ -27,7 +27,7 @@ static void dump_server(const struct server *server)
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
              "and %u of models on %u threads%s%s%s",
-             server->conn_count, server->busy_request_count, amount_bytes(memory.used_bytes, used),
+             server->conns.count, server->busy_request_count, amount_bytes(memory.used_bytes, used),
              amount_bytes(memory.size_bytes, all),
              server->offload.open[OFFLOAD_REQUEST] + server->offload.open[OFFLOAD_HEAVY],
              server->offload.open[OFFLOAD_LONG], server->offload.threads,

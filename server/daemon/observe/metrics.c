@@ -21,9 +21,9 @@ struct metrics_look metrics_take_look(struct server *server)
     struct metrics_look look = {
         .is_ready =
             !server->loop.is_starting && !server->loop.is_draining && !server->recovery.is_active,
-        .connections = server->conn_count,
+        .connections = server->conns.count,
         .requests = server->busy_request_count,
-        .tls_expiry_s = tls_expiry_s(server),
+        .tls_expiry_s = tls_expiry_s(&server->tls),
         .evictions = server->transfers.evicted_count,
         .pool_threads = server->offload.threads,
         .turns = server->loop.watch.records,

@@ -25,9 +25,6 @@ struct server;
 /* Zeroed at first. */
 struct metrics {
     struct status_counts requests[ROUTE_COUNT + 1]; /* the last one: requests without a route */
-    struct counter accepted, turned_away;           /* connections */
-    struct counter received_bytes, sent_bytes;
-    struct histogram turns; /* of the loop, from their first work to their end; ns */
 };
 
 /* Numbers of the loop at one moment. */

@@ -95,6 +95,11 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     return request_add_body(exchange->request, bytes);
 }
 
+bool exchange_is_evicting(const struct exchange *exchange)
+{
+    return exchange->server->transfers.is_evicting;
+}
+
 bool exchange_is_bodyless(const struct exchange *exchange)
 {
     return exchange->request->body.len == 0;

@@ -154,6 +154,9 @@ MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
 
+/* Is an exchange giving its memory back at this moment? */
+bool exchange_is_evicting(const struct exchange *exchange);
+
 /* Has nothing of the body been taken yet? */
 bool exchange_is_bodyless(const struct exchange *exchange);
 

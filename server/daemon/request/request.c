@@ -225,8 +225,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     if (is_late) {
         give_up_waiting(request);
     }
-    request->next = NULL;
-    turns_add(request->server, request);
+    turns_add(&request->server->loop.turns, &request->turn);
 }
 
 void request_run(struct request *request)
@@ -266,8 +265,7 @@ static enum step_result run_handler(struct request *request)
                        request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
-    request->next = NULL;
-    turns_add(request->server, request);
+    turns_add(&request->server->loop.turns, &request->turn);
     return STEP_WAIT;
 }
 
@@ -343,7 +341,7 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
     if (uv_thread_equal(&self, &request->server->loop.thread) && request->run.is_submitting) {
         request->run.is_over = true;
     } else {
-        server_complete(request->server, request);
+        handback_push(&request->server->loop.handback, &request->turn);
     }
 }
 
@@ -409,9 +407,10 @@ static enum step_result step_run(struct request *request)
     return STEP_WAIT;
 }
 
-void request_go_on(struct request *request)
+void request_go_on(struct turn_job *turn)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
     request->server->waits.told_count -= request->step == STEP_LOAD && request->is_unfinished;
@@ -536,9 +535,8 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
     if (is_load) { /* there may be many of them */
         request->infer.waited_ns = waiter->waited_ns;
         request->is_unfinished = true;
-        request->next = NULL;
         request->server->waits.told_count++;
-        turns_add(request->server, request);
+        turns_add(&request->server->loop.turns, &request->turn);
         return;
     }
     enum step_result result = advance(request, outcome_of(status), STEP_WRITE);

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "runtime/sched/sched.h"
 #include "server/daemon/infer/infer.h"
+#include "server/daemon/loop/turns.h"
 #include "server/daemon/request/exchange.h"
 #include "server/process/offload.h"
 #include "server/daemon/request/route.h"
@@ -98,7 +99,7 @@ struct request {
     struct serving *serving;   /* held from request_take() until the request is given back */
     struct exchange *exchange; /* the protocol's; NULL when the client has gone */
     struct list link;          /* in server->idle_requests */
-    struct request *next;      /* in server->completed, or server->turns.requests */
+    struct turn_job turn;      /* of the loop, when it waits to go on */
 
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
@@ -171,9 +172,9 @@ void request_run(struct request *request);
 /* A write that had to wait is done, see exchange_note_written(). The client may have gone. */
 void request_written(struct request *request, bool is_ok);
 
-/* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
- * was given, or with a handler that is unfinished. */
-void request_go_on(struct request *request);
+/* Goes on after the call has ended (handback_push()), after a thread has done the steps that it was
+ * given, or with a handler that is unfinished. |turn| is its own. */
+void request_go_on(struct turn_job *turn);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

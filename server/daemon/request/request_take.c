@@ -31,8 +31,7 @@ static struct request *request_of(struct infer *infer)
 static void go_on(struct infer *infer)
 {
     struct request *request = request_of(infer);
-    request->next = NULL;
-    turns_add(request->server, request);
+    turns_add(&request->server->loop.turns, &request->turn);
 }
 
 static void note_failure(struct infer *infer, const struct error *why, uint32_t index)

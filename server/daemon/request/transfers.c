@@ -374,7 +374,7 @@ static void on_retry(uv_timer_t *timer)
             list_push_back(waiting, &exchange->wait_link);
             server->transfers.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
         }
-        has_time = turns_has_time(server);
+        has_time = turns_has_time(&server->loop.turns);
     }
     if (!list_is_empty(&now)) {
         server->transfers.is_upload_waiting |= was_upload_waiting;
