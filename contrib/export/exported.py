@@ -4,9 +4,10 @@
 
 A very small Llama with random weights and one token for each printable character. `static` has a
 cache of a fixed size, `growing` the exporter's default, whose results have more rows than its
-inputs. `window` is a Mistral that grows, too, but whose tokens see the last ones only, in the only
-file that it needs. Tokenizer and chat template are beside the programs. answers.json has what
-generate() of transformers answers, greedily.
+inputs. `window` and `wide` are Mistrals of one layer that grow, too, but whose tokens see the last
+ones only: fewer and more than the caches hold. They are in the only file that they need. Tokenizer
+and chat template are beside the programs. answers.json has what generate() of transformers answers,
+greedily.
 
 usage: exported.py [--out DIR]; needs torch 2.13, transformers 5.24 and executorch 1.5.1
 """
@@ -20,7 +21,8 @@ DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "models" / "export
 SPECIAL = ["<pad>", "<s>", "</s>", "<user>", "<bot>"]
 TEMPLATE = ("{% for m in messages %}<{% if m['role'] == 'user' %}user{% else %}bot{% endif %}>"
             "{{ m['content'] }}</s>{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}")
-ROWS, ANSWER_TOKENS, WINDOW = 96, 20, 12
+ROWS, ANSWER_TOKENS = 96, 20
+WINDOWS = {"window": 12, "wide": 128}
 CHATS = [["Hi"], ["What is it?"], ["one", "two"]]
 
 
@@ -33,15 +35,16 @@ def make_tokenizer():
     return tokenizer
 
 
-def make_model(vocab, has_window=False):
+def make_model(vocab, window=None):
     from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
     torch.manual_seed(1)
     sizes = {"vocab_size": vocab, "hidden_size": 16, "intermediate_size": 24,
              "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
              "max_position_embeddings": 256, "initializer_range": 0.4, "pad_token_id": 0,
              "bos_token_id": 1, "eos_token_id": 2}
-    if has_window:
-        return MistralForCausalLM(MistralConfig(**sizes, sliding_window=WINDOW)).eval()
+    if window:
+        sizes["num_hidden_layers"] = 1
+        return MistralForCausalLM(MistralConfig(**sizes, sliding_window=window)).eval()
     return LlamaForCausalLM(LlamaConfig(**sizes)).eval()
 
 
@@ -82,13 +85,14 @@ def main():
     tokenizer = make_tokenizer()
     vocab = tokenizer.get_vocab_size()
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, file in (("growing", "answers.json"), ("window", "window_answers.json")):
-        rows = answers(make_model(vocab, name == "window"), tokenizer)
+    for name, file in (("growing", "answers.json"), ("window", "window_answers.json"),
+                       ("wide", "wide_answers.json")):
+        rows = answers(make_model(vocab, WINDOWS.get(name)), tokenizer)
         (options.out / file).write_text(json.dumps(rows, indent=1) + "\n")
-    for name in ("static", "growing", "window"):
+    for name in ("static", "growing", *WINDOWS):
         folder = options.out / name
-        export(make_model(vocab, name == "window"), folder, name == "static")
-        if name == "window":
+        export(make_model(vocab, WINDOWS.get(name)), folder, name == "static")
+        if name in WINDOWS:
             for beside in ("prefill.pte", "config.json"):
                 (folder / beside).unlink()
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)

@@ -321,13 +321,15 @@ enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
 struct growing {
     struct making making;
     const struct rt_code_cache *caches;
-    uint32_t *before, *after; /* values */
+    uint32_t cache_count;
+    const struct rt_code_cache **grown; /* by buffer */
+    uint32_t *before, *after;           /* values, by buffer */
     struct rt_dim rows;
 };
 
 static bool is_cache(const struct growing *g, bool is_input, uint32_t index)
 {
-    for (uint32_t i = 0; i < g->making.states->count; i++) {
+    for (uint32_t i = 0; i < g->cache_count; i++) {
         if ((is_input ? g->caches[i].input : g->caches[i].result) == index) {
             return true;
         }
@@ -354,7 +356,30 @@ static bool is_plain_method(const struct rt_code *code)
     return code->stmt_count == 0 && code->block_count == 1 &&
            are_plain(graph, graph->inputs, graph->input_count, true) &&
            are_plain(graph, graph->outputs, graph->output_count, false) &&
-           graph->output_count == code->result_count && are_computed(graph, code->result_count);
+           graph->output_count == code->result_count;
+}
+
+/* Is what is no cache the result as it is the input, without a reader? */
+static enum status check_passed(const struct growing *g, bool *out_is_so)
+{
+    const struct rt_graph *graph = &g->making.block->graph;
+    bool *is_read = take(&g->making, graph->value_count, sizeof(*is_read));
+    if (!is_read) {
+        return exhausted(&g->making);
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct rt_tensors args = rt_node_arg_tensors(graph, &graph->nodes[i]);
+        for (uint32_t value; rt_tensors_next(&args, &value);) {
+            is_read[value] = true;
+        }
+    }
+    *out_is_so = true;
+    for (uint32_t i = 0; i < g->cache_count; i++) {
+        uint32_t input = graph->inputs[g->caches[i].input];
+        *out_is_so &=
+            g->caches[i].shape || (graph->outputs[g->caches[i].result] == input && !is_read[input]);
+    }
+    return ST_OK;
 }
 
 /* All caches have the same number of rows. False: their sizes exclude that, or no call chooses it.
@@ -363,8 +388,8 @@ static bool unite_rows(struct growing *g, struct error *err)
 {
     struct rt_graph *graph = &g->making.block->graph;
     for (uint32_t i = 0; i < g->making.states->count; i++) {
-        const struct rt_value *v = &graph->values[graph->inputs[g->caches[i].input]];
-        if (v->kind != RT_TENSOR || v->rank != 4 || g->caches[i].shape->rank != 4) {
+        const struct rt_value *v = &graph->values[graph->inputs[g->grown[i]->input]];
+        if (v->kind != RT_TENSOR || v->rank != 4 || g->grown[i]->shape->rank != 4) {
             return false;
         }
         g->rows = i == 0 ? v->dims[RT_CACHES_ROWS] : g->rows;
@@ -403,9 +428,9 @@ static enum status replace_inputs(struct growing *g)
     inputs[count++] = rt_graph_tensor(graph, DT_I64, 1, &one);
     m->input_count = count;
     for (uint32_t i = 0; i < states; i++) {
-        const struct shape *shape = g->caches[i].shape;
+        const struct shape *shape = g->grown[i]->shape;
         struct rt_dim dims[SHAPE_RANK_MAX];
-        g->before[i] = graph->inputs[g->caches[i].input];
+        g->before[i] = graph->inputs[g->grown[i]->input];
         for (uint8_t d = 0; d < shape->rank; d++) {
             dims[d] = rt_dim_of(shape->dims[d]);
         }
@@ -436,12 +461,31 @@ static enum status replace_outputs(struct growing *g)
     }
     m->code->result_count = count;
     for (uint32_t i = 0; i < m->states->count; i++) {
-        g->after[i] = graph->outputs[g->caches[i].result];
+        g->after[i] = graph->outputs[g->grown[i]->result];
         outputs[count++] = g->after[i];
         m->states->is_written[i] = true;
     }
-    must(count == graph->output_count);
     graph->outputs = outputs;
+    graph->output_count = count;
+    return ST_OK;
+}
+
+static enum status list_growing(struct growing *g)
+{
+    const struct making *m = &g->making;
+    uint32_t count = 0;
+    g->grown = take(m, g->cache_count, sizeof(*g->grown));
+    g->before = take(m, g->cache_count, sizeof(*g->before));
+    g->after = take(m, g->cache_count, sizeof(*g->after));
+    if (!g->grown || !g->before || !g->after) {
+        return exhausted(m);
+    }
+    for (uint32_t i = 0; i < g->cache_count; i++) {
+        if (g->caches[i].shape) {
+            g->grown[count++] = &g->caches[i];
+        }
+    }
+    must(count == m->states->count);
     return ST_OK;
 }
 
@@ -452,22 +496,24 @@ enum status rt_code_find_growing(struct rt_code *code, const struct rt_code_cach
     struct growing g = {
         .making = {.code = code, .block = code->blocks[0], .states = states, .err = err},
         .caches = caches,
-        .before = arena_array(&code->arena, count, sizeof(uint32_t)),
-        .after = arena_array(&code->arena, count, sizeof(uint32_t)),
+        .cache_count = count,
     };
     struct rt_caches_found found;
     struct rt_graph *graph = &code->blocks[0]->graph;
-    must(states->count == count);
+    bool is_passed = false;
     *out_is_found = false;
-    if (!g.before || !g.after) {
-        return exhausted(&g.making);
-    }
-    if (!are_apart(caches, count) || !is_plain_method(code) || !unite_rows(&g, err)) {
+    TRY(list_growing(&g));
+    if (states->count == 0 || !are_apart(caches, count) || !is_plain_method(code) ||
+        !unite_rows(&g, err)) {
         return rt_graph_check(graph, err);
     }
     TRY(rt_block_prepare(code->blocks[0], err));
+    TRY(check_passed(&g, &is_passed));
     TRY(replace_inputs(&g));
     TRY(replace_outputs(&g));
+    if (!is_passed || !are_computed(graph, graph->output_count)) {
+        return ST_OK;
+    }
     const struct rt_caches_growing growing = {
         .before = g.before,
         .after = g.after,

@@ -28,14 +28,15 @@ MUST_CHECK enum status rt_code_find_caches(struct rt_code *code, uint32_t input_
 /* A cache that is an input of the method and, with the rows of the call behind it, a result. */
 struct rt_code_cache {
     uint32_t input, result;
-    const struct shape *shape; /* of the buffer that takes its place */
+    const struct shape *shape; /* of the buffer that takes its place; NULL: no cache, but something
+                                  that is the result as it is the input, and that nobody reads */
 };
 
 /*
  * The same for the only block of an imported method without mutable buffers. |*out_is_found|: the
  * |caches| are no inputs and results any more. Behind its other inputs the method has a further
- * one, int64 [1], the rows of all caches before the call. |states|, of so many buffers, is filled.
- * False: the code is of no use any more.
+ * one, int64 [1], the rows of all caches before the call. |states|, of as many buffers as caches
+ * with a shape, is filled. False: the code is of no use any more.
  */
 MUST_CHECK enum status rt_code_find_growing(struct rt_code *code,
                                             const struct rt_code_cache *caches, uint32_t count,

@@ -259,7 +259,9 @@ static enum status keep_pair(struct carrier *c, const struct rt_carries *carries
     }
     uint8_t d;
     uint32_t differ = compare(before, after, &d);
-    c->out->all_grow &= differ == 1 && before->shape.rank == 4 && d == ROW_DIM;
+    bool grows = differ == 1 && before->shape.rank == 4 && d == ROW_DIM;
+    c->out->caches[number].grows = grows;
+    c->out->may_grow &= grows || input == result;
     if (differ == 0) {
         return keep_fixed(c, number, input, result, carries->rows);
     }
@@ -389,7 +391,7 @@ enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries 
     *out = (struct rt_carried){
         .caches = arena_array(arena, carries->count, sizeof(*out->caches)),
         .count = carries->count,
-        .all_grow = carries->count > 0,
+        .may_grow = true,
     };
     if (!out->caches) {
         return fail_full(&c);

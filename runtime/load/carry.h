@@ -32,13 +32,15 @@ struct rt_carries;
 struct rt_carried_cache {
     uint32_t input, result; /* of the plan as the file has it */
     const struct pte_tensor *buffer;
+    bool grows; /* in dim 2 of 4 */
 };
 
 struct rt_carried {
     const struct pte_plan *plan; /* rewritten */
     struct rt_carried_cache *caches;
     uint32_t count;
-    bool all_grow; /* in dim 2 of 4 */
+    /* Some grow, and all others are results as they are inputs: counters of a class of caches. */
+    bool may_grow;
 };
 
 /*

@@ -214,15 +214,18 @@ static enum status note_caches(struct rt_method *method, const struct rt_carried
                                struct error *err)
 {
     struct arena *arena = &method->code.arena;
-    states->items = arena_array(arena, carried->count, sizeof(*states->items));
+    states->items = arena_array(arena, found->count, sizeof(*states->items));
     if (!states->items) {
         return arena_fail(arena, "the method", err);
     }
-    states->count = carried->count;
     for (uint32_t i = 0; i < carried->count; i++) {
-        states->items[i] = (struct rt_state_use){.tensor = carried->caches[i].buffer,
-                                                 .reg = found->regs[i],
-                                                 .is_written = found->is_written[i]};
+        uint32_t state = states->count;
+        if (carried->caches[i].grows) {
+            states->items[states->count++] =
+                (struct rt_state_use){.tensor = carried->caches[i].buffer,
+                                      .reg = found->regs[state],
+                                      .is_written = found->is_written[state]};
+        }
     }
     return ST_OK;
 }
@@ -246,10 +249,14 @@ static enum status import_growing(struct rt_method *method, const struct pte_pla
     if (!caches || !found.regs || !found.is_written) {
         return arena_fail(arena, "the method", err);
     }
+    found.count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        caches[i] = (struct rt_code_cache){.input = carried->caches[i].input,
-                                           .result = carried->caches[i].result,
-                                           .shape = &carried->caches[i].buffer->shape};
+        const struct rt_carried_cache *cache = &carried->caches[i];
+        caches[i] = (struct rt_code_cache){cache->input, cache->result, NULL};
+        if (cache->grows) {
+            caches[i].shape = &cache->buffer->shape;
+            found.count++;
+        }
     }
     enum status status = rt_import_kernels(method->files, plan, method->device, code, states, err);
     if (status == ST_OK && states->count == 0) {
@@ -519,7 +526,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
-    bool may_grow = carried.all_grow && !options->is_unfused && !options->keep;
+    bool may_grow = carried.may_grow && !options->is_unfused && !options->keep;
     enum status status = import(method, plan, may_grow ? &carried : NULL, &method->failure);
     if (status == ST_OK && options->adapt) {
         TRY(options->adapt(options->adapt_arg, method, is_default(files, plan), err));

@@ -371,35 +371,94 @@ static bool is_places(const struct search *s, uint32_t value, const struct write
            is_row_count(s, add->args[1 - range]);
 }
 
+/* Has |v| four dims, of which only dim |d| may not be 1? */
+static bool is_along(const struct rt_value *v, uint8_t d)
+{
+    bool is = has_dims(v, 4);
+    for (uint8_t i = 0; is && i < 4; i++) {
+        is = i == d || rt_dim_is(v->dims[i], 1);
+    }
+    return is;
+}
+
+/* The only element of a constant; |none| if it is no constant int64 of one element. */
+static int64_t constant_of(const struct search *s, uint32_t value, int64_t none)
+{
+    const struct rt_value *v = value_of(s, value);
+    int64_t number = none;
+    if (v->is_constant && v->dtype == DT_I64 && v->rank == 0 && v->bytes.len == sizeof(number)) {
+        memcpy(&number, v->bytes.ptr, sizeof(number));
+    }
+    return number;
+}
+
+/* Is |value| the numbers of |count| columns? */
+static bool is_columns(const struct search *s, uint32_t value, struct rt_dim count)
+{
+    const struct rt_value *v = value_of(s, value);
+    uint32_t numbers = under_views(s, value);
+    const struct rt_node *shift = made_by(s, numbers, RT_KNOWN_add);
+    if (shift && is_number(s, shift->args[2], 1) && constant_of(s, shift->args[1], -1) == 0) {
+        numbers = shift->args[0]; /* by the cache's first row, which is 0 */
+    }
+    return is_along(v, 3) && rt_dim_same(v->dims[3], count) && is_range(s, numbers);
+}
+
+static const struct rt_node *both_of(const struct search *s, uint32_t value)
+{
+    const struct rt_node *node = made_by(s, value, RT_KNOWN_bitwise_and);
+    return node ? node : made_by(s, value, RT_KNOWN_logical_and);
+}
+
+/* How deep conditions are looked into. */
+#define CONDITIONS_MAX 4
+
+/*
+ * Is |value| true for each column that a row may see: full of that, or a window of as many rows as
+ * the buffer has?
+ *
+ *     full([], true) & (columns > places - window)
+ */
+static bool shows_all(const struct search *s, uint32_t value, struct rt_dim count,
+                      const struct write *write, int depth)
+{
+    const struct rt_node *both = both_of(s, value), *gt = made_by(s, value, RT_KNOWN_gt);
+    const struct rt_node *full = made_by(s, value, RT_KNOWN_full);
+    if (full) {
+        return value_of(s, value)->dtype == DT_BOOL && is_number(s, full->args[1], 1);
+    }
+    if (both && depth < CONDITIONS_MAX) {
+        return shows_all(s, both->args[0], count, write, depth + 1) &&
+               shows_all(s, both->args[1], count, write, depth + 1);
+    }
+    const struct rt_node *sub = gt ? made_by(s, gt->args[1], RT_KNOWN_sub) : NULL;
+    int64_t rows = value_of(s, write->cache)->dims[CACHE_ROWS].value;
+    return sub && is_number(s, sub->args[2], 1) && constant_of(s, sub->args[1], 0) >= rows &&
+           is_columns(s, gt->args[0], count) && is_along(value_of(s, sub->args[0]), 2) &&
+           is_places(s, sub->args[0], write);
+}
+
 /* Does |mask| [1, 1, n, T] of |scores| hide the columns behind the place that |write| has for the
- * row? */
+ * row, and no others? */
 static bool hides_later(const struct search *s, uint32_t mask, const struct rt_value *scores,
                         const struct write *write)
 {
-    const struct rt_node *where = made_by(s, mask, RT_KNOWN_where);
-    const struct rt_node *le = where ? made_by(s, where->args[0], RT_KNOWN_le) : NULL;
-    if (!le || !is_filled(s, where->args[1], 0) || !is_filled(s, where->args[2], -INFINITY)) {
+    const struct rt_node *where = made_by(s, mask, RT_KNOWN_where), *both;
+    if (!where || !is_filled(s, where->args[1], 0) || !is_filled(s, where->args[2], -INFINITY)) {
         return false;
     }
-    const struct rt_value *columns = value_of(s, le->args[0]), *rows = value_of(s, le->args[1]);
-    bool are_dims =
-        has_dims(columns, 4) && has_dims(rows, 4) && rt_dim_same(columns->dims[3], scores->dims[3]);
-    for (uint8_t d = 0; are_dims && d < 4; d++) {
-        are_dims =
-            (d == 3 || rt_dim_is(columns->dims[d], 1)) && (d == 2 || rt_dim_is(rows->dims[d], 1));
-    }
-    uint32_t numbers = under_views(s, le->args[0]);
-    const struct rt_node *shift = made_by(s, numbers, RT_KNOWN_add);
-    if (shift && is_number(s, shift->args[2], 1)) { /* by the cache's first row, which is 0 */
-        const struct rt_value *by = rt_node_arg(s->graph, shift, 1);
-        int64_t first = -1;
-        if (by->is_constant && by->dtype == DT_I64 && by->rank == 0 &&
-            by->bytes.len == sizeof(first)) {
-            memcpy(&first, by->bytes.ptr, sizeof(first));
+    uint32_t condition = where->args[0];
+    struct rt_dim count = scores->dims[3];
+    for (int depth = 0; depth < CONDITIONS_MAX && (both = both_of(s, condition)); depth++) {
+        int other = shows_all(s, both->args[0], count, write, 0) ? 1 : 0;
+        if (other == 0 && !shows_all(s, both->args[1], count, write, 0)) {
+            return false;
         }
-        numbers = first == 0 ? shift->args[0] : numbers;
+        condition = both->args[other];
     }
-    return are_dims && is_range(s, numbers) && is_places(s, le->args[1], write);
+    const struct rt_node *le = made_by(s, condition, RT_KNOWN_le);
+    return le && is_columns(s, le->args[0], count) && is_along(value_of(s, le->args[1]), 2) &&
+           is_places(s, le->args[1], write);
 }
 
 /* The first product: q and k, and the factor of both. */

@@ -209,18 +209,22 @@ def growing():
             expect("8 bits", answer["usage"]["completion_tokens"], 20)
 
 
-def window():
-    """A cache of which tokens see the last rows only is cut from its buffer at each step."""
-    rows = json.loads((EXPORTED / "window_answers.json").read_text())
-    for options in ([], ["--prefill-tokens-max=5"]):
-        with Daemon(["--model", f"chat={EXPORTED / 'window'}/", *options]) as daemon:
+def windows():
+    """Where tokens see the last rows only, caches are cut from their buffers at each step, unless
+    the buffers have no more rows than that."""
+    for name, options in (("window", []), ("window", ["--prefill-tokens-max=5"]), ("wide", []),
+                          ("wide", ["--prefill-tokens-max=5"])):
+        rows = json.loads((EXPORTED / f"{name}_answers.json").read_text())
+        with Daemon(["--model", f"chat={EXPORTED / name}/", *options]) as daemon:
             client = Client(daemon.port)
             for row in rows:
                 answer = chat(client, row["messages"], max_tokens=len(row["answer_ids"]),
                               ignore_eos=True)
-                expect("window", answer["choices"][0]["message"]["content"], row["answer"])
-            lacks = get_json(client, "/v2/models/chat")["lacks"]
-            expect("prefixes", "prefixes" in lacks, True)
+                expect(name, answer["choices"][0]["message"]["content"], row["answer"])
+            if name == "wide":
+                wait_proven(client)
+            lacks = get_json(client, "/v2/models/chat").get("lacks") or {}
+            expect(f"{name}: prefixes", "prefixes" in lacks, name == "window")
             wait_idle(client)
 
 
@@ -408,7 +412,7 @@ def late():
 
 def main():
     report = Report()
-    report.run_all((two_methods, parts, parts_beside, transformers, growing, window, optimum,
+    report.run_all((two_methods, parts, parts_beside, transformers, growing, windows, optimum,
                     damaged, late, defaults, shown))
     return report.finish()
 

@@ -20,7 +20,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/adapters/foundation.ptd %D%/adapters/red.pte \
 	%D%/llm/model.pte \
 	%D%/exported/answers.json %D%/exported/growing %D%/exported/static %D%/exported/window \
-	%D%/exported/window_answers.json \
+	%D%/exported/wide %D%/exported/wide_answers.json %D%/exported/window_answers.json \
 	%D%/optimum/answers.json %D%/optimum/masked %D%/optimum/picture %D%/optimum/speech \
 	%D%/optimum/text \
 	%D%/prefill/answers.json %D%/prefill/apart.pte %D%/prefill/mixed.pte %D%/prefill/parts.pte \

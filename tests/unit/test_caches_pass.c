@@ -21,11 +21,15 @@ enum change {
     SLICED,    /* whole slices between the nodes */
     NO_GROUP,  /* as many heads as the caches have */
     PLACES_32, /* the number of rows is int32 first */
-    LAST_FOUND = PLACES_32,
+    WIDE,      /* a window of all rows of the buffer */
+    LAST_FOUND = WIDE,
     STRICT,     /* a token does not see itself */
     SHIFTED,    /* it sees one less */
     OTHER_ROWS, /* the places begin at the number of new rows */
     BACKWARDS,  /* it sees what comes behind it */
+    NARROW,     /* a window of one row less than the buffer has */
+    HIDDEN,     /* and a condition that hides everything */
+    TWICE,      /* both conditions are windows */
     ONE_COLUMN, /* the mask of the first token is that of all */
     NO_MASK,
     ADDED_MASK,  /* a further mask */
@@ -102,6 +106,32 @@ static uint32_t row_count(struct fixture *f, const struct built *b, enum change 
     return change == PLACES_32 ? convert(f, count, DT_I64) : count;
 }
 
+static uint32_t and_of(struct fixture *f, uint32_t a, uint32_t b)
+{
+    const uint32_t args[] = {a, b};
+    return apply_to(f, "bitwise_and", DT_BOOL, args, 2);
+}
+
+/* true & (columns > places - window) & sees */
+static uint32_t windowed(struct fixture *f, enum change change, uint32_t columns, uint32_t places,
+                         uint32_t sees)
+{
+    static const int64_t wide = ROWS, narrow = ROWS - 1;
+    const struct shape scalar = {.rank = 0};
+    struct rt_graph *g = &f->graph;
+    if (change != WIDE && change != NARROW && change != HIDDEN && change != TWICE) {
+        return sees;
+    }
+    struct span window = span_of(change == NARROW ? &narrow : &wide, sizeof(wide));
+    const uint32_t full[] = {graph_ints(f, (const int64_t[]){-1}),
+                             rt_graph_bool(g, change != HIDDEN)};
+    const uint32_t sub[] = {places, rt_graph_constant(g, DT_I64, &scalar, window), number(f, 1)};
+    const uint32_t gt[] = {columns, apply_to(f, "sub", DT_I64, sub, 3)};
+    uint32_t seen = apply_to(f, "gt", DT_BOOL, gt, 2);
+    uint32_t all = and_of(f, apply_to(f, "full", DT_BOOL, full, 2), seen);
+    return and_of(f, all, change == TWICE ? seen : sees);
+}
+
 static uint32_t mask(struct fixture *f, const struct built *b, enum change change)
 {
     static const int64_t first[] = {0, 1};
@@ -118,6 +148,7 @@ static uint32_t mask(struct fixture *f, const struct built *b, enum change chang
     uint32_t args[] = {view(f, numbers, columns, 4), view(f, places, rows, 4)};
     const char *op = change == STRICT ? "lt" : change == BACKWARDS ? "ge" : "le";
     uint32_t sees = apply_to(f, op, DT_BOOL, args, 2);
+    sees = windowed(f, change, args[0], args[1], sees);
     const uint32_t chosen[] = {sees, filled(f, 0), filled(f, -INFINITY)};
     return apply(f, "where", chosen, 3);
 }
