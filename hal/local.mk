@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/pool.c %D%/pool.h \
 	%D%/profile.c %D%/profile.h \
 	%D%/queue.c %D%/queue.h \
+	%D%/resize.h \
 	%D%/semaphore.c %D%/semaphore.h \
 	%D%/suballoc.c %D%/suballoc.h \
 	%D%/thread.c %D%/thread.h \
@@ -31,6 +32,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/map.c %D%/cpu/map.h \
 	%D%/cpu/pages.c %D%/cpu/pages.h \
 	%D%/cpu/probe.c \
+	%D%/cpu/resize.c %D%/cpu/resize.h \
 	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \

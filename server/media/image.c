@@ -205,7 +205,7 @@ static struct resize_task resize_task(const struct image *image, const struct im
         .x = axis_task(width, scale, &layout->x, form->filter),
         .y = axis_task(height, scale, &layout->y, form->filter),
         .colors = form->colors,
-        .rows = resize_rows_best(),
+        .rows = hal_resize(),
     };
 }
 

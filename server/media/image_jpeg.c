@@ -140,7 +140,7 @@ static uint64_t units_of(const struct image_head *head)
 
 static size_t row_bytes(const struct image_head *head)
 {
-    return 4 * ((size_t)head->width + 2 * BLOCK * 4) + RESIZE_ROW_PAD + ALIGN + UNALIGN;
+    return 4 * ((size_t)head->width + 2 * BLOCK * 4) + HAL_RESIZE_PAD + ALIGN + UNALIGN;
 }
 
 /* Libjpeg keeps rows of samples of all components: a few units high. */

@@ -249,7 +249,7 @@ static enum status open_reader(struct reader *reader, struct error *err)
 {
     size_t count = reader->head->is_whole ? reader->head->height : 1;
     TRY(libpng_load(&reader->lib, err));
-    reader->rows = calloc(1, row_bytes(reader->head) * count + RESIZE_ROW_PAD);
+    reader->rows = calloc(1, row_bytes(reader->head) * count + HAL_RESIZE_PAD);
     reader->png =
         reader->lib->create_read_struct(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning);
     if (reader->png) {

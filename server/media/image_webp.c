@@ -244,9 +244,9 @@ static void hand_rows(const struct image_head *head, const uint8_t *pixels, uint
 static enum status read(const struct image *image, struct resize *resize, struct error *err)
 {
     const struct image_head *head = &image->head;
-    size_t len = 4 * (size_t)head->data_width * head->data_height + RESIZE_ROW_PAD;
+    size_t len = 4 * (size_t)head->data_width * head->data_height + HAL_RESIZE_PAD;
     uint8_t *pixels = calloc(1, len);
-    uint8_t *row = calloc(1, 4 * (size_t)head->width + RESIZE_ROW_PAD);
+    uint8_t *row = calloc(1, 4 * (size_t)head->width + HAL_RESIZE_PAD);
     enum status status =
         pixels && row ? decode(head, pixels, err) : error_no_memory(err, "a picture");
     if (status == ST_OK) {

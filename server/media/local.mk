@@ -21,8 +21,6 @@ noinst_LIBRARIES += %D%/libmedia.a
 	%D%/png_write.c %D%/png_write.h \
 	%D%/resize.c %D%/resize.h \
 	%D%/resize_axis.c %D%/resize_axis.h \
-	%D%/resize_rows.c %D%/resize_rows.h \
-	%D%/resize_rows_avx512.c \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
 	%D%/soxr.c %D%/soxr.h \

@@ -21,8 +21,8 @@
  * The result is a row of the resized picture, or a column of it if the picture is turned.
  */
 struct resize {
-    struct axis along, down;
-    const struct resize_rows *rows;
+    struct hal_resize_axis along, down;
+    const struct hal_resize *rows;
     struct resize_part part;
     bool is_turned, is_gray, is_bgr;
     bool is_down_first;
@@ -79,7 +79,7 @@ static uint32_t ring_count_max(const struct axis_task *down)
 
 static size_t row_bytes(uint32_t count, uint32_t bytes)
 {
-    return align_up((size_t)count * bytes, 64) + RESIZE_ROW_PAD;
+    return align_up((size_t)count * bytes, 64) + HAL_RESIZE_PAD;
 }
 
 /* The sizes of the arrays, in their order in |memory|. */
@@ -130,7 +130,7 @@ static void init_axes(struct resize *resize, const struct resize_task *task, uin
         resize->along.from[i] -= part->x;
     }
     if (task->rows->is_packed) {
-        axis_pack(&resize->along, part->x_end - part->x + RESIZE_ROW_PAD / 4);
+        axis_pack(&resize->along, part->x_end - part->x + HAL_RESIZE_PAD / 4);
         axis_pack(&resize->down, UINT32_MAX);
     }
     resize->goes_up = down.is_reversed;
@@ -199,7 +199,7 @@ static uint8_t *ring_row(const struct resize *resize, uint32_t y)
 /* Output |i| of |down|, as a row of |len| bytes. */
 static const uint8_t *sum_rows(struct resize *resize, uint32_t i, size_t len)
 {
-    const struct axis *down = &resize->down;
+    const struct hal_resize_axis *down = &resize->down;
     for (uint32_t k = 0; k < down->taps[i]; k++) {
         resize->taps[k] = ring_row(resize, down->from[i] + k);
     }
@@ -235,14 +235,51 @@ static void store_column(struct resize *resize, uint32_t x, const uint8_t *row)
     }
 }
 
+static void copy_along(const struct hal_resize_axis *along, uint32_t pixel_bytes,
+                       const uint8_t *row, uint8_t *out)
+{
+    for (size_t i = 0; i < along->count; i++) {
+        size_t from = along->from[i];
+        if (pixel_bytes == 4) {
+            memcpy(out + 4 * i, row + 4 * from, 4);
+        } else {
+            out[i] = row[from];
+        }
+    }
+}
+
+static void resize_gray(const struct hal_resize_axis *along, const uint8_t *row, uint8_t *out)
+{
+    for (uint32_t i = 0; i < along->count; i++) {
+        const uint8_t *in = row + along->from[i];
+        int32_t sum = 1 << (HAL_RESIZE_BITS - 1);
+        for (uint32_t k = 0; k < along->taps[i]; k++) {
+            sum += in[k] * hal_resize_weight(along, (size_t)i * along->stride + k);
+        }
+        sum >>= HAL_RESIZE_BITS;
+        out[i] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    }
+}
+
+static void resize_along(const struct resize *resize, const uint8_t *row, uint8_t *out)
+{
+    if (resize->along.is_copy) {
+        copy_along(&resize->along, resize->pixel_bytes, row, out);
+    } else if (resize->is_gray) {
+        resize_gray(&resize->along, row, out);
+    } else {
+        resize->rows->across(&resize->along, row, out);
+    }
+}
+
 static void finish_output(struct resize *resize, uint32_t i)
 {
-    const struct axis *along = &resize->along;
+    const struct hal_resize_axis *along = &resize->along;
     uint32_t columns = resize->part.x_end - resize->part.x;
     uint32_t count = resize->is_down_first ? columns : along->count;
     const uint8_t *row = sum_rows(resize, i, (size_t)count * resize->pixel_bytes);
     if (resize->is_down_first) {
-        resize_across(resize->rows, along, resize->pixel_bytes, row, resize->ready);
+        resize_along(resize, row, resize->ready);
         row = resize->ready;
     }
     if (resize->is_turned) {
@@ -266,13 +303,13 @@ static void keep_row(struct resize *resize, const struct pixel_format *format, c
             pixels_convert(format, row, columns, resize->is_gray, resize->plain);
             row = resize->plain;
         }
-        resize_across(resize->rows, &resize->along, resize->pixel_bytes, row, slot);
+        resize_along(resize, row, slot);
     }
 }
 
 void resize_put(struct resize *resize, const struct pixel_format *format, const uint8_t *row)
 {
-    const struct axis *down = &resize->down;
+    const struct hal_resize_axis *down = &resize->down;
     uint32_t y = resize->at, i = next_output(resize);
     if (resize->done == down->count) {
         return;

@@ -7,17 +7,17 @@
 #ifndef PTED_SERVER_MEDIA_RESIZE_H
 #define PTED_SERVER_MEDIA_RESIZE_H
 
+#include "hal/resize.h"
 #include "server/media/image.h"
 #include "server/media/pixels.h"
 #include "server/media/resize_axis.h"
-#include "server/media/resize_rows.h"
 
 struct resize_task {
     unsigned orientation; /* of EXIF, 1 to 8: how the file has to be turned */
     /* Along the width and the height of the turned picture. is_reversed is not read. */
     struct axis_task x, y;
     enum image_colors colors;
-    const struct resize_rows *rows;
+    const struct hal_resize *rows;
 };
 
 struct resize;
@@ -37,7 +37,7 @@ struct resize_part {
 };
 struct resize_part resize_part(const struct resize *resize);
 
-/* The next row of the part. |row| is its pixel in column |x|, with RESIZE_ROW_PAD bytes more than
+/* The next row of the part. |row| is its pixel in column |x|, with HAL_RESIZE_PAD bytes more than
  * the part has. */
 void resize_put(struct resize *resize, const struct pixel_format *format, const uint8_t *row);
 

@@ -99,8 +99,8 @@ static size_t weights_bytes(const struct axis_task *task)
 
 static size_t blocks_bytes(const struct axis_task *task)
 {
-    size_t groups = ((size_t)task->count + AXIS_BLOCK - 1) / AXIS_BLOCK;
-    return groups * (axis_stride(task) / AXIS_BLOCK) * AXIS_BLOCK_BYTES;
+    size_t groups = ((size_t)task->count + HAL_RESIZE_BLOCK - 1) / HAL_RESIZE_BLOCK;
+    return groups * (axis_stride(task) / HAL_RESIZE_BLOCK) * HAL_RESIZE_BLOCK_BYTES;
 }
 
 size_t axis_bytes(const struct axis_task *task)
@@ -117,7 +117,7 @@ size_t axis_bytes(const struct axis_task *task)
 #define SUMS_MAX (1 << 20)
 
 /* Places are sums of steps, as errors of rounding in them decide which input is nearest. */
-static void init_nearest(struct axis *axis, const struct axis_task *task)
+static void init_nearest(struct hal_resize_axis *axis, const struct axis_task *task)
 {
     double step = step_of(task), at = step * 0.5;
     if (task->first > SUMS_MAX) {
@@ -134,7 +134,7 @@ static void init_nearest(struct axis *axis, const struct axis_task *task)
     }
 }
 
-static void init_same(struct axis *axis, const struct axis_task *task)
+static void init_same(struct hal_resize_axis *axis, const struct axis_task *task)
 {
     for (uint32_t i = 0; i < task->count; i++) {
         axis->from[i] = (uint32_t)task->first + i;
@@ -142,16 +142,16 @@ static void init_same(struct axis *axis, const struct axis_task *task)
     }
 }
 
-static void store_weight(struct axis *axis, size_t at, double weight)
+static void store_weight(struct hal_resize_axis *axis, size_t at, double weight)
 {
-    double exact = weight * (1 << RESIZE_BITS);
+    double exact = weight * (1 << HAL_RESIZE_BITS);
     int32_t value = (int32_t)(weight < 0 ? exact - 0.5 : exact + 0.5);
-    axis->high[at] = (int16_t)(value >> RESIZE_LOW_BITS);
-    axis->low[at] = (int16_t)(value & ((1 << RESIZE_LOW_BITS) - 1));
+    axis->high[at] = (int16_t)(value >> HAL_RESIZE_LOW_BITS);
+    axis->low[at] = (int16_t)(value & ((1 << HAL_RESIZE_LOW_BITS) - 1));
 }
 
 /* |weights| has room for one output. */
-static void init_output(struct axis *axis, const struct axis_task *task, uint32_t i,
+static void init_output(struct hal_resize_axis *axis, const struct axis_task *task, uint32_t i,
                         double *weights)
 {
     double step = step_of(task), scale = scale_of(task), support = support_of(task);
@@ -175,7 +175,7 @@ static void init_output(struct axis *axis, const struct axis_task *task, uint32_
     }
 }
 
-static void init_sums(struct axis *axis, const struct axis_task *task, double *weights)
+static void init_sums(struct hal_resize_axis *axis, const struct axis_task *task, double *weights)
 {
     axis->high = (int16_t *)(weights + axis->stride);
     axis->low = axis->high + (size_t)task->count * axis->stride;
@@ -184,20 +184,20 @@ static void init_sums(struct axis *axis, const struct axis_task *task, double *w
     }
 }
 
-static void reverse(struct axis *axis, const struct axis_task *task)
+static void reverse(struct hal_resize_axis *axis, const struct axis_task *task)
 {
     for (uint32_t i = 0; i < axis->count; i++) {
         axis->from[i] = task->in_count - axis->from[i] - axis->taps[i];
     }
 }
 
-void axis_init(struct axis *axis, const struct axis_task *task, void *memory)
+void axis_init(struct hal_resize_axis *axis, const struct axis_task *task, void *memory)
 {
     size_t numbers = align_up(2 * (size_t)task->count * sizeof(uint32_t), 8);
-    *axis = (struct axis){.count = task->count,
-                          .is_copy = is_copy(task),
-                          .stride = axis_stride(task),
-                          .blocks = memory};
+    *axis = (struct hal_resize_axis){.count = task->count,
+                                     .is_copy = is_copy(task),
+                                     .stride = axis_stride(task),
+                                     .blocks = memory};
     memory = (uint8_t *)memory + blocks_bytes(task);
     axis->from = memory;
     axis->taps = axis->from + task->count;
@@ -215,7 +215,7 @@ void axis_init(struct axis *axis, const struct axis_task *task, void *memory)
         uint32_t taps = axis->taps[i];
         axis->tap_count_max = taps > axis->tap_count_max ? taps : axis->tap_count_max;
     }
-    axis->block_count = (axis->tap_count_max + AXIS_BLOCK - 1) / AXIS_BLOCK;
+    axis->block_count = (axis->tap_count_max + HAL_RESIZE_BLOCK - 1) / HAL_RESIZE_BLOCK;
 }
 
 static int32_t low_digit(int32_t value)
@@ -224,40 +224,41 @@ static int32_t low_digit(int32_t value)
 }
 
 /* The weight of |tap| of output |i|, which is |place| taps into its blocks. */
-static bool pack_weight(struct axis *axis, uint32_t i, uint32_t tap, uint32_t place)
+static bool pack_weight(struct hal_resize_axis *axis, uint32_t i, uint32_t tap, uint32_t place)
 {
     size_t at = (size_t)i * axis->stride + tap;
-    int32_t value = axis->high[at] * (1 << RESIZE_LOW_BITS) + axis->low[at];
-    size_t block = (size_t)(i / AXIS_BLOCK) * axis->block_count + place / AXIS_BLOCK;
-    int8_t *to = axis->blocks + block * AXIS_BLOCK_BYTES + (size_t)(i % AXIS_BLOCK) * AXIS_BLOCK +
-                 place % AXIS_BLOCK;
-    for (int digit = 0; digit < AXIS_DIGITS; digit++) {
-        to[digit * AXIS_BLOCK * AXIS_BLOCK] = (int8_t)low_digit(value);
+    int32_t value = axis->high[at] * (1 << HAL_RESIZE_LOW_BITS) + axis->low[at];
+    size_t block = (size_t)(i / HAL_RESIZE_BLOCK) * axis->block_count + place / HAL_RESIZE_BLOCK;
+    int8_t *to = axis->blocks + block * HAL_RESIZE_BLOCK_BYTES +
+                 (size_t)(i % HAL_RESIZE_BLOCK) * HAL_RESIZE_BLOCK + place % HAL_RESIZE_BLOCK;
+    for (int digit = 0; digit < HAL_RESIZE_DIGITS; digit++) {
+        to[digit * HAL_RESIZE_BLOCK * HAL_RESIZE_BLOCK] = (int8_t)low_digit(value);
         value = (value - low_digit(value)) / 256;
     }
     return value == 0;
 }
 
 /* Blocks have places for more taps than the outputs. Places behind the last input go in front. */
-void axis_pack(struct axis *axis, uint32_t end)
+void axis_pack(struct hal_resize_axis *axis, uint32_t end)
 {
-    uint32_t places = axis->block_count * AXIS_BLOCK;
+    uint32_t places = axis->block_count * HAL_RESIZE_BLOCK;
     bool fits = !axis->is_copy;
     for (uint32_t i = 0; i < axis->count && fits; i++) {
         uint32_t last = end - places, from = axis->from[i] < last ? axis->from[i] : last;
-        size_t block = (size_t)(i / AXIS_BLOCK) * axis->block_count;
+        size_t block = (size_t)(i / HAL_RESIZE_BLOCK) * axis->block_count;
         must(end >= places && axis->from[i] + axis->taps[i] <= from + places);
         for (uint32_t tap = 0; tap < axis->taps[i] && fits; tap++) {
             fits = pack_weight(axis, i, tap, tap + axis->from[i] - from);
         }
-        memcpy(axis->blocks + block * AXIS_BLOCK_BYTES + AXIS_DIGITS * AXIS_BLOCK * AXIS_BLOCK +
-                   i % AXIS_BLOCK * sizeof(from),
+        memcpy(axis->blocks + block * HAL_RESIZE_BLOCK_BYTES +
+                   HAL_RESIZE_DIGITS * HAL_RESIZE_BLOCK * HAL_RESIZE_BLOCK +
+                   i % HAL_RESIZE_BLOCK * sizeof(from),
                &from, sizeof(from));
     }
     axis->is_packed = fits;
 }
 
-void axis_find_range(const struct axis *axis, uint32_t *first, uint32_t *end)
+void axis_find_range(const struct hal_resize_axis *axis, uint32_t *first, uint32_t *end)
 {
     *first = UINT32_MAX;
     *end = 0;

@@ -2,8 +2,8 @@
 /*
  * Resizing along one side of a picture: which inputs an output is made of, and with which weights.
  * They are the numbers of Pillow's Image.resize() for pixels of 8 bits: weights are computed in
- * double precision, made to sum up to 1, and rounded to RESIZE_BITS binary places. An output is
- * (the sum of input times weight + 2^(RESIZE_BITS - 1)) >> RESIZE_BITS, cut to 0 ... 255.
+ * double precision, made to sum up to 1, and rounded to HAL_RESIZE_BITS binary places. hal/resize.h
+ * says what becomes of them.
  * Source: Pillow's documentation of filters; its results, with which tests/unit/test_image.c
  * compares.
  */
@@ -14,23 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hal/resize.h"
 #include "server/media/image.h"
-
-#define RESIZE_BITS 22
-
-/* A weight is high * 2^RESIZE_LOW_BITS + low: both parts fit in 16 bits, for vector instructions
- * that multiply these. */
-#define RESIZE_LOW_BITS 11
-
-/*
- * The same weights for instructions that multiply bytes and sum up four products. A block has four
- * taps of four outputs: AXIS_DIGITS arrays [output, tap] of one byte, which are the digits of the
- * weights to the base 256, -128 ... 127, the lowest first; and then, of each output, the input that
- * its first tap of all blocks reads.
- */
-#define AXIS_BLOCK 4
-#define AXIS_DIGITS 3
-#define AXIS_BLOCK_BYTES 64
 
 /* The task of an axis. Inputs are pixels 0 ... in_count - 1 of a side; they are resized as if they
  * were in_length pixels, and outputs first ... first + count - 1 of out_count are computed. */
@@ -44,20 +29,6 @@ struct axis_task {
     bool is_reversed; /* the inputs come in the opposite order */
 };
 
-struct axis {
-    uint32_t count;
-    uint32_t tap_count_max;
-    uint32_t stride; /* weights of an output, a multiple of 4; weights beyond its taps are 0 */
-    bool is_copy;    /* each output is one input */
-    uint32_t *from;  /* [count] the first input of an output */
-    uint32_t *taps;  /* [count] the number of its inputs, at least 1 */
-    int16_t *high;   /* [count, stride] */
-    int16_t *low;
-    bool is_packed;       /* |blocks| has been filled */
-    uint32_t block_count; /* of an output */
-    int8_t *blocks;       /* [(count + 3) / 4, block_count, AXIS_BLOCK_BYTES] */
-};
-
 /* Weights of an output; 0 of copies. */
 uint32_t axis_stride(const struct axis_task *task);
 
@@ -66,14 +37,14 @@ uint32_t axis_stride(const struct axis_task *task);
 size_t axis_bytes(const struct axis_task *task);
 
 /* |memory| has axis_bytes() of zeros, is aligned to 64, and outlives the axis. */
-void axis_init(struct axis *axis, const struct axis_task *task, void *memory);
+void axis_init(struct hal_resize_axis *axis, const struct axis_task *task, void *memory);
 
 /* Fills the blocks if each weight has few enough digits. Places in blocks are more than taps: they
  * read no input from |end| on, but up to it; |end| is at least 3 more than the taps need. Where the
  * first input must be the one of the first tap, |end| is UINT32_MAX. */
-void axis_pack(struct axis *axis, uint32_t end);
+void axis_pack(struct hal_resize_axis *axis, uint32_t end);
 
 /* The inputs that some output needs: |*first| ... |*end| - 1. */
-void axis_find_range(const struct axis *axis, uint32_t *first, uint32_t *end);
+void axis_find_range(const struct hal_resize_axis *axis, uint32_t *first, uint32_t *end);
 
 #endif

@@ -24,6 +24,12 @@ UK_OWN_SOURCES = \
 	%D%/gemm_u8.c \
 	%D%/gemm_u8.h \
 	%D%/level.h \
+	%D%/resize_table.c \
+	%D%/resize_u8.c \
+	%D%/resize_u8.h \
+	%D%/resize_u8_dots.h \
+	%D%/resize_u8_pairs.h \
+	%D%/resize_u8_plain.h \
 	%D%/pack_u8.c \
 	%D%/probe_u8.c \
 	%D%/simd.h \
@@ -57,6 +63,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 	-mavx512vnni
 # The other functions of these levels are those of the levels below.
 %C%_libuk_avx512_bf16_a_SOURCES = \
+	%D%/resize_table.c \
+	%D%/resize_u8.h \
 	%D%/convert_bf16.c \
 	%D%/gemm_bf16.c \
 	%D%/gemm_f32.h \
@@ -72,6 +80,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 %C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_BF16 $(UK_AVX512_CFLAGS) \
 	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \
+	%D%/resize_table.c \
+	%D%/resize_u8.h \
 	%D%/amx.h \
 	%D%/amx_run.h \
 	%D%/gemm_u4_amx.c \
@@ -86,6 +96,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 %C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_INT8 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mamx-tile -mamx-int8
 %C%_libuk_amx_bf16_a_SOURCES = \
+	%D%/resize_table.c \
+	%D%/resize_u8.h \
 	%D%/amx.h \
 	%D%/amx_run.h \
 	%D%/gemm_bf16_amx.c \
