@@ -115,18 +115,18 @@ include_rules() {
             row("daemon/request", "daemon/loop daemon/serving daemon/infer http model process " \
                 "runtime")
             row("daemon/observe", "daemon/loop daemon/serving daemon/infer daemon/request " \
-                "daemon/generation http model process")
+                "daemon/generation daemon/connection http model process")
             row("daemon/connection", "daemon/loop daemon/request http process")
             row("daemon/api", "daemon/loop daemon/serving daemon/infer daemon/request " \
-                "daemon/observe daemon/generation daemon/console language model/intake process " \
-                "runtime")
+                "daemon/observe daemon/generation daemon/connection daemon/console language " \
+                "model/intake process runtime")
             row("daemon", "daemon/conf daemon/loop daemon/serving daemon/infer daemon/request " \
                 "daemon/generation daemon/observe daemon/connection daemon/api http language " \
                 "process runtime")
         }
-        # A source above the calls may also see the daemon as a whole.
+        # The sources of requests may also see the daemon as a whole.
         function daemon_doors(file, own) {
-            if (own !~ /^server\/daemon(\/(request|observe|api))?$/ ||
+            if (own !~ /^server\/daemon(\/request)?$/ ||
                 file !~ /(\.c|_priv\.h)$/)
                 return ""
             return "server/daemon/server\\.h$|"

@@ -109,7 +109,7 @@ static void reopen_access_log(struct server *server)
 static void on_user_signal(uv_signal_t *signal, int number)
 {
     (void)number;
-    dump_in_flight(server_of(signal->data));
+    dump_in_flight(&server_of(signal->data)->observed);
 }
 
 static void on_hangup(uv_signal_t *signal, int number)
@@ -364,6 +364,41 @@ static enum status init_handles(struct server *server, struct error *err)
     return ST_OK;
 }
 
+/* What operators and handlers of routes see. */
+static void lend_parts(struct server *server)
+{
+    server->observed = (struct observed){
+        .loop = &server->loop,
+        .offload = &server->offload,
+        .servings = &server->servings,
+        .recovery = &server->recovery,
+        .conns = &server->conns,
+        .tls = &server->tls,
+        .transfers = &server->transfers,
+        .requests = &server->requests,
+        .busy_request_count = &server->busy_request_count,
+    };
+    server->api = (struct api){
+        .options = server->options,
+        .params = server->params,
+        .loop = &server->loop,
+        .observed = &server->observed,
+        .servings = &server->servings,
+        .changes = &server->changes,
+        .waits = &server->waits,
+        .offload = &server->offload,
+        .regions = &server->regions,
+        .seats = &server->seats,
+        .transfers = &server->transfers,
+        .access = &server->access,
+        .conns = &server->conns,
+        .tls = &server->tls,
+        .metrics = &server->metrics,
+        .access_log = &server->access_log,
+        .spans = &server->spans,
+    };
+}
+
 enum status server_init(struct server *server, const struct options *options, struct error *err)
 {
     *server = (struct server){
@@ -394,6 +429,7 @@ enum status server_init(struct server *server, const struct options *options, st
     regions_init(&server->regions, server->params);
     seats_init(&server->seats);
     request_init_calls(server);
+    lend_parts(server);
     raise_file_limit();
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
@@ -404,8 +440,8 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(init_handles(server, err));
     TRY(access_read(&server->access, options, err));
     TRY(tls_open(&server->tls, options, err));
-    TRY(access_log_open(&server->access_log, options, err));
-    TRY(spans_open(&server->spans, options, err));
+    TRY(access_log_open(&server->access_log, &server->loop, options, err));
+    TRY(spans_open(&server->spans, &server->traces, options, err));
     TRY(offload_start(&server->offload, &server->loop.uv, &server->alarm, err));
     TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listeners_bind_all(&server->listeners, err));

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/daemon/api/api.h"
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/connection/listener.h"
 #include "server/daemon/connection/tls.h"
@@ -25,6 +26,7 @@
 #include "server/daemon/infer/seats.h"
 #include "server/daemon/observe/access_log.h"
 #include "server/daemon/observe/metrics.h"
+#include "server/daemon/observe/observed.h"
 #include "server/daemon/observe/spans.h"
 #include "server/process/alarm.h"
 #include "server/process/notify.h"
@@ -68,6 +70,8 @@ struct server {
     struct watchdog watchdog;
     struct drain drain;
     struct metrics metrics;
+    struct observed observed; /* for operators */
+    struct api api;           /* for handlers */
     struct access access;
     struct proxies proxies;
     struct tls tls;

@@ -9,8 +9,48 @@
 #include "base/status.h"
 #include "server/daemon/request/routes.h"
 
+struct access;
+struct access_log;
+struct changes;
+struct conns;
+struct loop;
+struct metrics;
 struct model;
+struct observed;
+struct offload;
+struct options;
+struct params;
+struct regions;
 struct request;
+struct seats;
+struct servings;
+struct spans;
+struct tls;
+struct transfers;
+struct waits;
+
+/* The parts of the daemon that handlers read or change, beside the request and its models. All of
+ * them are borrowed. The page of metrics reads most of them, a handler of another kind one or two.
+ */
+struct api {
+    const struct options *options;
+    const struct params *params; /* of |options| */
+    struct loop *loop;
+    const struct observed *observed;
+    const struct servings *servings;
+    const struct changes *changes;
+    const struct waits *waits;
+    const struct offload *offload;
+    struct regions *regions;
+    const struct seats *seats;
+    const struct transfers *transfers;
+    const struct access *access;
+    const struct conns *conns;
+    const struct tls *tls;
+    const struct metrics *metrics;
+    const struct access_log *access_log;
+    struct spans *spans;
+};
 
 api_handler_f api_server, api_live, api_ready, api_preflight;    /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */

@@ -6,13 +6,13 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/console/console.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/process/options.h"
 
 enum status api_console(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct console_file file;
-    if (request->server->options->has_no_console) {
+    if (request->api->options->has_no_console) {
         return error_set(err, ST_NOT_FOUND, "there is no page here: --console is off");
     }
     if (!console_find(request->match.region, &file)) {

@@ -11,7 +11,6 @@
 #include "runtime/program/outline.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 
 static void print_text(struct buf *out, const char *key, struct span text)
 {

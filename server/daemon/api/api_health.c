@@ -6,7 +6,10 @@
 #include "protocol/oip_reply.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/observe/observed.h"
+#include "server/daemon/serving/recovery.h"
+#include "server/process/options.h"
 
 enum status api_server(struct request *request, struct error *err)
 {
@@ -26,7 +29,7 @@ enum status api_server(struct request *request, struct error *err)
         "trace",
         "system_shared_memory",
     };
-    bool is_shared = request->server->options->shared_memory != OPTIONS_SHARED_OFF;
+    bool is_shared = request->api->options->shared_memory != OPTIONS_SHARED_OFF;
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,
@@ -49,13 +52,13 @@ enum status api_live(struct request *request, struct error *err)
 enum status api_ready(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->server->loop.is_draining) {
+    if (request->api->loop->is_draining) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
     }
-    if (request->server->loop.is_starting) {
+    if (request->api->loop->is_starting) {
         return error_set(err, ST_UNAVAILABLE, "models are loading");
     }
-    if (request->server->recovery.is_active) {
+    if (request->api->observed->recovery->is_active) {
         return error_set(err, ST_UNAVAILABLE, "the device was lost");
     }
     buf_add_str(&request->out, "{\"ready\":true}");

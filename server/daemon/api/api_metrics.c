@@ -84,7 +84,7 @@ static void put_family(struct api_metrics_page *page, const struct metric *metri
 static enum status print_page(struct request *request, struct error *err)
 {
     struct api_metrics_page page = {
-        .server = request->server,
+        .api = request->api,
         .serving = request->serving,
         .look = request->page.look,
         .index = request->page.listing,
@@ -113,7 +113,7 @@ enum status api_metrics(struct request *request, struct error *err)
     if (!look) {
         return api_no_memory(err);
     }
-    *look = metrics_take_look(request->server);
+    *look = metrics_take_look(request->api->observed);
     request->page.look = look;
     request->page.listing = repository_ref_index(&request->serving->repository);
     return work_leave_loop(&request->infer.work, err);

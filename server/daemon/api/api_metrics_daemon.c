@@ -2,6 +2,15 @@
 #include "config.h"
 
 #include "server/daemon/api/api_metrics_priv.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/connection/tls.h"
+#include "server/daemon/infer/seats.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/observe/access_log.h"
+#include "server/daemon/observe/metrics.h"
+#include "server/daemon/observe/spans.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/serving/changes.h"
 
 #include "runtime/program/held.h"
 #include "runtime/sched/prefix.h"
@@ -30,10 +39,9 @@ void api_metrics_put_models(struct api_metrics_page *page)
 
 void api_metrics_put_changes(struct api_metrics_page *page)
 {
-    api_metrics_add_labelled(page, "result", "made",
-                             counter_get(&page->server->changes.counts.made));
+    api_metrics_add_labelled(page, "result", "made", counter_get(&page->api->changes->counts.made));
     api_metrics_add_labelled(page, "result", "refused",
-                             counter_get(&page->server->changes.counts.refused));
+                             counter_get(&page->api->changes->counts.refused));
 }
 
 void api_metrics_put_fetches(struct api_metrics_page *page)
@@ -53,7 +61,7 @@ void api_metrics_put_unloads(struct api_metrics_page *page)
     };
     for (uint32_t i = 0; i < CHANGES_UNLOADS; i++) {
         api_metrics_add_labelled(page, "reason", reasons[i],
-                                 counter_get(&page->server->changes.counts.unloads[i]));
+                                 counter_get(&page->api->changes->counts.unloads[i]));
     }
 }
 
@@ -64,12 +72,12 @@ void api_metrics_put_connections(struct api_metrics_page *page)
 
 void api_metrics_put_accepted(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->conns.counts.accepted));
+    api_metrics_add(page, counter_get(&page->api->conns->counts.accepted));
 }
 
 void api_metrics_put_turned_away(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->conns.counts.turned_away));
+    api_metrics_add(page, counter_get(&page->api->conns->counts.turned_away));
 }
 
 void api_metrics_put_weights(struct api_metrics_page *page)
@@ -79,19 +87,19 @@ void api_metrics_put_weights(struct api_metrics_page *page)
 
 void api_metrics_put_displaced_connections(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->conns.places.displaced));
+    api_metrics_add(page, counter_get(&page->api->conns->places.displaced));
 }
 
 /* ---- traffic --------------------------------------------------------------------------------- */
 
 void api_metrics_put_received(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->conns.counts.received_bytes));
+    api_metrics_add(page, counter_get(&page->api->conns->counts.received_bytes));
 }
 
 void api_metrics_put_sent(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->conns.counts.sent_bytes));
+    api_metrics_add(page, counter_get(&page->api->conns->counts.sent_bytes));
 }
 
 /* A target without a route has the label "none". */
@@ -100,13 +108,13 @@ void api_metrics_put_requests(struct api_metrics_page *page)
     for (int id = 0; id <= ROUTE_COUNT; id++) {
         prom_unlabel(&page->prom);
         prom_label(&page->prom, "route", span_str(route_pattern((enum route_id)id)));
-        api_metrics_add_statuses(page, &page->server->metrics.requests[id], false);
+        api_metrics_add_statuses(page, &page->api->metrics->requests[id], false);
     }
 }
 
 void api_metrics_put_token_requests(struct api_metrics_page *page)
 {
-    const struct token_use *use = atomic_load(&page->server->access.tokens.uses);
+    const struct token_use *use = atomic_load(&page->api->access->tokens.uses);
     for (; use; use = atomic_load(&use->next)) {
         prom_unlabel(&page->prom);
         prom_label(&page->prom, "token", span_str(use->name));
@@ -119,7 +127,7 @@ void api_metrics_put_denied(struct api_metrics_page *page)
 {
     for (int denial = 0; denial < ACCESS_DENIAL_COUNT; denial++) {
         api_metrics_add_labelled(page, "reason", access_denial_name((enum access_denial)denial),
-                                 counter_get(&page->server->access.denied[denial]));
+                                 counter_get(&page->api->access->denied[denial]));
     }
 }
 
@@ -127,7 +135,7 @@ void api_metrics_put_denied(struct api_metrics_page *page)
 void api_metrics_put_tls_handshakes(struct api_metrics_page *page)
 {
     for (int version = 0; page->look->tls_expiry_s && version < TLS_VERSION_COUNT; version++) {
-        const struct counter *counters = page->server->tls.hub.handshakes[version];
+        const struct counter *counters = page->api->tls->hub.handshakes[version];
         prom_unlabel(&page->prom);
         prom_label(&page->prom, "version", span_str(tls_version_name((enum tls_version)version)));
         api_metrics_add_labelled(page, "session", "new", counter_get(&counters[0]));
@@ -139,7 +147,7 @@ void api_metrics_put_tls_failures(struct api_metrics_page *page)
 {
     for (int failure = 0; page->look->tls_expiry_s && failure < TLS_FAILURE_COUNT; failure++) {
         api_metrics_add_labelled(page, "reason", tls_failure_name((enum tls_failure)failure),
-                                 counter_get(&page->server->tls.hub.failures[failure]));
+                                 counter_get(&page->api->tls->hub.failures[failure]));
     }
 }
 
@@ -157,27 +165,27 @@ void api_metrics_put_in_flight(struct api_metrics_page *page)
 
 void api_metrics_put_access_lines(struct api_metrics_page *page)
 {
-    api_metrics_add(page, access_log_counts(&page->server->access_log).added);
+    api_metrics_add(page, access_log_counts(page->api->access_log).added);
 }
 
 void api_metrics_put_access_lost(struct api_metrics_page *page)
 {
-    api_metrics_add(page, access_log_counts(&page->server->access_log).lost);
+    api_metrics_add(page, access_log_counts(page->api->access_log).lost);
 }
 
 void api_metrics_put_traced(struct api_metrics_page *page)
 {
-    api_metrics_add(page, spans_counts(&page->server->spans).added);
+    api_metrics_add(page, spans_counts(page->api->spans).added);
 }
 
 void api_metrics_put_traced_lost(struct api_metrics_page *page)
 {
-    api_metrics_add(page, spans_counts(&page->server->spans).lost);
+    api_metrics_add(page, spans_counts(page->api->spans).lost);
 }
 
 void api_metrics_put_loop_lag(struct api_metrics_page *page)
 {
-    prom_histogram(&page->prom, &page->server->loop.turns.lengths, &histogram_times);
+    prom_histogram(&page->prom, &page->api->loop->turns.lengths, &histogram_times);
 }
 
 void api_metrics_put_longest_turn(struct api_metrics_page *page)
@@ -272,7 +280,7 @@ void api_metrics_put_sequence_bytes(struct api_metrics_page *page)
 
 void api_metrics_put_streams_displaced(struct api_metrics_page *page)
 {
-    api_metrics_add(page, counter_get(&page->server->seats.displaced));
+    api_metrics_add(page, counter_get(&page->api->seats->displaced));
 }
 
 void api_metrics_put_sequences_displaced(struct api_metrics_page *page)

@@ -16,7 +16,7 @@
 #include "protocol/prom.h"
 #include "server/daemon/observe/metrics.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/api/api.h"
 
 struct model;
 
@@ -27,7 +27,7 @@ struct model;
 
 struct api_metrics_page {
     struct prom prom;
-    struct server *server;
+    const struct api *api;
     const struct serving *serving;        /* held by the request */
     const struct metrics_look *look;      /* what only the loop may read */
     const struct repository_index *index; /* held by the request */

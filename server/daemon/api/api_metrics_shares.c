@@ -3,6 +3,13 @@
 #include "config.h"
 
 #include "server/daemon/api/api_metrics_priv.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/infer/regions.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/serving/changes.h"
+#include "server/daemon/serving/waits.h"
+#include "server/process/offload.h"
+#include "server/process/options.h"
 
 #include <stddef.h>
 #include <sys/resource.h>
@@ -44,8 +51,8 @@ static struct share_stats sum_of(uint64_t size, uint64_t used)
 static bool look_at_role(const struct api_metrics_page *page, enum listener_role role,
                          struct share_stats *out_stats)
 {
-    share_stats(&page->server->conns.places.shares[role], out_stats);
-    return page->server->conns.places.has_role[role];
+    share_stats(&page->api->conns->places.shares[role], out_stats);
+    return page->api->conns->places.has_role[role];
 }
 
 static bool look_at_connections(const struct api_metrics_page *page, struct share_stats *out_stats)
@@ -160,7 +167,7 @@ static bool look_at_queues(const struct api_metrics_page *page, struct share_sta
 
 static bool look_at_generations(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    const struct seats *seats = &page->server->seats;
+    const struct seats *seats = page->api->seats;
     *out_stats = (struct share_stats){.refused_count = counter_get(&seats->refused),
                                       .taken_back_count = counter_get(&seats->displaced)};
     for (uint32_t i = 0; i < page->index->count; i++) {
@@ -171,7 +178,7 @@ static bool look_at_generations(const struct api_metrics_page *page, struct shar
         if (share) {
             struct share_stats stats;
             share_stats(share, &stats);
-            add_stats(out_stats, seats_count(model, page->server->params), &stats);
+            add_stats(out_stats, seats_count(model, page->api->params), &stats);
         }
     }
     return true;
@@ -181,14 +188,14 @@ static bool look_at_generations(const struct api_metrics_page *page, struct shar
 
 static bool look_at_loading(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    share_stats(&page->server->waits.places, out_stats);
+    share_stats(&page->api->waits->places, out_stats);
     out_stats->taken_back_count = NONE;
     return true;
 }
 
 static bool look_at_loads(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    share_stats(&page->server->changes.loads, out_stats);
+    share_stats(&page->api->changes->loads, out_stats);
     out_stats->taken_back_count = NONE;
     return true;
 }
@@ -226,14 +233,14 @@ static bool look_at_prefixes(const struct api_metrics_page *page, struct share_s
 static bool look_at_regions(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
     *out_stats =
-        sum_of(page->server->params->region_count_max, regions_load(&page->server->regions).count);
+        sum_of(page->api->params->region_count_max, regions_load(page->api->regions).count);
     return true;
 }
 
 static bool look_at_region_bytes(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
     *out_stats =
-        sum_of(page->server->params->region_bytes_max, regions_load(&page->server->regions).bytes);
+        sum_of(page->api->params->region_bytes_max, regions_load(page->api->regions).bytes);
     return true;
 }
 
@@ -241,7 +248,7 @@ static bool look_at_region_bytes(const struct api_metrics_page *page, struct sha
 
 static bool look_at_threads(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    share_stats(&page->server->offload.heavy, out_stats);
+    share_stats(&page->api->offload->heavy, out_stats);
     out_stats->refused_count = out_stats->taken_back_count = NONE; /* they wait */
     return true;
 }
@@ -256,7 +263,7 @@ static bool look_at_files(const struct api_metrics_page *page, struct share_stat
 
 static bool look_at_log_lines(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
-    *out_stats = log_limits_stats(&page->server->loop.log.limits);
+    *out_stats = log_limits_stats(&page->api->loop->log.limits);
     out_stats->taken_back_count = NONE;
     return true;
 }

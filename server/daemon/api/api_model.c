@@ -16,7 +16,9 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/infer/stats.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/request/transfers.h"
+#include "server/daemon/serving/servings.h"
 #include "server/daemon/serving/serving.h"
 
 #define US_PER_MS 1000u
@@ -334,15 +336,14 @@ enum status api_stats(struct request *request, struct error *err)
         if (model_is_ready(model)) {
             print_row(out, model);
         }
-        if (request->page.listed % STATS_ROWS == 0 &&
-            !turns_has_time(&request->server->loop.turns)) {
+        if (request->page.listed % STATS_ROWS == 0 && !turns_has_time(&request->api->loop->turns)) {
             request->is_unfinished = !buf_failed(out);
             return api_check_printed(request, err);
         }
     }
     buf_add_str(out, "],\"memory\":");
-    stats_print_memory(out, request->server->servings.current,
-                       request->server->transfers.evicted_count);
+    stats_print_memory(out, request->api->servings->current,
+                       request->api->transfers->evicted_count);
     buf_add_char(out, '}');
     return api_check_printed(request, err);
 }

@@ -12,7 +12,6 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/console/console.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
 #include "server/model/intake/medium.h"
 

@@ -11,13 +11,12 @@
 #include "server/daemon/infer/infer_shared.h"
 #include "server/daemon/infer/regions.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 
 /* GET /v2/systemsharedmemory[/region/{r}]/status */
 enum status api_region_status(struct request *request, struct error *err)
 {
     TRY(infer_shared_check(&request->infer, err));
-    TRY(regions_print(&request->server->regions, request->match.region, &request->out, err));
+    TRY(regions_print(request->api->regions, request->match.region, &request->out, err));
     return api_check_printed(request, err);
 }
 
@@ -28,7 +27,7 @@ enum status api_register(struct request *request, struct error *err)
     struct oip_region order;
     TRY(infer_shared_check(&request->infer, err));
     TRY(oip_parse_region(body_span(&request->body), &limits, &request->infer.arena, &order, err));
-    TRY(regions_register(&request->server->regions, request->match.region, &order, err));
+    TRY(regions_register(request->api->regions, request->match.region, &order, err));
     buf_add_str(&request->out, "{}");
     return api_check_printed(request, err);
 }
@@ -37,7 +36,7 @@ enum status api_register(struct request *request, struct error *err)
 enum status api_unregister(struct request *request, struct error *err)
 {
     TRY(infer_shared_check(&request->infer, err));
-    regions_unregister(&request->server->regions, request->match.region);
+    regions_unregister(request->api->regions, request->match.region);
     buf_add_str(&request->out, "{}");
     return api_check_printed(request, err);
 }

@@ -22,7 +22,6 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 
 /* A dim of an input that varies. */
 struct place {

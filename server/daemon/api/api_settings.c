@@ -7,7 +7,7 @@
 #include "protocol/oip_settings.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/observe/spans.h"
 #include "server/process/log.h"
 
 /* ---- log ------------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ enum status api_set_log(struct request *request, struct error *err)
 enum status api_trace_settings(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    spans_print_settings(&request->server->spans, &request->out);
+    spans_print_settings(request->api->spans, &request->out);
     return api_check_printed(request, err);
 }
 
@@ -72,10 +72,9 @@ enum status api_trace_settings(struct request *request, struct error *err)
 enum status api_set_trace(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct server *server = request->server;
     struct oip_trace_change change;
     TRY(oip_parse_trace(body_span(&request->body), &change, err));
-    TRY(spans_change(&server->spans, server->params, &change, err));
+    TRY(spans_change(request->api->spans, request->api->params, &change, err));
     return api_trace_settings(request, err);
 }
 

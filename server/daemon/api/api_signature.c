@@ -14,7 +14,6 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 
 #define LABEL_BYTES_MAX ((size_t)64 << 10) /* of all labels of a model */
 #define LABEL_EXTRA_BYTES 3                /* quotes and a comma */

@@ -7,7 +7,7 @@
 #include "protocol/json.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/process/options.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/words.h"
@@ -154,7 +154,7 @@ enum status api_detokenize(struct request *request, struct error *err)
     struct vocabulary vocabulary;
     TRY(find_vocabulary(request, &vocabulary, err));
     TRY(read_query(request, &vocabulary, &query, err));
-    buf_init(&text, request->server->params->answer_bytes_max);
+    buf_init(&text, request->api->params->answer_bytes_max);
     enum status status = words_decode(vocabulary.words, query.ids, query.count, &text, err);
     if (status == ST_OK && buf_failed(&text)) {
         status = api_no_memory(err);

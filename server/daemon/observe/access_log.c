@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "server/daemon/generation/generation.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/http/transport.h"
 #include "server/process/log.h"
 
@@ -195,12 +195,11 @@ static bool is_wanted(struct access_log *log, const struct options *options, int
 }
 
 /* Lines are lost: the log says so, now and then. */
-static void tell_lost(struct server *server)
+static void tell_lost(struct access_log *log)
 {
-    struct access_log *log = &server->access_log;
     uint64_t lost = line_writer_counts(log->writer).lost;
     if (lost != log->lost_count &&
-        log_gate_admits(&server->loop.log, LOG_KIND_ACCESS, SHARE_NOBODY)) {
+        log_gate_admits(&log->loop->log, LOG_KIND_ACCESS, SHARE_NOBODY)) {
         log_line(LOG_WARNING, "access log: %llu lines were lost so far", (unsigned long long)lost);
         log->lost_count = lost;
     }
@@ -224,12 +223,10 @@ static void begin(struct entry *entry, struct request *request)
     line_add_number(line, (uint64_t)request_status(request));
 }
 
-void access_log_request(struct request *request)
+void access_log_request(struct access_log *log, struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct server *server = request->server;
-    struct access_log *log = &server->access_log;
-    if (!log->writer || !is_wanted(log, server->options, request_status(request))) {
+    if (!log->writer || !is_wanted(log, log->options, request_status(request))) {
         return;
     }
     struct entry entry;
@@ -244,14 +241,16 @@ void access_log_request(struct request *request)
     }
     line_add_str(&entry.line, entry.is_journal ? "\n" : "}\n");
     line_writer_add(log->writer, entry.line.text, entry.line.len);
-    tell_lost(server);
+    tell_lost(log);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-enum status access_log_open(struct access_log *log, const struct options *options,
-                            struct error *err)
+enum status access_log_open(struct access_log *log, struct loop *loop,
+                            const struct options *options, struct error *err)
 {
+    log->loop = loop;
+    log->options = options;
     if (options->access_log == OPTIONS_ACCESS_OFF) {
         return ST_OK;
     }

@@ -15,25 +15,28 @@
 #include "server/process/line_writer.h"
 #include "server/process/options.h"
 
+struct loop;
 struct request;
 
 /* Zeroed at first. */
 struct access_log {
+    const struct options *options; /* borrowed, like |loop| */
+    struct loop *loop;
     struct line_writer *writer; /* owned; NULL: there is no access log */
     bool is_journal;            /* lines are entries of the journal */
     uint64_t good_count;        /* successful requests, for the samples */
     uint64_t lost_count;        /* lost lines that the log has told of */
 };
 
-MUST_CHECK enum status access_log_open(struct access_log *log, const struct options *options,
-                                       struct error *err);
+MUST_CHECK enum status access_log_open(struct access_log *log, struct loop *loop,
+                                       const struct options *options, struct error *err);
 void access_log_close(struct access_log *log);
 
 /* Opens its file again, if it has one. */
 MUST_CHECK enum status access_log_reopen(struct access_log *log, struct error *err);
 
 /* |request| is over, or its client has gone; the exchange is still known. */
-void access_log_request(struct request *request);
+void access_log_request(struct access_log *log, struct request *request);
 
 /* Zeros without an access log. Any thread. */
 struct line_writer_counts access_log_counts(const struct access_log *log);

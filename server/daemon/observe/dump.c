@@ -8,8 +8,13 @@
 #include "base/check.h"
 #include "hal/pool.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/connection/conns.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/observe/observed.h"
+#include "server/daemon/request/transfers.h"
+#include "server/daemon/serving/recovery.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/process/amount.h"
 #include "server/process/log.h"
 
@@ -17,28 +22,28 @@
 #define PATH_BYTES_MAX 200
 #define NS_PER_MS 1000000u
 
-static void dump_server(const struct server *server)
+static void dump_daemon(const struct observed *observed)
 {
     struct hal_pool_stats memory = {0};
     char used[AMOUNT_TEXT_MAX], all[AMOUNT_TEXT_MAX];
-    if (server->servings.current->transfers) { /* else the device was lost */
-        hal_pool_stats(server->servings.current->transfers, &memory);
+    if (observed->servings->current->transfers) { /* else the device was lost */
+        hal_pool_stats(observed->servings->current->transfers, &memory);
     }
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
              "and %u of models on %u threads%s%s%s",
-             server->conns.count, server->busy_request_count, amount_bytes(memory.used_bytes, used),
-             amount_bytes(memory.size_bytes, all),
-             server->offload.open[OFFLOAD_REQUEST] + server->offload.open[OFFLOAD_HEAVY],
-             server->offload.open[OFFLOAD_LONG], server->offload.threads,
-             server->loop.is_starting ? ", starting" : "",
-             server->loop.is_draining ? ", stopping" : "",
-             server->recovery.is_active ? ", the device was lost" : "");
+             observed->conns->count, *observed->busy_request_count,
+             amount_bytes(memory.used_bytes, used), amount_bytes(memory.size_bytes, all),
+             observed->offload->open[OFFLOAD_REQUEST] + observed->offload->open[OFFLOAD_HEAVY],
+             observed->offload->open[OFFLOAD_LONG], observed->offload->threads,
+             observed->loop->is_starting ? ", starting" : "",
+             observed->loop->is_draining ? ", stopping" : "",
+             observed->recovery->is_active ? ", the device was lost" : "");
 }
 
-static void dump_models(struct server *server)
+static void dump_models(const struct observed *observed)
 {
-    struct repository_index *index = repository_ref_index(&server->servings.current->repository);
+    struct repository_index *index = repository_ref_index(&observed->servings->current->repository);
     uint32_t count = 0;
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
@@ -90,15 +95,14 @@ static void dump_request(const struct exchange *exchange, uint64_t now_ns)
              request->head.bytes + request->body_bytes, exchange->sent_bytes, SPAN_FMT(path));
 }
 
-void dump_in_flight(struct server *server)
+void dump_in_flight(const struct observed *observed)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     uint64_t now_ns = uv_hrtime();
     uint32_t count = 0;
-    dump_server(server);
-    dump_models(server);
-    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
-         node = node->next) {
+    dump_daemon(observed);
+    dump_models(observed);
+    for (struct list *node = observed->transfers->exchanges.next;
+         node != &observed->transfers->exchanges; node = node->next) {
         const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         if (exchange->request && exchange->phase != EXCHANGE_IDLE && ++count <= LINES_MAX) {
             dump_request(exchange, now_ns);

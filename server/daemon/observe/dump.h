@@ -3,10 +3,10 @@
 #ifndef PTED_SERVER_DAEMON_OBSERVE_DUMP_H
 #define PTED_SERVER_DAEMON_OBSERVE_DUMP_H
 
-struct server;
+struct observed;
 
 /* A line for the daemon, one for each model that has calls, and one for each request in flight; so
  * many of each, and then how many more there are. */
-void dump_in_flight(struct server *server);
+void dump_in_flight(const struct observed *observed);
 
 #endif

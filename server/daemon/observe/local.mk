@@ -4,5 +4,6 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/access_log.c %D%/access_log.h \
 	%D%/dump.c %D%/dump.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
+	%D%/observed.h \
 	%D%/otlp.c %D%/otlp.h \
 	%D%/spans.c %D%/spans.h

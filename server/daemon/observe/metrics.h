@@ -20,7 +20,7 @@
 
 struct buf;
 struct request;
-struct server;
+struct observed;
 
 /* Zeroed at first. */
 struct metrics {
@@ -39,9 +39,9 @@ struct metrics_look {
 };
 
 /* The loop. |request| is over, or its client has gone; the exchange is still known. */
-void metrics_count_request(const struct request *request);
+void metrics_count_request(struct metrics *metrics, const struct request *request);
 
 /* The loop. */
-struct metrics_look metrics_take_look(struct server *server);
+struct metrics_look metrics_take_look(const struct observed *observed);
 
 #endif

@@ -14,7 +14,6 @@
 #include "protocol/oip_settings.h"
 #include "server/daemon/observe/otlp.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
 #include "server/http/transport.h"
 
 #define KIND_INTERNAL 1
@@ -122,11 +121,11 @@ static void add_status(struct line *line, const struct request *request)
 }
 
 /* A span below |parent|, with an id that is written to |span_id|. */
-static void add_span(struct line *line, struct request *request, const char *name,
-                     const char *parent, char span_id[TRACE_SPAN_CHARS], uint64_t from_ns,
-                     uint64_t to_ns)
+static void add_span(struct trace_source *traces, struct line *line, struct request *request,
+                     const char *name, const char *parent, char span_id[TRACE_SPAN_CHARS],
+                     uint64_t from_ns, uint64_t to_ns)
 {
-    trace_make_span(&request->server->traces, span_id);
+    trace_make_span(traces, span_id);
     line_add_str(line, ",");
     begin_span(line, &request->trace.context, span_id, parent, KIND_INTERNAL);
     line_add_str(line, ",\"name\":\"");
@@ -137,37 +136,40 @@ static void add_span(struct line *line, struct request *request, const char *nam
     line_add_str(line, "}");
 }
 
-static void add_phase(struct line *line, struct request *request, const char *name,
-                      uint64_t from_ns, uint64_t to_ns)
+static void add_phase(struct trace_source *traces, struct line *line, struct request *request,
+                      const char *name, uint64_t from_ns, uint64_t to_ns)
 {
     char span_id[TRACE_SPAN_CHARS];
-    add_span(line, request, name, request->trace.context.span, span_id, from_ns, to_ns);
+    add_span(traces, line, request, name, request->trace.context.span, span_id, from_ns, to_ns);
 }
 
 /* Reading files and texts is within it. */
-static void add_prepare(struct line *line, struct request *request, uint64_t epoch_ns)
+static void add_prepare(struct trace_source *traces, struct line *line, struct request *request,
+                        uint64_t epoch_ns)
 {
     const struct infer_media *media = &request->infer.media;
     char prepare[TRACE_SPAN_CHARS], decode[TRACE_SPAN_CHARS];
-    add_span(line, request, "prepare", request->trace.context.span, prepare,
+    add_span(traces, line, request, "prepare", request->trace.context.span, prepare,
              epoch_ns + request->infer.arrived_ns, epoch_ns + request->infer.job.queued_ns);
     if (media->ended_ns) {
-        add_span(line, request, "decode", prepare, decode, epoch_ns + media->began_ns,
+        add_span(traces, line, request, "decode", prepare, decode, epoch_ns + media->began_ns,
                  epoch_ns + media->ended_ns);
     }
 }
 
 /* |epoch_ns|: the time since 1970 at which the clock of the job's times was 0. */
-static void add_phases(struct line *line, struct request *request, uint64_t epoch_ns,
-                       uint64_t now_ns)
+static void add_phases(struct trace_source *traces, struct line *line, struct request *request,
+                       uint64_t epoch_ns, uint64_t now_ns)
 {
     const struct rt_sched_job *job = &request->infer.job;
     uint64_t encoded_ns =
         request->infer.encoded_ns > job->finished_ns ? request->infer.encoded_ns : now_ns;
-    add_prepare(line, request, epoch_ns);
-    add_phase(line, request, "queue", epoch_ns + job->queued_ns, epoch_ns + job->started_ns);
-    add_phase(line, request, "compute", epoch_ns + job->started_ns, epoch_ns + job->finished_ns);
-    add_phase(line, request, "encode", epoch_ns + job->finished_ns, epoch_ns + encoded_ns);
+    add_prepare(traces, line, request, epoch_ns);
+    add_phase(traces, line, request, "queue", epoch_ns + job->queued_ns,
+              epoch_ns + job->started_ns);
+    add_phase(traces, line, request, "compute", epoch_ns + job->started_ns,
+              epoch_ns + job->finished_ns);
+    add_phase(traces, line, request, "encode", epoch_ns + job->finished_ns, epoch_ns + encoded_ns);
 }
 
 /* "POST /v2/models/{m}/infer", of the pattern: names of spans are few. */
@@ -181,10 +183,9 @@ static void add_name(struct line *line, const struct request *request)
     line_add_str(line, "\"");
 }
 
-void spans_request(struct request *request)
+void spans_request(struct spans *spans, struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct spans *spans = &request->server->spans;
     const struct trace *trace = spans->writer && !spans->is_off ? request_trace(request) : NULL;
     struct timespec wall;
     struct line line;
@@ -204,7 +205,7 @@ void spans_request(struct request *request)
     add_status(&line, request);
     line_add_str(&line, "}");
     if (request_has_run(request)) {
-        add_phases(&line, request, epoch_ns, now_ns);
+        add_phases(spans->traces, &line, request, epoch_ns, now_ns);
     }
     line_add_str(&line, "\n");
     line_writer_add(spans->writer, line.text, line.len);
@@ -212,22 +213,23 @@ void spans_request(struct request *request)
 
 /* ---- traces and their collector -------------------------------------------------------------- */
 
-bool spans_begin_trace(struct server *server, struct trace *out_trace)
+bool spans_begin_trace(struct spans *spans, struct trace *out_trace)
 {
-    struct spans *spans = &server->spans;
     if (!spans->writer || spans->is_off || spans->every == 0 || spans->left == 0 ||
         spans->call_count++ % spans->every != 0) {
         return false;
     }
     spans->left -= spans->left > 0;
-    trace_begin(&server->traces, span_str(""), out_trace);
+    trace_begin(spans->traces, span_str(""), out_trace);
     out_trace->flags = TRACE_FLAG_SAMPLED;
     return true;
 }
 
-enum status spans_open(struct spans *spans, const struct options *options, struct error *err)
+enum status spans_open(struct spans *spans, struct trace_source *traces,
+                       const struct options *options, struct error *err)
 {
     struct line_sink *sink;
+    spans->traces = traces;
     spans->every = options->params.trace_sample;
     spans->left = -1;
     if (!options->otlp_endpoint) {

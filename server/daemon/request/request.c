@@ -649,10 +649,10 @@ bool request_has_run(const struct request *request)
 /* The answer is out, or the client has gone; the exchange is still known. */
 static void note_end(struct request *request)
 {
-    metrics_count_request(request);
+    metrics_count_request(&request->server->metrics, request);
     request_log_end(request);
-    access_log_request(request);
-    spans_request(request);
+    access_log_request(&request->server->access_log, request);
+    spans_request(&request->server->spans, request);
 }
 
 static enum step_result step_done(struct request *request)

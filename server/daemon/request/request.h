@@ -34,6 +34,7 @@
 #include "server/http/head.h"
 #include "server/http/transport.h"
 
+struct api;
 struct metrics_look;
 struct repository_index;
 struct server;
@@ -95,7 +96,8 @@ struct request {
     enum request_step step;
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
-    struct server *server;     /* borrowed; outlives every request */
+    struct server *server;     /* borrowed; outlives every request, like |api| */
+    const struct api *api;     /* what handlers use */
     struct serving *serving;   /* held from request_take() until the request is given back */
     struct exchange *exchange; /* the protocol's; NULL when the client has gone */
     struct list link;          /* in server->idle_requests */

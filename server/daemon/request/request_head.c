@@ -186,7 +186,8 @@ const struct trace *request_trace(struct request *request)
         request->trace.is_known = true;
     } else if (count == 0 && request->infer.ops && !request->trace.is_decided) {
         request->trace.is_decided = true;
-        request->trace.is_known = spans_begin_trace(request->server, &request->trace.context);
+        request->trace.is_known =
+            spans_begin_trace(&request->server->spans, &request->trace.context);
     }
     return request->trace.is_known ? &request->trace.context : NULL;
 }

@@ -84,6 +84,7 @@ static struct request *request_new(struct server *server)
     if (request) {
         request->magic = REQUEST_MAGIC;
         request->server = server;
+        request->api = &server->api;
         lend_parts(request);
         head_init(&request->head, server->params);
         body_init(&request->body, NULL, server->params->body_bytes_max);

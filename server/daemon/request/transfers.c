@@ -336,9 +336,8 @@ static void take_turns(struct transfers *transfers, struct list *now)
     move_all(&others, now);
 }
 
-void transfers_stats(struct server *server, struct share_stats *out_stats)
+void transfers_stats(struct transfers *transfers, struct share_stats *out_stats)
 {
-    struct transfers *transfers = &server->transfers;
     bool has_memory = true;
     for (struct list *node = transfers->exchanges.next; has_memory && node != &transfers->exchanges;
          node = node->next) {

@@ -76,7 +76,7 @@ void transfers_init(struct server *server);
 void transfers_fini(struct server *server);
 
 /* What transfers hold, by client; the size is not set. Looks at each exchange. */
-void transfers_stats(struct server *server, struct share_stats *out_stats);
+void transfers_stats(struct transfers *transfers, struct share_stats *out_stats);
 
 /* The memory that |exchange| holds has changed. */
 void transfers_update(struct exchange *exchange);
