@@ -79,8 +79,12 @@ server_free_tests() {
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
 #   which would see races in them;
-# * tests of one kernel, which start no thread.
+# * tests of one kernel, which start no thread;
+# * tests of what an answer, a card or a command says: their threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
+SAYINGS='answers|bad_media|bench|cards|classes|config|console|exporters|folders|layouts|openai'
+SAYINGS=$SAYINGS'|openapi|predict|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
+THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
     words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | tr '\n' ' '
 }
