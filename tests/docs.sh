@@ -6,7 +6,8 @@
 # leads to a file and a heading. Each page of docs/ opens with an example, and is in the archive of
 # `make dist`. Each route is in docs/serving.md, each metric in docs/metrics.md. Each option is in
 # docs/ with its default, and in the manuals. Each resource is in docs/limits.md, with a metric and
-# a test that exist. No line has more than 100 columns.
+# a test that exist. ARCHITECTURE.md lists the passes in their order. No line has more than 100
+# columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -136,6 +137,16 @@ expect() {
         echo "base/resource.def:1: a row of another form"
     sed -n '/^## What clients share/,/^## Options/p' docs/limits.md | grep -c '^\*' |
         grep -qx "$(wc -l <"$rows")" || echo "docs/limits.md:1: a resource without a row"
+    # passes MACROS: the names in these rows of passes.def, in their order.
+    passes() {
+        sed -nE "s/^($1)\\(([a-z0-9_]+).*/\\2/p" runtime/passes/passes.def | paste -sd, |
+            sed 's/,/, /g'
+    }
+    for list in "the first passes of runtime/passes/passes.def: $(passes PREPARE_PASS) " \
+        "the other passes: $(passes 'PASS|CACHES_PASS');"; do
+        tr -s ' \n' ' ' <ARCHITECTURE.md | grep -qF "$list" ||
+            echo "ARCHITECTURE.md:1: expected '$list', the order of runtime/passes/passes.def"
+    done
     # Each "  --NAME  TEXT (DEFAULT)" below "Limits and times:" is a row of the table.
     # shellcheck disable=SC2016
     echo "$HELP" |

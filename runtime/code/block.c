@@ -81,9 +81,23 @@ static enum status make_flow(struct rt_block *block, struct error *err)
 enum status rt_block_prepare(struct rt_block *block, struct error *err)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
-    TRY(rt_pass_resolve(&block->graph, err));
-    TRY(rt_pass_elide(&block->graph, err));
-    return rt_pass_merge(&block->graph, err);
+#define PREPARE_PASS(name) TRY(rt_pass_##name(&block->graph, err));
+#define PASS(name, when)
+#define CACHES_PASS(name)
+#define FOLD()
+#include "runtime/passes/passes.def"
+#undef PREPARE_PASS
+#undef PASS
+#undef CACHES_PASS
+#undef FOLD
+    return ST_OK;
+}
+
+enum when { ALWAYS, FUSING, FUSING_ON_HOST };
+
+static bool runs_pass(const struct rt_graph *graph, enum when when, bool fuses)
+{
+    return when == ALWAYS || (fuses && (when == FUSING || graph->is_host));
 }
 
 enum status rt_block_compile(struct rt_block *block, enum precision precision, bool fuses,
@@ -91,29 +105,16 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
     struct rt_graph *graph = &block->graph;
-    struct hal_device *device = block->device;
     graph->precision = precision;
-    TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
-    TRY(rt_fold_constants(graph, device, err));
-    TRY(rt_pass_permute(graph, err));
-    TRY(fuses ? rt_pass_lines(graph, err) : ST_OK);
-    TRY(rt_fold_constants(graph, device, err));
-    TRY(fuses ? rt_pass_softmax(graph, err) : ST_OK);
-    TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
-    TRY(fuses ? rt_pass_channels(graph, err) : ST_OK);
-    TRY(rt_pass_lower(graph, err));
-    TRY(caches ? rt_pass_caches_int8(graph, caches, err) : ST_OK);
-    TRY(rt_pass_winograd(graph, err));
-    TRY(rt_fold_constants(graph, device, err));
-    TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);
-    TRY(rt_pass_layout(graph, err));
-    TRY(rt_fold_constants(graph, device, err));
-    TRY(fuses ? rt_pass_chain(graph, err) : ST_OK);
-    TRY(fuses && graph->is_host ? rt_pass_cat_affine(graph, err) : ST_OK);
-    TRY(fuses && graph->is_host ? rt_pass_expand_dw(graph, err) : ST_OK);
-    TRY(fuses && graph->is_host ? rt_pass_activate(graph, err) : ST_OK);
-    TRY(fuses ? rt_pass_narrow(graph, err) : ST_OK);
-    TRY(fuses ? rt_pass_moves(graph, err) : ST_OK);
+#define PREPARE_PASS(name)
+#define PASS(name, when) TRY(runs_pass(graph, when, fuses) ? rt_pass_##name(graph, err) : ST_OK);
+#define CACHES_PASS(name) TRY(caches ? rt_pass_##name(graph, caches, err) : ST_OK);
+#define FOLD() TRY(rt_fold_constants(graph, block->device, err));
+#include "runtime/passes/passes.def"
+#undef PREPARE_PASS
+#undef PASS
+#undef CACHES_PASS
+#undef FOLD
     TRY(rt_round_share_rest(graph, err));
     return make_flow(block, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Constant folding, one of the passes of runtime/passes/passes.h. It is not among them because it
+/* Constant folding, one of the passes of runtime/passes/passes.def. It is not among them because it
  * plans and runs the nodes that it folds. */
 #ifndef PTED_RUNTIME_CODE_FOLD_H
 #define PTED_RUNTIME_CODE_FOLD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes copies that change nothing: see passes.h. A value is written only once, so a copy with
+ * Removes copies that change nothing: see passes.def. A value is written only once, so a copy with
  * the same type and dims is the value itself. Exporters write many copies to keep buffers apart
  * that do not exist here. XNNPACK joins at most five tensors at a time, so what joins more comes as
  * a tree of concatenations, and each level of it copied everything.

@@ -25,7 +25,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/moves.c \
 	%D%/narrow.c \
 	%D%/normalize.c \
-	%D%/passes.h \
+	%D%/passes.def %D%/passes.h \
 	%D%/permute.c \
 	%D%/quantize.c %D%/quantize.h \
 	%D%/quantize_between.c \

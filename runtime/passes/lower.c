@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products as operators that have kernels, and the pass itself: see passes.h. */
+/* Matrix products as operators that have kernels, and the pass itself: see passes.def. */
 #include "config.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions as operators that have kernels: see passes.h. Convolutions with one or two dims in
+ * Convolutions as operators that have kernels: see passes.def. Convolutions with one or two dims in
  * float32 use packed weights ("conv", "conv_dw", "conv_group"), and so do volumes, plane by plane
  * (see lower_volume.c); halves are converted to float32. All others, and the gradients, use the
  * plain kernels "conv_direct" and "conv_gradient".

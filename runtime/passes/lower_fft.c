@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fourier transforms over several dims as one "fft" for each dim: see passes.h. */
+/* Fourier transforms over several dims as one "fft" for each dim: see passes.def. */
 #include "config.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equal nodes become one: see passes.h. Exporters write a node again for each use: a position is
+ * Equal nodes become one: see passes.def. Exporters write a node again for each use: a position is
  * selected for each layer, a table is sliced for each rotation. Passes and analyses that look for
  * one value would see several.
  *

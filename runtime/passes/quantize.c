@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels for graphs that dequantize, compute and quantize again. See passes.h.
+ * Integer kernels for graphs that dequantize, compute and quantize again. See passes.def.
  *
  * One walk finds for each value whether it is stored as integers with a scale, or can be computed
  * from such values. If a result is quantized again, all nodes from integers to integers become

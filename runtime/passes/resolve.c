@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replaces solved symbols in sizes: see passes.h. */
+/* Replaces solved symbols in sizes: see passes.def. */
 #include "config.h"
 
 #include "base/check.h"

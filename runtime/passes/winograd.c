@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses Winograd's algorithm for convolutions of 3 x 3: see passes.h and hal/cpu/uk_winograd.h.
+ * Chooses Winograd's algorithm for convolutions of 3 x 3: see passes.def and hal/cpu/uk_winograd.h.
  *
  * The choice compares estimates at the upper bounds of all sizes, for one image. They count
  * multiply-adds of the matrix product; other work is expressed in these. tests/bench/bench_kernels
