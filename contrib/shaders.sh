@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Compiles every shader (NAME.comp) to a header with its SPIR-V words, generated/NAME.spv.h below
-# the shader's folder. The headers are committed, so that a build needs no shader compiler; run this
-# script after changing a shader.
+# Compiles every shader (NAME.comp) of a folder to a file of SPIR-V words, generated/NAME.spv below
+# the folder. Beside them it writes generated/spirv.S, which includes the files into an object, and
+# generated/spirv.h, which declares the words. All of these are committed, so that a build needs no
+# shader compiler; run this script after changing a shader.
 #
-#   contrib/shaders.sh           writes the headers that differ
-#   contrib/shaders.sh --check   writes nothing; the status is 1 if a header differs from its shader
+#   contrib/shaders.sh           writes the files that differ
+#   contrib/shaders.sh --check   writes nothing; the status is 1 if a file differs from its shader
 #
-# A shader is one form of a kernel, NAME_spirv, or has several: then its first comment has a line
+# A shader is one form of a kernel, NAME_spirv in C, or has several: then its first comment has a
+# line
 #
 #    * form NAME: [-DMACRO...] [GL_EXTENSION...]
 #
-# for each form, and NAME_spirv holds the words of the shader compiled with these. Compilers make
+# for each form, and NAME.spv holds the words of the shader compiled with these. Compilers make
 # different words: those committed are from glslang 12 (Debian 12). GLSLANG_NEWER names a newer
 # compiler, for forms with an extension that glslang 12 does not know. Without it the script leaves
 # these forms as they are and lists them at the end. Each form with extensions carries the checksum
@@ -147,64 +149,103 @@ compile() {
     }
 }
 
-# print_form SHADER HEADER NAME [WORD...]: prints the array of a form, or the array in HEADER if no
-# compiler knows the form.
-print_form() {
-    form_source=$1 form_header=$2 form=$3
+# make_form SHADER FOLDER NAME [WORD...]: writes $made/NAME.spv and prints the declaration of its
+# words. If no compiler knows the form, both stay as they are in FOLDER.
+make_form() {
+    form_source=$1 form_folder=$2 form=$3
     shift 3
-    begin="static const uint32_t ${form}_spirv[] = {"
     form_extensions=$(printf '%s\n' "$@" | sed -n '/^GL_/p')
     # shellcheck disable=SC2086 # a list of words
     chosen=$(choose_compiler $form_extensions)
     write_source "$form_source" "$@"
-    source_line="/* of source $(checksum_source) */"
+    source_sum=$(checksum_source)
     if [ -n "$chosen" ]; then
         compile "$chosen" "$form_source"
-        [ -z "$form_extensions" ] || printf '%s\n' "$source_line"
-        printf '%s\n' "$begin"
-        od -An -v -tx4 -w32 "$scratch/spv" | sed 's/ \([0-9a-f]\{8\}\)/0x\1,/g'
-        printf '};\n'
-    elif grep -qF "$source_line" "$form_header" 2>/dev/null; then
-        awk -v begin="$source_line" '$0 == begin { on = 1 } on { print } $0 == "};" { on = 0 }' \
-            "$form_header"
+        mv "$scratch/spv" "$made/$form.spv"
+    elif grep -q "^extern const uint32_t ${form}_spirv\[.* of source $source_sum " \
+        "$form_folder/spirv.h" 2>/dev/null; then
+        cp "$form_folder/$form.spv" "$made/$form.spv"
         printf ' %s' "$form" >>"$scratch/left"
     else
         echo "$form has changed and needs a newer glslang: set GLSLANG_NEWER" >&2
         exit 1
     fi
+    printf 'extern const uint32_t %s_spirv[%d];%s\n' "$form" \
+        $(($(wc -c <"$made/$form.spv") / 4)) "${form_extensions:+ /* of source $source_sum */}"
 }
 
+# make_forms SHADER FOLDER: makes all forms of a shader.
+make_forms() {
+    sed -n 's|^ \* form \([a-z0-9_]*\):|\1|p' "$1" >"$scratch/forms"
+    [ -s "$scratch/forms" ] || basename "$1" .comp >"$scratch/forms"
+    while read -r words; do
+        # shellcheck disable=SC2086 # a list of words
+        make_form "$1" "$2" $words
+    done <"$scratch/forms"
+}
+
+# make_header FOLDER: prints spirv.h, with declarations from standard input.
+make_header() {
+    guard=PTED_$(printf '%s' "$1/spirv.h" | tr '[:lower:]/.' '[:upper:]__')
+    printf '/* SPDX-License-Identifier: MIT */\n'
+    printf '/* Words of the shaders in %s/, by contrib/shaders.sh. */\n' "$(dirname "$1")"
+    printf '#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n' "$guard" "$guard"
+    printf '/* clang-format off */\n'
+    cat
+    printf '/* clang-format on */\n\n#endif\n'
+}
+
+# make_assembler FOLDER: prints spirv.S, for declarations from standard input.
+make_assembler() {
+    printf '/* SPDX-License-Identifier: MIT */\n'
+    printf '/* Words of the shaders in %s/, by contrib/shaders.sh. */\n' "$(dirname "$1")"
+    printf '\t.section .rodata\n'
+    sed -n 's/^extern const uint32_t \(.*\)_spirv\[.*/\1/p' | while read -r form; do
+        printf '\t.balign 4\n\t.global %s_spirv\n%s_spirv:\n' "$form" "$form"
+        printf '\t.incbin "%s.spv"\n' "$form"
+    done
+    printf '\t.section .note.GNU-stack, "", %%progbits\n'
+}
+
+# settle FOLDER: makes FOLDER what $made is, or says with --check where they differ.
+settle() {
+    [ "$mode" = --check ] || mkdir -p "$1"
+    for path in "$made"/* "$1"/*; do
+        file=${path##*/}
+        if [ ! -e "$path" ] || cmp -s "$made/$file" "$1/$file"; then
+            continue
+        fi
+        stale=1
+        if [ "$mode" = --check ]; then
+            echo "$1/$file differs from the compiled shaders: run contrib/shaders.sh"
+        elif [ -e "$made/$file" ]; then
+            cp "$made/$file" "$1/$file"
+            echo "$1/$file"
+        else
+            rm "$1/$file"
+            echo "$1/$file is removed"
+        fi
+    done
+}
+
+mode=${1-}
+made=$scratch/made
 touch "$scratch/left"
 knows glslangValidator || {
     echo "there is no glslangValidator" >&2
     exit 1
 }
-for shader in $(git ls-files -co --exclude-standard '*.comp' | sort); do
-    name=$(basename "$shader" .comp)
-    header=$(dirname "$shader")/generated/$name.spv.h
-    [ "${1-}" = --check ] || mkdir -p "$(dirname "$header")"
-    sed -n 's|^ \* form \([a-z0-9_]*\):|\1|p' "$shader" >"$scratch/forms"
-    [ -s "$scratch/forms" ] || echo "$name" >"$scratch/forms"
-    {
-        guard=PTED_$(printf '%s' "$header" | tr '[:lower:]/.' '[:upper:]__')
-        printf '/* SPDX-License-Identifier: MIT */\n'
-        printf '/* Generated from %s.comp by contrib/shaders.sh. */\n' "$name"
-        printf '#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n' "$guard" "$guard"
-        printf '/* clang-format off */\n'
-        while read -r form; do
-            # shellcheck disable=SC2086 # a list of words
-            print_form "$shader" "$header" $form
-        done <"$scratch/forms"
-        printf '/* clang-format on */\n\n#endif\n'
-    } >"$scratch/header"
-    cmp -s "$scratch/header" "$header" && continue
-    stale=1
-    if [ "${1-}" = --check ]; then
-        echo "$header differs from the compiled $name.comp: run contrib/shaders.sh"
-    else
-        cp "$scratch/header" "$header"
-        echo "$header"
-    fi
+git ls-files -co --exclude-standard '*.comp' | sort >"$scratch/shaders"
+for folder in $(sed 's|/[^/]*$||' "$scratch/shaders" | uniq); do
+    generated=$folder/generated
+    rm -rf "$made"
+    mkdir "$made"
+    for shader in "$folder"/*.comp; do
+        make_forms "$shader" "$generated"
+    done >"$scratch/rows"
+    make_header "$generated" <"$scratch/rows" >"$made/spirv.h"
+    make_assembler "$generated" <"$scratch/rows" >"$made/spirv.S"
+    settle "$generated"
 done
 [ ! -s "$scratch/left" ] || echo "not compiled without a newer glslang:$(cat "$scratch/left")"
-[ "${1-}" != --check ] || exit $stale
+[ "$mode" != --check ] || exit $stale

@@ -5,6 +5,7 @@ include hal/cpu/uk/local.mk
 
 noinst_LIBRARIES += %D%/libhal.a
 %C%_libhal_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libhal_a_CCASFLAGS = -Wa,-I$(srcdir)/%D%/vulkan/shaders/generated
 %C%_libhal_a_LIBADD = $(UK_OBJECTS)
 %C%_libhal_a_DEPENDENCIES = $(UK_OBJECTS)
 %C%_libhal_a_SOURCES = \
@@ -42,7 +43,6 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/uk_winograd.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
 
-# contrib/shaders.sh generates the headers in shaders/generated/; they are committed.
 VULKAN_SOURCES = \
 	%D%/vulkan/device.c %D%/vulkan/device.h \
 	%D%/vulkan/features.c %D%/vulkan/features.h \
@@ -58,12 +58,18 @@ VULKAN_SOURCES = \
 	%D%/vulkan/queue.c \
 	%D%/vulkan/replay.c \
 	%D%/vulkan/upload.c \
-	%D%/vulkan/shaders/generated/copy.spv.h
+	%D%/vulkan/shaders/generated/spirv.S %D%/vulkan/shaders/generated/spirv.h
 if HAVE_VULKAN
 %C%_libhal_a_SOURCES += $(VULKAN_SOURCES)
 else
 EXTRA_DIST += $(VULKAN_SOURCES)
 endif
+# contrib/shaders.sh writes the files of vulkan/shaders/generated/; they are committed. The assembler
+# reads the words, which the compiler's lists of dependencies do not know.
+VULKAN_SPIRV = %D%/vulkan/shaders/generated/copy.spv
+EXTRA_DIST += $(VULKAN_SPIRV)
+%D%/vulkan/shaders/generated/libhal_a-spirv.$(OBJEXT): $(VULKAN_SPIRV)
+
 EXTRA_DIST += \
 	%D%/vulkan/shaders/copy.comp \
 	%D%/vulkan/shaders/kernel.glsl \

@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "hal/vulkan/device.h"
-#include "hal/vulkan/shaders/generated/copy.spv.h"
+#include "hal/vulkan/shaders/generated/spirv.h"
 
 #define CACHE_BYTES_MAX ((size_t)256 << 20)
 

@@ -18,7 +18,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/loop.h"
-#include "runtime/kernels/shaders/generated/strided_copy.spv.h"
+#include "runtime/kernels/shaders/generated/spirv.h"
 
 #define WIDTH_MAX 16
 #define RUN_SHORT 512 /* bytes */

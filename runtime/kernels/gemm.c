@@ -10,10 +10,7 @@
 #include "hal/cpu/uk_subnormals.h"
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
-#include "runtime/kernels/shaders/generated/gemm.spv.h"
-#include "runtime/kernels/shaders/generated/gemm_f16.spv.h"
-#include "runtime/kernels/shaders/generated/gemm_matrices.spv.h"
-#include "runtime/kernels/shaders/generated/pack.spv.h"
+#include "runtime/kernels/shaders/generated/spirv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
  * nanosecond. */

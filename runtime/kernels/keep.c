@@ -7,7 +7,7 @@
 
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/kernels/shaders/generated/keep.spv.h"
+#include "runtime/kernels/shaders/generated/spirv.h"
 
 /* Bytes from which sharing a copy between tiles pays off, and the greatest number of tiles that
  * share one. */

@@ -2,6 +2,7 @@
 # Kernels that several families of operators use, compiled as operators are.
 noinst_LIBRARIES += %D%/libkernels.a
 %C%_libkernels_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libkernels_a_CCASFLAGS = -Wa,-I$(srcdir)/%D%/shaders/generated
 %C%_libkernels_a_SOURCES = \
 	%D%/convert.c \
 	%D%/convert.h \
@@ -17,14 +18,25 @@ noinst_LIBRARIES += %D%/libkernels.a
 	%D%/loop.h \
 	%D%/qgemm.c \
 	%D%/qgemm.h \
-	%D%/shaders/generated/gemm.spv.h \
-	%D%/shaders/generated/gemm_f16.spv.h \
-	%D%/shaders/generated/gemm_matrices.spv.h \
-	%D%/shaders/generated/keep.spv.h \
-	%D%/shaders/generated/pack.spv.h \
-	%D%/shaders/generated/qgemm.spv.h \
-	%D%/shaders/generated/qgemm_matrices.spv.h \
-	%D%/shaders/generated/strided_copy.spv.h
+	%D%/shaders/generated/spirv.S %D%/shaders/generated/spirv.h
+
+# contrib/shaders.sh writes the files of shaders/generated/; they are committed. The assembler reads
+# the words, which the compiler's lists of dependencies do not know.
+KERNELS_SPIRV = \
+	%D%/shaders/generated/gemm.spv \
+	%D%/shaders/generated/gemm_big.spv \
+	%D%/shaders/generated/gemm_f16.spv \
+	%D%/shaders/generated/gemm_gpu.spv \
+	%D%/shaders/generated/gemm_matrices.spv \
+	%D%/shaders/generated/keep.spv \
+	%D%/shaders/generated/pack.spv \
+	%D%/shaders/generated/qgemm.spv \
+	%D%/shaders/generated/qgemm_dots.spv \
+	%D%/shaders/generated/qgemm_gpu.spv \
+	%D%/shaders/generated/qgemm_matrices.spv \
+	%D%/shaders/generated/strided_copy.spv
+EXTRA_DIST += $(KERNELS_SPIRV)
+%D%/shaders/generated/libkernels_a-spirv.$(OBJEXT): $(KERNELS_SPIRV)
 
 EXTRA_DIST += \
 	%D%/shaders/element.glsl \

@@ -9,8 +9,7 @@
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/kernels/shaders/generated/qgemm.spv.h"
-#include "runtime/kernels/shaders/generated/qgemm_matrices.spv.h"
+#include "runtime/kernels/shaders/generated/spirv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
  * nanosecond. */

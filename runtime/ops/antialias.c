@@ -19,7 +19,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/antialias.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/antialias.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */

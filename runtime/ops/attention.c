@@ -28,7 +28,7 @@
 #include "runtime/ops/attention_parts.h"
 #include "runtime/ops/cache_int8.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/attention.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SCALE };
 

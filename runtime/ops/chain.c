@@ -18,7 +18,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/chain.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define PIECE 512    /* positions at a time */
 #define NOWHERE 0xFF /* a value that has no buffer */

@@ -21,7 +21,7 @@
 #include "runtime/ops/conv.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/depthwise.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* Real kernels are smaller, and a tile keeps a record for every tap. */
 #define KERNEL_TAPS_MAX 16384

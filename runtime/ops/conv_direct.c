@@ -16,7 +16,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/conv_direct.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/conv_direct.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define CLASS_DTYPES (1u << DT_F32 | 1u << DT_F64 | 1u << DT_I64)
 

@@ -18,8 +18,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/fill_pattern.spv.h"
-#include "runtime/ops/shaders/generated/range.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define RANGE_CHUNK 256
 #define RANGE_MAX ((int64_t)1 << 40)

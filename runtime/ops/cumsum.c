@@ -5,7 +5,7 @@
 #include "runtime/ops/along.h"
 
 #include "runtime/kernels/convert.h"
-#include "runtime/ops/shaders/generated/cumsum.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define SCAN_CHUNK 256
 

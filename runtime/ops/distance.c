@@ -21,7 +21,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/distance.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/distance.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define CHUNK 512
 #define LANES 16 /* parallel sums */

@@ -18,7 +18,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/ops/extent.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/extent.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* Elements of a tile; with more tiles, counting would cost more than the tiles save. */
 #define TILE_MIN (16 << 10)

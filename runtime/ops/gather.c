@@ -22,9 +22,7 @@
 #include "runtime/kernels/element.h"
 #include "runtime/ops/index.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/gather.spv.h"
-#include "runtime/ops/shaders/generated/scatter.spv.h"
-#include "runtime/ops/shaders/generated/scatter_reduce.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 #define SEARCHES_MAX (1 << 20) /* of a column: reducing it needs no further memory */

@@ -11,8 +11,7 @@
 #include "runtime/kernels/element.h"
 #include "runtime/kernels/keep.h"
 #include "runtime/ops/index_priv.h"
-#include "runtime/ops/shaders/generated/index_put.spv.h"
-#include "runtime/ops/shaders/generated/index_take.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define NOWHERE (-1)
 

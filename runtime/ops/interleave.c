@@ -13,7 +13,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/interleave.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/interleave.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 static int64_t read_repeats(const struct hal_args *args, int64_t at)

@@ -20,8 +20,7 @@
 #include "runtime/kernels/keep.h"
 #include "runtime/ops/llm.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/hadamard.spv.h"
-#include "runtime/ops/shaders/generated/write_rows.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* ---- caches -------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 # Operators. The conversion warnings are off: typed inner loops would cause too many of them.
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libops_a_CCASFLAGS = -Wa,-I$(srcdir)/%D%/shaders/generated
 %C%_libops_a_SOURCES = \
 	%D%/apply.c %D%/apply.h \
 	%D%/activation.c %D%/activation.h \
@@ -59,48 +60,59 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h \
 	%D%/winograd.c %D%/winograd.h \
-	%D%/shaders/generated/affine.spv.h \
-	%D%/shaders/generated/antialias.spv.h \
-	%D%/shaders/generated/attention.spv.h \
-	%D%/shaders/generated/chain.spv.h \
-	%D%/shaders/generated/conv_direct.spv.h \
-	%D%/shaders/generated/cumsum.spv.h \
-	%D%/shaders/generated/depthwise.spv.h \
-	%D%/shaders/generated/distance.spv.h \
-	%D%/shaders/generated/embed.spv.h \
-	%D%/shaders/generated/extent.spv.h \
-	%D%/shaders/generated/fill_pattern.spv.h \
-	%D%/shaders/generated/gather.spv.h \
-	%D%/shaders/generated/index_put.spv.h \
-	%D%/shaders/generated/index_take.spv.h \
-	%D%/shaders/generated/hadamard.spv.h \
-	%D%/shaders/generated/interleave.spv.h \
-	%D%/shaders/generated/masked_scatter.spv.h \
-	%D%/shaders/generated/matmul.spv.h \
-	%D%/shaders/generated/norm.spv.h \
-	%D%/shaders/generated/pad.spv.h \
-	%D%/shaders/generated/pointwise.spv.h \
-	%D%/shaders/generated/pointwise_f64.spv.h \
-	%D%/shaders/generated/pixels.spv.h \
-	%D%/shaders/generated/pool.spv.h \
-	%D%/shaders/generated/qbytes.spv.h \
-	%D%/shaders/generated/qdepthwise.spv.h \
-	%D%/shaders/generated/qmean.spv.h \
-	%D%/shaders/generated/quantize.spv.h \
-	%D%/shaders/generated/quantize_rows.spv.h \
-	%D%/shaders/generated/range.spv.h \
-	%D%/shaders/generated/reduce.spv.h \
-	%D%/shaders/generated/resample.spv.h \
-	%D%/shaders/generated/sample.spv.h \
-	%D%/shaders/generated/scatter.spv.h \
-	%D%/shaders/generated/scatter_reduce.spv.h \
-	%D%/shaders/generated/softmax.spv.h \
-	%D%/shaders/generated/topk.spv.h \
-	%D%/shaders/generated/tril.spv.h \
-	%D%/shaders/generated/upsample.spv.h \
-	%D%/shaders/generated/write_rows.spv.h
+	%D%/shaders/generated/spirv.S %D%/shaders/generated/spirv.h
 
-# contrib/shaders.sh generates the headers in shaders/generated/; they are committed.
+# contrib/shaders.sh writes the files of shaders/generated/; they are committed. The assembler reads
+# the words, which the compiler's lists of dependencies do not know.
+OPS_SPIRV = \
+	%D%/shaders/generated/affine.spv \
+	%D%/shaders/generated/antialias.spv \
+	%D%/shaders/generated/attention.spv \
+	%D%/shaders/generated/attention_subgroups.spv \
+	%D%/shaders/generated/chain.spv \
+	%D%/shaders/generated/conv_direct.spv \
+	%D%/shaders/generated/cumsum.spv \
+	%D%/shaders/generated/depthwise.spv \
+	%D%/shaders/generated/distance.spv \
+	%D%/shaders/generated/embed.spv \
+	%D%/shaders/generated/extent.spv \
+	%D%/shaders/generated/fill_pattern.spv \
+	%D%/shaders/generated/gather.spv \
+	%D%/shaders/generated/hadamard.spv \
+	%D%/shaders/generated/index_put.spv \
+	%D%/shaders/generated/index_take.spv \
+	%D%/shaders/generated/interleave.spv \
+	%D%/shaders/generated/masked_scatter.spv \
+	%D%/shaders/generated/matmul.spv \
+	%D%/shaders/generated/norm.spv \
+	%D%/shaders/generated/norm_subgroups.spv \
+	%D%/shaders/generated/pad.spv \
+	%D%/shaders/generated/pixels.spv \
+	%D%/shaders/generated/pointwise.spv \
+	%D%/shaders/generated/pointwise_f64.spv \
+	%D%/shaders/generated/pool.spv \
+	%D%/shaders/generated/qbytes.spv \
+	%D%/shaders/generated/qdepthwise.spv \
+	%D%/shaders/generated/qmean.spv \
+	%D%/shaders/generated/quantize.spv \
+	%D%/shaders/generated/quantize_rows.spv \
+	%D%/shaders/generated/quantize_rows_subgroups.spv \
+	%D%/shaders/generated/range.spv \
+	%D%/shaders/generated/reduce.spv \
+	%D%/shaders/generated/reduce_subgroups.spv \
+	%D%/shaders/generated/resample.spv \
+	%D%/shaders/generated/sample.spv \
+	%D%/shaders/generated/scatter.spv \
+	%D%/shaders/generated/scatter_reduce.spv \
+	%D%/shaders/generated/softmax.spv \
+	%D%/shaders/generated/softmax_subgroups.spv \
+	%D%/shaders/generated/topk.spv \
+	%D%/shaders/generated/tril.spv \
+	%D%/shaders/generated/upsample.spv \
+	%D%/shaders/generated/write_rows.spv
+EXTRA_DIST += $(OPS_SPIRV)
+%D%/shaders/generated/libops_a-spirv.$(OBJEXT): $(OPS_SPIRV)
+
 EXTRA_DIST += \
 	%D%/shaders/index.glsl \
 	%D%/shaders/loops.glsl \

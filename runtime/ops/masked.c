@@ -13,7 +13,7 @@
 #include "runtime/kernels/copy.h"
 #include "runtime/ops/masked.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/masked_scatter.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 /* Bindings: output, tensor, mask, source. */

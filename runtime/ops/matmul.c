@@ -16,7 +16,7 @@
 #include "runtime/ops/activation.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/matmul.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* All tensors of a product are of one type. */
 #define PRODUCT_TYPES ((RT_DTYPES_REAL & ~(1u << DT_U64)) | RT_DTYPES_COMPLEX)

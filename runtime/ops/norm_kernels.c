@@ -14,8 +14,7 @@
 #include <math.h>
 
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/generated/affine.spv.h"
-#include "runtime/ops/shaders/generated/norm.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* ---- arithmetic of a chunk, in float or in double ------------------------------------------ */
 

@@ -21,7 +21,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/order.h"
-#include "runtime/ops/shaders/generated/topk.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 #define CHUNK 256

@@ -20,8 +20,7 @@
 #include "runtime/kernels/element.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pad.h"
-#include "runtime/ops/shaders/generated/pad.spv.h"
-#include "runtime/ops/shaders/generated/tril.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 /* ---- kernel ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/pixels.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define PIECE 512 /* elements at a time */
 

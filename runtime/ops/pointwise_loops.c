@@ -16,8 +16,7 @@
 #include <tgmath.h>
 
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/generated/pointwise.spv.h"
-#include "runtime/ops/shaders/generated/pointwise_f64.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define TYPE_f32 float
 #define TYPE_f64 double

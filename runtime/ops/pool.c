@@ -23,7 +23,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
-#include "runtime/ops/shaders/generated/pool.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
 #define TAPS_MAX (16 * 1024) /* larger windows count as this much work */

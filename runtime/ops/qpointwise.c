@@ -16,8 +16,7 @@
 #include "runtime/emit/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/qpointwise.h"
-#include "runtime/ops/shaders/generated/qbytes.spv.h"
-#include "runtime/ops/shaders/generated/qmean.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* ---- along runs ------------------------------------------------------------------------------ */
 

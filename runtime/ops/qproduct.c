@@ -16,7 +16,7 @@
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/qgemm.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/qdepthwise.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)
 {

@@ -16,8 +16,7 @@
 #include "base/check.h"
 #include "runtime/kernels/copy.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/quantize.spv.h"
-#include "runtime/ops/shaders/generated/quantize_rows.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 /* Index into RT_DTYPES_QUANT. */
 static enum uk_int uk_int_of(enum dtype dtype)

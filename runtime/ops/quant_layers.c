@@ -17,7 +17,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/quant.h"
-#include "runtime/ops/shaders/generated/embed.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 enum { EMBED_WEIGHTS, EMBED_SCALES, EMBED_ZERO_POINTS, EMBED_MIN, EMBED_MAX, EMBED_PLACES };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/generated/reduce.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 struct state {
     double f;      /* F32, F64 */

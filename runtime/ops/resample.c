@@ -16,7 +16,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/ops/resample.h"
-#include "runtime/ops/shaders/generated/resample.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define SCRATCH_MAX ((int64_t)8 << 20) /* scratch bytes, out of the 16 MiB of a worker */
 #define PLACES_MAX 22                  /* fraction bits of a weight */

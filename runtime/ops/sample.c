@@ -20,7 +20,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/sample.h"
-#include "runtime/ops/shaders/generated/sample.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define BLOCK 64 /* pixels whose neighbours are computed together */
 

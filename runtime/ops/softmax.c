@@ -17,7 +17,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/generated/softmax.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 
 #define SHORT 64 /* floats of a row */
 

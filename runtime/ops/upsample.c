@@ -22,7 +22,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"
-#include "runtime/ops/shaders/generated/upsample.spv.h"
+#include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/upsample.h"
 #include "runtime/ops/view_priv.h"
 

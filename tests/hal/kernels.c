@@ -3,9 +3,7 @@
 
 #include "tests/hal/cts.h"
 
-#include "tests/hal/shaders/generated/increment.spv.h"
-#include "tests/hal/shaders/generated/mix.spv.h"
-#include "tests/hal/shaders/generated/number.spv.h"
+#include "tests/hal/shaders/generated/spirv.h"
 
 static uint32_t number_of(const struct hal_args *args, struct hal_tile tile)
 {

@@ -53,9 +53,6 @@ check_PROGRAMS += %D%/cts %D%/test_cpu %D%/test_handles
 TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 
 %C%_cts_SOURCES = \
-	%D%/shaders/generated/increment.spv.h \
-	%D%/shaders/generated/mix.spv.h \
-	%D%/shaders/generated/number.spv.h \
 	%D%/buffer.c \
 	%D%/command.c \
 	%D%/cts.c %D%/cts.h \
@@ -66,7 +63,9 @@ TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 	%D%/pool.c \
 	%D%/profile.c \
 	%D%/queue.c \
-	%D%/semaphore.c
+	%D%/semaphore.c \
+	%D%/shaders/generated/spirv.S %D%/shaders/generated/spirv.h
+%C%_cts_CCASFLAGS = -Wa,-I$(srcdir)/%D%/shaders/generated
 %C%_cts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_cts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=aligned_alloc,--wrap=posix_memalign
@@ -92,3 +91,8 @@ EXTRA_DIST += \
 	%D%/cpu_1_worker.sh %D%/cpu_4_workers.sh %D%/vulkan.sh %D%/vulkan_split.sh \
 	%D%/shaders/increment.comp %D%/shaders/mix.comp %D%/shaders/number.comp \
 	%D%/levels.h %D%/uk_levels.h %D%/uk_gemm_support.h
+
+CTS_SPIRV = %D%/shaders/generated/increment.spv %D%/shaders/generated/mix.spv \
+	%D%/shaders/generated/number.spv
+EXTRA_DIST += $(CTS_SPIRV)
+%D%/shaders/generated/cts-spirv.$(OBJEXT): $(CTS_SPIRV)
