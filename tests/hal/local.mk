@@ -18,7 +18,7 @@ check_LIBRARIES = %D%/libamx_soft.a
 	hal/cpu/uk/probe_bf16_amx.c \
 	hal/cpu/uk/probe_u8_amx.c \
 	hal/cpu/uk/table.c
-%C%_libamx_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
+%C%_libamx_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=amx_bf16 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mavx512bf16 -include $(srcdir)/%D%/amx_soft.h
 # Those of AVX-VNNI likewise: see vnni_soft.h.
 check_LIBRARIES += %D%/libvnni_soft.a
@@ -29,7 +29,7 @@ check_LIBRARIES += %D%/libvnni_soft.a
 	hal/cpu/uk/pack_u8.c \
 	hal/cpu/uk/probe_u8.c \
 	hal/cpu/uk/table.c
-%C%_libvnni_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX_VNNI -mavx2 -mfma -mf16c \
+%C%_libvnni_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx_vnni -mavx2 -mfma -mf16c \
 	-include $(srcdir)/%D%/vnni_soft.h
 SOFT_LIBS = %D%/libamx_soft.a %D%/libvnni_soft.a
 endif

@@ -18,7 +18,7 @@
 
 struct hal_cpu_uk;
 
-#ifdef UK_LEVEL_AVX_VNNI
+#ifdef UK_LEVEL
 #include <immintrin.h>
 
 /* acc += the four products of the bytes of each int; a is unsigned, b signed. */

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "base/bytes.h"
+#include "hal/cpu/uk/simd.h"
 
 typedef float a_number, b_number;
 #ifdef UK_LEVEL_AVX512

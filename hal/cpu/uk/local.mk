@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: MIT
 # One archive for each level, all from the same sources; simd.h explains levels. libhal.a contains
 # their objects.
+UK_SIMD = \
+	%D%/simd.h \
+	%D%/simd_amx.h \
+	%D%/simd_amx_bf16.h \
+	%D%/simd_amx_int8.h \
+	%D%/simd_avx2.h \
+	%D%/simd_avx512.h \
+	%D%/simd_avx512_bf16.h \
+	%D%/simd_avx512_vnni.h \
+	%D%/simd_avx_vnni.h \
+	%D%/simd_generic.h \
+	%D%/simd_types.h \
+	%D%/simd_u8.h
 UK_SOURCES = \
 	%D%/attend_f32.c \
 	%D%/conv_dw_f32.c \
@@ -32,8 +45,7 @@ UK_OWN_SOURCES = \
 	%D%/resize_u8_plain.h \
 	%D%/pack_u8.c \
 	%D%/probe_u8.c \
-	%D%/simd.h \
-	%D%/simd_u8.h \
+	$(UK_SIMD) \
 	%D%/table.c
 
 # The order of sums in the sources is kept. A product and the sum that takes it may become one
@@ -42,7 +54,7 @@ UK_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -fno-math-errno -fno-trapping-math
 
 noinst_LIBRARIES += %D%/libuk_generic.a
 %C%_libuk_generic_a_SOURCES = $(UK_SOURCES)
-%C%_libuk_generic_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_GENERIC
+%C%_libuk_generic_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=generic
 UK_OBJECTS += $(%C%_libuk_generic_a_OBJECTS)
 
 if CPU_X86
@@ -53,13 +65,13 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 	%D%/libuk_avx512_vnni.a %D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a \
 	%D%/libuk_amx_bf16.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
-%C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
+%C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx2 -mavx2 -mfma -mf16c
 %C%_libuk_avx_vnni_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_avx_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX_VNNI -mavx2 -mfma -mf16c
+%C%_libuk_avx_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx_vnni -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
-%C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 $(UK_AVX512_CFLAGS)
+%C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx512 $(UK_AVX512_CFLAGS)
 %C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_VNNI $(UK_AVX512_CFLAGS) \
+%C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx512_vnni $(UK_AVX512_CFLAGS) \
 	-mavx512vnni
 # The other functions of these levels are those of the levels below.
 %C%_libuk_avx512_bf16_a_SOURCES = \
@@ -73,11 +85,10 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 	%D%/pack_f32.h \
 	%D%/probe_bf16.c \
 	%D%/round_bf16.h \
-	%D%/simd.h \
-	%D%/simd_u8.h \
+	$(UK_SIMD) \
 	%D%/table.c \
 	%D%/window_bf16.c
-%C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_BF16 $(UK_AVX512_CFLAGS) \
+%C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx512_bf16 $(UK_AVX512_CFLAGS) \
 	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \
 	%D%/resize_table.c \
@@ -90,10 +101,9 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 	%D%/gemm_u8_amx.c \
 	%D%/level.h \
 	%D%/probe_u8_amx.c \
-	%D%/simd.h \
-	%D%/simd_u8.h \
+	$(UK_SIMD) \
 	%D%/table.c
-%C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_INT8 $(UK_AVX512_CFLAGS) -mavx512vnni \
+%C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=amx_int8 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mamx-tile -mamx-int8
 %C%_libuk_amx_bf16_a_SOURCES = \
 	%D%/resize_table.c \
@@ -104,10 +114,9 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 	%D%/level.h \
 	%D%/probe_bf16_amx.c \
 	%D%/round_bf16.h \
-	%D%/simd.h \
-	%D%/simd_u8.h \
+	$(UK_SIMD) \
 	%D%/table.c
-%C%_libuk_amx_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
+%C%_libuk_amx_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=amx_bf16 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mavx512bf16 -mamx-tile -mamx-bf16
 UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx_vnni_a_OBJECTS) \
 	$(%C%_libuk_avx512_a_OBJECTS) $(%C%_libuk_avx512_vnni_a_OBJECTS) \
