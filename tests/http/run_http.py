@@ -407,19 +407,23 @@ def perform(port, directives, connect=Client):
 
 
 class Report:
-    """Counts the checks and prints their results in the Test Anything Protocol."""
+    """Counts the checks and prints their results in the Test Anything Protocol. A check may run
+    others, whose results come first."""
 
     def __init__(self):
         self.count = self.failed = 0
 
     def run(self, title, check, *args):
-        self.count += 1
         try:
             check(*args)
-            print(f"ok {self.count} - {title}", flush=True)
+            self.end("ok", title)
         except (Failure, OSError, ValueError, subprocess.TimeoutExpired) as error:
             self.failed += 1
-            print(f"not ok {self.count} - {title}: {error}", flush=True)
+            self.end("not ok", f"{title}: {error}")
+
+    def end(self, result, text):
+        self.count += 1
+        print(f"{result} {self.count} - {text}", flush=True)
 
     def run_all(self, checks):
         for check in checks:
