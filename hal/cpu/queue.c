@@ -276,7 +276,7 @@ static bool is_for_caller(const struct hal_submission *submission)
 }
 
 /* Nothing is left to wait for: the workers run it, with the caller if the caller only waits. */
-static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
+static void start_submission(struct hal_cpu_submission *submission, enum hal_caller caller)
 {
     struct hal_cpu_device *device = submission->device;
     struct hal_cpu_thread_memory *memory =
@@ -320,7 +320,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     hal_timepoints_init(&submission->timepoints, from, &submission->status, on_waits_over);
     if (hal_timepoints_wait(&submission->timepoints)) {
         settle(submission);
-        start(submission, from->caller);
+        start_submission(submission, from->caller);
     }
     return ST_OK;
 }

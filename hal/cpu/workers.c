@@ -380,8 +380,8 @@ static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
 
 /* Region |done| is complete. Called by the worker that ran its last tile; begins the next region.
  */
-static void advance(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
-                    uint32_t done)
+static void begin_next_region(struct hal_cpu_workers *workers,
+                              struct hal_cpu_submission *submission, uint32_t done)
 {
     const struct hal_cpu_routine *routine = submission->routine;
     uint32_t next = done + 1;
@@ -459,7 +459,7 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
         atomic_fetch_sub_explicit(&submission->unfinished, count, memory_order_acq_rel);
     must(unfinished >= count);
     if (unfinished == count) {
-        advance(worker->workers, submission, number);
+        begin_next_region(worker->workers, submission, number);
     }
 }
 
@@ -642,7 +642,7 @@ uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum status start(struct worker *worker, uint32_t number, struct error *err)
+static enum status start_worker(struct worker *worker, uint32_t number, struct error *err)
 {
     char name[sizeof("worker-4294967295")];
     if (!hal_cpu_thread_memory_init(worker->memory)) {
@@ -682,7 +682,7 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
         worker->workers = workers;
         worker->memory = &memories[workers->count];
         worker->number = workers->count + 1;
-        enum status status = start(worker, workers->count, err);
+        enum status status = start_worker(worker, workers->count, err);
         if (status != ST_OK) {
             hal_cpu_workers_free(workers);
             return status;

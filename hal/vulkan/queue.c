@@ -282,7 +282,7 @@ static bool begin_stage(struct submission *submission)
 }
 
 /* All waits are over. A submission with nothing to run also goes to the thread, which signals. */
-static void start(struct submission *submission)
+static void start_stages(struct submission *submission)
 {
     if (!begin_stage(submission)) {
         hand_over(submission, false);
@@ -293,7 +293,7 @@ static void on_waits_over(struct hal_timepoints *timepoints)
 {
     struct submission *submission = LIST_ENTRY(timepoints, struct submission, timepoints);
     OBJ_CHECK(submission, SUBMISSION_MAGIC);
-    start(submission);
+    start_stages(submission);
 }
 
 struct hal_progress hal_vulkan_queue_progress(struct hal_device *base)
@@ -355,7 +355,7 @@ enum status hal_vulkan_queue_submit(struct hal_device *base, const struct hal_su
     submission->device = device;
     fill(submission, from);
     if (hal_timepoints_wait(&submission->timepoints)) {
-        start(submission);
+        start_stages(submission);
     }
     return ST_OK;
 }

@@ -118,8 +118,8 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
     return hal_queue_submit(inv->method->device, &submission, &inv->error);
 }
 
-static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                         enum hal_caller caller)
+static enum status start_single(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                enum hal_caller caller)
 {
     TRY(submit_commands(inv, semaphore, caller));
     rt_invocation_await(inv, semaphore, inv->timepoint, on_reached);
@@ -151,6 +151,6 @@ const struct rt_callable rt_single_callable = {
     .measure = rt_results_measure,
     .plan = plan_block,
     .place = place_results,
-    .start = start,
+    .start = start_single,
     .find_result = find_result,
 };

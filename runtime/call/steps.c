@@ -507,7 +507,7 @@ void rt_steps_begin(struct rt_invocation *joined)
     }
 }
 
-static void advance(const struct rt_invocation *joined, uint32_t row)
+static void advance_states(const struct rt_invocation *joined, uint32_t row)
 {
     for (uint32_t i = 0; i < joined->steps->steps->step.state_count; i++) {
         struct rt_overwrite write;
@@ -529,7 +529,7 @@ void rt_steps_end(struct rt_invocation *joined, enum status status)
     for (uint32_t row = 0; row < run->count; row++) {
         bool is_kept = status == ST_OK && !atomic_load(run->parts[row]->cancel);
         if (is_kept) {
-            advance(joined, row);
+            advance_states(joined, row);
         }
         run->is_kept[row] = is_kept;
         rt_state_leave(run->parts[row]->state, is_kept);

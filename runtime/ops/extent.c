@@ -98,7 +98,7 @@ static void seek(const struct rt_extent *c, int64_t position, struct cursor *at)
     }
 }
 
-static void advance(const struct rt_extent *c, struct cursor *at)
+static void advance_cursor(const struct rt_extent *c, struct cursor *at)
 {
     for (uint32_t d = c->rank; d-- > 0;) {
         at->mask += c->mask_steps[d];
@@ -125,7 +125,7 @@ static int64_t count_before(const struct rt_extent *c, const char *mask, int64_t
     }
     for (int64_t i = 0; i < behind; i++) {
         count += is_set(c, mask, at.mask, test);
-        advance(c, &at);
+        advance_cursor(c, &at);
     }
     return count;
 }
@@ -149,7 +149,7 @@ static inline void run(const struct hal_args *args, struct hal_tile tile, const 
         if (is_set(c, mask, at.mask, test)) {
             put(c, &at, from, args->bindings[0], row++);
         }
-        advance(c, &at);
+        advance_cursor(c, &at);
     }
     if (tile.x + 1 == args->grid[0]) {
         memcpy(args->bindings[1], &row, sizeof(row));

@@ -201,8 +201,8 @@ static void release(struct rt_invocation *inv)
     rt_cascade_reset(inv->own);
 }
 
-static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                         enum hal_caller caller)
+static enum status start_cascade(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                 enum hal_caller caller)
 {
     (void)semaphore;
     if (inv->parent) {
@@ -258,7 +258,7 @@ const struct rt_callable rt_pipelined_callable = {
     .plan = prepare,
     .place = place,
     .release = release,
-    .start = start,
+    .start = start_cascade,
     .find_result = find_result,
     .bytes = planned_bytes,
     .move_results = move_cascade_results,

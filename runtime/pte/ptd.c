@@ -111,7 +111,7 @@ static enum status decode(struct ptd_file *file, struct error *err)
 }
 
 /* Takes over |from|, also in failure. */
-static enum status parse(struct pte_file *from, struct ptd_file **out_file, struct error *err)
+static enum status parse_ptd(struct pte_file *from, struct ptd_file **out_file, struct error *err)
 {
     struct ptd_file *file = calloc(1, sizeof(*file));
     if (!file) {
@@ -162,7 +162,7 @@ enum status ptd_open(const char *path, struct ptd_file **out_file, struct error 
     if (*out_file) {
         return ST_OK;
     }
-    if (parse(&file, out_file, err) != ST_OK) {
+    if (parse_ptd(&file, out_file, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
     pthread_mutex_lock(&mutex);
@@ -176,7 +176,7 @@ enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct erro
     struct error local = {0};
     struct pte_file file;
     pte_file_borrow(&file, bytes);
-    return parse(&file, out_file, err ? err : &local);
+    return parse_ptd(&file, out_file, err ? err : &local);
 }
 
 static void free_file(struct ptd_file *file)

@@ -22,7 +22,8 @@ void pte_free(struct pte_program *program)
 }
 
 /* Takes over |file|, also in failure. |err| is not NULL. */
-static enum status parse(struct pte_file *file, struct pte_program **out_program, struct error *err)
+static enum status parse_pte(struct pte_file *file, struct pte_program **out_program,
+                             struct error *err)
 {
     struct pte_program *program = malloc(sizeof(*program));
     if (!program) {
@@ -48,7 +49,7 @@ enum status pte_open(const char *path, struct pte_program **out_program, struct 
     struct pte_file file;
     err = err ? err : &local;
     TRY(pte_file_map(path, &file, err));
-    if (parse(&file, out_program, err) != ST_OK) {
+    if (parse_pte(&file, out_program, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
     return ST_OK;
@@ -59,7 +60,7 @@ enum status pte_parse(struct span bytes, struct pte_program **out_program, struc
     struct error local = {0};
     struct pte_file file;
     pte_file_borrow(&file, bytes);
-    return parse(&file, out_program, err ? err : &local);
+    return parse_pte(&file, out_program, err ? err : &local);
 }
 
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count)

@@ -118,8 +118,8 @@ static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
     rt_invocation_await(inv, next->semaphore, next->value, on_wait);
 }
 
-static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                         enum hal_caller caller)
+static enum status start_code(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                              enum hal_caller caller)
 {
     (void)semaphore;
     walk_next(inv, caller);
@@ -136,7 +136,7 @@ const struct rt_callable vm_callable = {
     .close = close_vm,
     .plan = plan,
     .place = place,
-    .start = start,
+    .start = start_code,
     .find_result = find_result,
     .feed = feed,
 };
