@@ -3,7 +3,8 @@
 #
 # Writes what server/process/params.def says into the files that people and programs read: the
 # document with all defaults, its schema, the schema of cards (server/model/card/card.def), and the
-# list of limits in pted(8). With --check it writes nothing and fails if a file is not what it would
+# list of limits in pted(8). The lists of options in pte(1) are those of the commands' tables
+# (server/cli/option.h). With --check it writes nothing and fails if a file is not what it would
 # write.
 #
 # usage: settings.sh [--check], in the build tree after make.
@@ -40,4 +41,19 @@ awk -v items="$work/items" '
         while ((getline line <items) > 0) print line
     }' "$MANUAL" >"$work/new"
 put "$MANUAL"
+
+# Between "options of GROUP, by contrib/settings.sh" and "end of options".
+sed -n 's/^\.\\" options of \([a-z]*\), by .*/\1/p' contrib/man/pte.1 >"$work/groups"
+while read -r group; do
+    "$print" options "$group" >"$work/options.$group" || exit 1
+done <"$work/groups"
+awk -v work="$work" '
+    /^\.\\" end of options/ { is_inside = 0 }
+    !is_inside { print }
+    /^\.\\" options of [a-z]*, by contrib\/settings\.sh/ {
+        is_inside = 1
+        items = work "/options." substr($4, 1, length($4) - 1)
+        while ((getline line <items) > 0) print line
+    }' contrib/man/pte.1 >"$work/new"
+put contrib/man/pte.1
 exit $status

@@ -188,7 +188,7 @@ expect() {
                 echo "docs/command-line.md:1: no option -$option"
             case $option in
             *\ *) item=".It Fl ${option% *} Ar ${option#* }" ;;
-            *) item=".Fl $option" ;;
+            *) item=".It Fl $option" ;;
             esac
             grep -qxF "$item" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no option -$option"
         done

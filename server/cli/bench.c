@@ -149,7 +149,7 @@ static struct bench_run run_of(const struct bench_options *options, uint32_t ste
     return (struct bench_run){
         .is_open = is_open,
         .rate = is_open ? options->rates.values[step] : 0,
-        .is_poisson = !options->is_fixed,
+        .is_poisson = options->arrivals == BENCH_POISSON,
         .seed = options->body.seed,
         .connections =
             (uint32_t)(is_open ? (double)options->connections : options->clients.values[step]),
@@ -438,18 +438,21 @@ const struct cli_command cli_bench_command = {
     .name = "bench",
     .usage = "bench [OPTION]... URL/MODEL",
     .summary = "put load on a model at a server and print rates and latencies",
-    .help =
+    .about =
         "Sends requests to a model at a server, as many as the server can take (closed loop) or "
         "at\n"
         "a rate (open loop), and prints requests a second, percentiles of the latency and what "
         "the\n"
         "server counted meanwhile. In an open loop the latency begins when a request is due, so a\n"
         "server that stalls cannot hide it. Ctrl-C ends the load and prints what there is.\n"
-        "The exit status is 1 if a request failed, or if the bench was the bottleneck.\n"
-        "\n" BENCH_OPTIONS_HELP CLIENT_HELP "\n"
-        "Examples:\n"
-        "  pte bench http://127.0.0.1:8000/mlp --clients 1,2,4,8,16,32\n"
-        "  pte bench http://127.0.0.1:8000/mlp --rate 100..2000x8 --duration 30s --csv mlp.csv\n"
-        "  pte bench unix:/run/pted.sock:/net --shape input_0=8x3x224x224 --rate 50\n",
+        "The exit status is 1 if a request failed, or if the bench was the bottleneck.\n",
+    .after = CLIENT_HELP
+    "\n"
+    "Examples:\n"
+    "  pte bench http://127.0.0.1:8000/mlp --clients 1,2,4,8,16,32\n"
+    "  pte bench http://127.0.0.1:8000/mlp --rate 100..2000x8 --duration 30s --csv mlp.csv\n"
+    "  pte bench unix:/run/pted.sock:/net --shape input_0=8x3x224x224 --rate 50\n",
+    .groups = bench_option_groups,
+    .take = bench_options_take,
     .run = run,
 };

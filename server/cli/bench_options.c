@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/process/args.h"
-#include "server/process/options.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define RATE_MIN 0.001
 #define RATE_MAX 1000000
@@ -18,112 +17,139 @@
 #define COUNT_MAX UINT64_C(1000000000000)
 #define CONNECTIONS 512
 
-static enum status take_number(struct args *args, const struct arg *arg, enum option_type type,
-                               uint64_t min, uint64_t max, uint64_t *out, struct error *err)
+static enum status set_clients(void *own, const char *value, struct error *err)
 {
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_number(text, type, min, max, out, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+    static const struct bench_sweep_limits limits = {1, BENCH_CONNECTIONS_MAX, true};
+    struct bench_options *options = own;
+    return bench_sweep_parse(value, &limits, &options->clients, err);
 }
 
-static enum status take_sweep(struct args *args, const struct arg *arg,
-                              const struct bench_sweep_limits *limits, struct bench_sweep *sweep,
-                              struct error *err)
+static enum status set_rate(void *own, const char *value, struct error *err)
 {
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = bench_sweep_parse(text, limits, sweep, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+    static const struct bench_sweep_limits limits = {RATE_MIN, RATE_MAX, false};
+    struct bench_options *options = own;
+    return bench_sweep_parse(value, &limits, &options->rates, err);
 }
 
-/* One of two words; |*out|: the second. */
-static enum status take_word(struct args *args, const struct arg *arg, const char *first,
-                             const char *second, bool *out, struct error *err)
-{
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    *out = strcmp(text, second) == 0;
-    return *out || strcmp(text, first) == 0
-               ? ST_OK
-               : error_set(err, ST_INVALID, "%.*s: expected %s or %s, got '%.40s'",
-                           SPAN_FMT(arg->option), first, second, text);
-}
+static const struct cli_option own_options[] = {
+    {.name = "clients",
+     .value = "N",
+     .type = OPTION_TEXT,
+     .set = set_clients,
+     .preset = "1",
+     .doc = "closed loop: N clients, each of which waits for its answer; several values as 1,2,4 "
+            "or a range as 4..32x8 are a sweep with a step for each"},
+    {.name = "rate",
+     .value = "R",
+     .type = OPTION_TEXT,
+     .set = set_rate,
+     .doc =
+         "open loop: R requests a second, whatever the answers do; also a sweep, as 100..2000x8"},
+    {.name = "arrivals",
+     .value = "KIND",
+     .type = OPTION_WORD,
+     .at = offsetof(struct bench_options, arrivals),
+     .words = "poisson fixed",
+     .preset = "poisson",
+     .doc = "of an open loop: poisson, as of independent users, or fixed gaps"},
+    {.name = "connections",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct bench_options, connections),
+     .min = 1,
+     .max = BENCH_CONNECTIONS_MAX,
+     .preset = "512",
+     .doc = "of an open loop: at most N requests under way at once",
+     .more = "Others wait, and their latency has begun."},
+    {.name = "duration",
+     .value = "TIME",
+     .type = OPTION_MS,
+     .at = offsetof(struct bench_options, duration_ms),
+     .min = 1,
+     .max = DURATION_MS_MAX,
+     .preset = "10s; with --requests no end",
+     .doc = "how long a step measures"},
+    {.name = "requests",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct bench_options, count_max),
+     .min = 1,
+     .max = COUNT_MAX,
+     .doc = "end a step after N requests"},
+    {.name = "warm-up",
+     .value = "TIME",
+     .type = OPTION_MS,
+     .at = offsetof(struct bench_options, warm_up_ms),
+     .min = 0,
+     .max = DURATION_MS_MAX,
+     .preset = "1s",
+     .doc = "load before each step that is not measured"},
+    {.name = "method",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct bench_options, method),
+     .doc = "a method other than the model's default"},
+    {.name = "shape",
+     .value = "NAME=2x3x4",
+     .type = OPTION_TEXTS,
+     .at = offsetof(struct bench_options, shapes),
+     .count_at = offsetof(struct bench_options, body.shape_count),
+     .max = BENCH_TEXTS_MAX,
+     .doc = "shape of an input, else the server's example; repeatable"},
+    {.name = "data",
+     .value = "NAME=FILE",
+     .type = OPTION_TEXTS,
+     .at = offsetof(struct bench_options, data),
+     .count_at = offsetof(struct bench_options, body.data_count),
+     .max = BENCH_TEXTS_MAX,
+     .doc = "an input from FILE.npy or from all of them in a folder, in turn; of BYTES from any "
+            "file; else random values; repeatable"},
+    {.name = "form",
+     .value = "FORM",
+     .type = OPTION_WORD,
+     .at = offsetof(struct bench_options, form),
+     .words = "binary json",
+     .preset = "binary",
+     .doc = "tensors as binary or as json"},
+    {.name = "seed",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct bench_options, body.seed),
+     .min = 0,
+     .max = UINT64_MAX,
+     .preset = "0",
+     .doc = "of random values and arrivals"},
+    {.name = "csv",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct bench_options, csv),
+     .doc = "write a line for each step; - is standard output",
+     .more = "Standard output then has nothing else."},
+    {.name = "json",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct bench_options, json),
+     .doc = "write all results as a JSON document; - is standard output",
+     .more = "pted's page on load explains its members."},
+    {.name = "no-plot",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct bench_options, has_no_plot),
+     .doc = "print no plot"},
+    {.name = NULL},
+};
 
-static enum status take_numbers(struct bench_options *o, struct args *args, const struct arg *arg,
-                                bool *out_is_taken, struct error *err)
-{
-    const struct {
-        const char *name;
-        enum option_type type;
-        uint64_t min, max, *out;
-    } rows[] = {
-        {"--connections", OPTION_COUNT, 1, BENCH_CONNECTIONS_MAX, &o->connections},
-        {"--duration", OPTION_MS, 1, DURATION_MS_MAX, &o->duration_ms},
-        {"--warm-up", OPTION_MS, 0, DURATION_MS_MAX, &o->warm_up_ms},
-        {"--requests", OPTION_COUNT, 1, COUNT_MAX, &o->count_max},
-        {"--seed", OPTION_COUNT, 0, UINT64_MAX, &o->body.seed},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (span_is(arg->option, rows[i].name)) {
-            *out_is_taken = true;
-            return take_number(args, arg, rows[i].type, rows[i].min, rows[i].max, rows[i].out, err);
-        }
-    }
-    return ST_OK;
-}
+const struct cli_option_group bench_option_groups[] = {
+    {.name = "bench", .options = own_options},
+    {.name = "client",
+     .options = client_option_table,
+     .at = offsetof(struct bench_options, client)},
+    {.name = NULL},
+};
 
-static enum status take_texts(struct bench_options *o, struct args *args, const struct arg *arg,
-                              bool *out_is_taken, struct error *err)
+enum status bench_options_take(void *own, const char *text, struct error *err)
 {
-    const struct {
-        const char *name, **out;
-    } rows[] = {{"--method", &o->method}, {"--csv", &o->csv}, {"--json", &o->json}};
-    *out_is_taken = true;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (span_is(arg->option, rows[i].name)) {
-            return args_value(args, arg, rows[i].out, err);
-        }
-    }
-    if (span_is(arg->option, "--shape")) {
-        return args_add_value(args, arg, o->shapes, &o->body.shape_count, BENCH_TEXTS_MAX, err);
-    }
-    if (span_is(arg->option, "--data")) {
-        return args_add_value(args, arg, o->data, &o->body.data_count, BENCH_TEXTS_MAX, err);
-    }
-    *out_is_taken = false;
-    return ST_OK;
-}
-
-static enum status take_option(struct bench_options *o, struct args *args, const struct arg *arg,
-                               struct error *err)
-{
-    static const struct bench_sweep_limits clients = {1, BENCH_CONNECTIONS_MAX, true},
-                                           rates = {RATE_MIN, RATE_MAX, false};
-    bool is_taken = false;
-    TRY(client_take_option(&o->client, args, arg, &is_taken, err));
-    TRY(is_taken ? ST_OK : take_numbers(o, args, arg, &is_taken, err));
-    TRY(is_taken ? ST_OK : take_texts(o, args, arg, &is_taken, err));
-    if (is_taken) {
-        return ST_OK;
-    }
-    if (span_is(arg->option, "--clients")) {
-        return take_sweep(args, arg, &clients, &o->clients, err);
-    }
-    if (span_is(arg->option, "--rate")) {
-        return take_sweep(args, arg, &rates, &o->rates, err);
-    }
-    if (span_is(arg->option, "--arrivals")) {
-        return take_word(args, arg, "poisson", "fixed", &o->is_fixed, err);
-    }
-    if (span_is(arg->option, "--form")) {
-        return take_word(args, arg, "binary", "json", &o->body.is_json, err);
-    }
-    if (span_is(arg->option, "--no-plot")) {
-        o->has_no_plot = true;
-        return ST_OK;
-    }
-    return cli_refuse(&cli_bench_command, arg, err);
+    struct bench_options *options = own;
+    return cli_take_only(&options->url, "URL/MODEL", text, err);
 }
 
 /* pted serves a method as a model of its own. */
@@ -148,7 +174,7 @@ static enum status finish(struct bench_options *o, struct error *err)
                          "--clients is a closed loop and --rate an open one: "
                          "expected one of them");
     }
-    if (!o->rates.count && (o->connections || o->is_fixed)) {
+    if (!o->rates.count && (o->connections || o->arrivals == BENCH_FIXED)) {
         return error_set(err, ST_INVALID, "%s: only with --rate",
                          o->connections ? "--connections" : "--arrivals");
     }
@@ -166,21 +192,13 @@ static enum status finish(struct bench_options *o, struct error *err)
 enum status bench_options_parse(int argc, char *const argv[], struct bench_options *out,
                                 struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
     *out = (struct bench_options){
         .client = CLIENT_OPTIONS_DEFAULT,
         .warm_up_ms = WARM_UP_MS,
     };
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (arg.option.len > 0) {
-            TRY(take_option(out, &args, &arg, err));
-        } else if (out->url) {
-            return error_set(err, ST_INVALID, "one URL/MODEL only, got '%.64s' too", arg.text);
-        } else {
-            out->url = arg.text;
-        }
-    }
+    TRY(cli_option_parse(&cli_bench_command, argc, argv, out, err));
     out->body.shapes = out->shapes;
     out->body.data = out->data;
+    out->body.is_json = out->form == BENCH_JSON;
     return finish(out, err);
 }

@@ -17,7 +17,6 @@
 #include "runtime/program/example.h"
 #include "runtime/program/names.h"
 #include "server/model/card/card.h"
-#include "server/process/options.h"
 #include "server/cli/input.h"
 #include "server/cli/cli.h"
 
@@ -26,72 +25,105 @@
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-enum status cli_call_number(struct args *args, const struct arg *arg, uint64_t min, uint64_t max,
-                            uint64_t *out, struct error *err)
+const struct cli_option cli_call_option_table[] = {
+    {.name = "method",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct cli_call_options, method),
+     .preset = "forward, or the only one",
+     .doc = "the method"},
+    {.name = "input",
+     .value = "NAME=X",
+     .type = OPTION_TEXTS,
+     .at = offsetof(struct cli_call_options, inputs.inputs),
+     .count_at = offsetof(struct cli_call_options, inputs.input_count),
+     .max = CLI_INPUTS_MAX,
+     .doc = "X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON text; of an input "
+            "that the card says to be made from a picture, a sound or a text, X is a file or a "
+            "text; repeatable, then each of these is a row. NAME=X alone is the same, and X alone "
+            "for the only input, or the only such one. Inputs that are not given get a fixed "
+            "pattern",
+     .more = ".Ar NAME\nis the input's name, as\n.Cm inspect\nprints it, or\n.Ql input_N\n"
+             "for the input with index N.\n"
+             "A NumPy file may be in C or Fortran order and of either byte order."},
+    {.name = "shape",
+     .value = "NAME=2x3x4",
+     .type = OPTION_TEXTS,
+     .at = offsetof(struct cli_call_options, inputs.shapes),
+     .count_at = offsetof(struct cli_call_options, inputs.shape_count),
+     .max = CLI_INPUTS_MAX,
+     .preset = "the content's; of a pattern: 1 for a batch, else what the file allows; printed",
+     .doc = "the shape of an input; repeatable",
+     .more =
+         "For an input without content,\n.Nm\n"
+         "chooses a shape: the size of a batch is 1, and every other dim has its largest size,\n"
+         "except that in a method with state the other dims of integer inputs are 1.\n"
+         "The chosen shapes are printed on standard error."},
+    {.name = "card",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct cli_call_options, card),
+     .only = CLI_ONLY_FILE,
+     .preset = "FILE.card.json beside FILE.pte, if there is one",
+     .doc = "names, steps and answers are in this card"},
+    {.name = NULL},
+};
+
+const struct cli_option cli_device_option_table[] = {
+    {.name = "data",
+     .value = "FILE",
+     .type = OPTION_FILES,
+     .at = offsetof(struct cli_call_options, data),
+     .count_at = offsetof(struct cli_call_options, data_count),
+     .max = RT_DATA_FILES_MAX,
+     .only = CLI_ONLY_FILE,
+     .doc = "look for external weights in this .ptd file instead of beside FILE.pte; repeatable"},
+    {.name = "workers",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct cli_call_options, workers),
+     .min = 1,
+     .max = CALL_WORKERS_MAX,
+     .only = CLI_ONLY_FILE,
+     .preset = "as many as the process may use",
+     .doc = "threads that compute"},
+    {.name = "cpu",
+     .value = "LEVEL",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct cli_call_options, cpu_level),
+     .only = CLI_ONLY_FILE,
+     .preset = "the best",
+     .doc = "highest instruction set: generic, avx2, avx512, ...",
+     .more = "The levels are those of\n.Xr pted 8 ."},
+    {.name = "device",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct cli_call_options, device),
+     .only = CLI_ONLY_FILE,
+     .preset = "cpu",
+     .doc = "one of `pte devices`, or auto: a GPU if there is one"},
+    {.name = "precision",
+     .value = "MODE",
+     .type = OPTION_PRECISION,
+     .at = offsetof(struct cli_call_options, precision),
+     .only = CLI_ONLY_FILE,
+     .preset = "fast",
+     .doc = "how floats are computed: exact, fast or bf16",
+     .more = "The modes are those of\n.Xr pted 8 ."},
+    {.name = NULL},
+};
+
+enum status cli_call_take(struct cli_call_options *options, const char *text, struct error *err)
 {
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_number(text, OPTION_COUNT, min, max, out, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+    if (options->path) {
+        return cli_inputs_add(&options->inputs, text, err);
+    }
+    options->path = text;
+    return ST_OK;
 }
 
-/* |take| gets what is not one of |options|. */
-static enum status set_option(struct cli_call_options *options, struct args *args,
-                              const struct arg *arg, cli_call_take_f *take, void *own,
-                              struct error *err)
+enum status cli_call_settle(struct cli_call_options *options, struct error *err)
 {
-    const struct {
-        const char *name, **text;
-    } texts[] = {
-        {"--method", &options->method},
-        {"--device", &options->device},
-        {"--cpu", &options->cpu_level},
-        {"--card", &options->card},
-    };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (span_is(arg->option, texts[i].name)) {
-            options->of_file = i > 0 ? texts[i].name : options->of_file;
-            return args_value(args, arg, texts[i].text, err);
-        }
-    }
-    if (span_is(arg->option, "--workers")) {
-        options->of_file = "--workers";
-        return cli_call_number(args, arg, 1, CALL_WORKERS_MAX, &options->workers, err);
-    }
-    if (span_is(arg->option, "--precision")) {
-        options->of_file = "--precision";
-        return cli_precision(args, arg, &options->precision, err);
-    }
-    if (span_is(arg->option, "--data")) {
-        options->of_file = "--data";
-        return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
-                              err);
-    }
-    if (span_is(arg->option, "--input")) {
-        return args_add_value(args, arg, options->inputs.inputs, &options->inputs.input_count,
-                              CLI_INPUTS_MAX, err);
-    }
-    if (span_is(arg->option, "--shape")) {
-        return args_add_value(args, arg, options->inputs.shapes, &options->inputs.shape_count,
-                              CLI_INPUTS_MAX, err);
-    }
-    return take(own, args, arg, err);
-}
-
-enum status cli_call_parse(int argc, char *const argv[], struct cli_call_options *options,
-                           cli_call_take_f *take, void *own, struct error *err)
-{
-    struct args args = {.count = argc, .items = argv};
-    options->precision = PRECISION_FAST;
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (arg.option.len > 0) {
-            TRY(set_option(options, &args, &arg, take, own, err));
-        } else if (options->path) {
-            TRY(cli_inputs_add(&options->inputs, arg.text, err));
-        } else {
-            options->path = arg.text;
-        }
-    }
     return options->path ? cli_enter_folder(&options->path, options->place, err)
                          : error_set(err, ST_INVALID, "expected FILE");
 }

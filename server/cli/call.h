@@ -18,9 +18,9 @@
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
-#include "server/process/args.h"
 #include "server/cli/inputs.h"
 #include "server/cli/media.h"
+#include "server/cli/option.h"
 
 struct card;
 struct hal_device;
@@ -33,7 +33,6 @@ struct cli_call_options {
     const char *path, *method, *device, *cpu_level, *card;
     char place[PATH_MAX];       /* of |path|, if a folder was given */
     const struct rt_keep *keep; /* values that become results, or NULL */
-    const char *of_file;        /* the name of an option that means nothing for a URL, or NULL */
     struct cli_inputs_options inputs;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
@@ -57,39 +56,15 @@ struct cli_call {
     enum status done_status;
 };
 
-/*
- * Reads a command line into |options|. An option that is not one of them goes to |take|, which
- * refuses it (cli_refuse()) if it is none of the command's own. ST_INVALID also without FILE.
- */
-typedef enum status cli_call_take_f(void *own, struct args *args, const struct arg *arg,
-                                    struct error *err);
-MUST_CHECK enum status cli_call_parse(int argc, char *const argv[],
-                                      struct cli_call_options *options, cli_call_take_f *take,
-                                      void *own, struct error *err);
+/* The options that set them: of the call, and of the device. */
+extern const struct cli_option cli_call_option_table[], cli_device_option_table[];
 
-/* The number that |arg| gives, from |min| to |max|. */
-MUST_CHECK enum status cli_call_number(struct args *args, const struct arg *arg, uint64_t min,
-                                       uint64_t max, uint64_t *out, struct error *err);
+/* For |take| of a command: the path, then what follows it. */
+MUST_CHECK enum status cli_call_take(struct cli_call_options *options, const char *text,
+                                     struct error *err);
 
-/* The help of these options. */
-#define CLI_CALL_HELP                                                                              \
-    "  --method NAME        the method (forward, or the only one)\n"                               \
-    "  --input NAME=X       X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON\n"  \
-    "                       text; of an input that the card says to be made from a picture, a\n"   \
-    "                       sound or a text, X is a file or a text; repeatable, then each of\n"    \
-    "                       these is a row. NAME=X alone is the same, and X alone for the only\n"  \
-    "                       input, or the only such one. Inputs that are not given get a fixed\n"  \
-    "                       pattern\n"                                                             \
-    "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"   \
-    "                       for a batch, else what the file allows; printed)\n"                    \
-    "  --card FILE          names, steps and answers are in this card (FILE.card.json beside\n"    \
-    "                       FILE.pte, if there is one)\n"
-#define CLI_CALL_DEVICE_HELP                                                                       \
-    "  --data FILE          look for external weights in this .ptd file instead of beside\n"       \
-    "                       FILE.pte; repeatable\n"                                                \
-    "  --workers N          threads that compute (as many as the process may use)\n"               \
-    "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"      \
-    "  --precision MODE     how floats are computed: exact, fast or bf16 (fast)\n"
+/* When the command line has been read. ST_INVALID without FILE. */
+MUST_CHECK enum status cli_call_settle(struct cli_call_options *options, struct error *err);
 
 /* Opens the device and loads the program. |call| can be closed also after a failure, and
  * |options| outlives it. */

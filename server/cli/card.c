@@ -18,8 +18,8 @@
 #include "server/model/card/derive.h"
 #include "server/model/card/warm_up.h"
 #include "server/model/intake/intake.h"
-#include "server/process/args.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 #include "server/cli/target.h"
 
 #define CARD_TEXT_BYTES_MAX (4 << 20)
@@ -156,24 +156,43 @@ enum status cli_load(const char *path, struct rt_load_options *load, const char 
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+static const struct cli_option own_options[] = {
+    {.name = "check",
+     .value = "CARD",
+     .type = OPTION_FILE,
+     .at = offsetof(struct card_options, checked),
+     .doc = "read CARD as pted does, compare it with the program, make its first calls, and open "
+            "tokenizers and libraries; exit status 65 and the place if something is wrong, and "
+            "warnings of what may be"},
+    {.name = "tokenizer",
+     .value = "PATH",
+     .type = OPTION_FILE,
+     .at = offsetof(struct card_options, tokenizer),
+     .doc = "with --check: as pted's --tokenizer, if it is not beside FILE.pte"},
+    {.name = "data",
+     .value = "FILE",
+     .type = OPTION_FILES,
+     .at = offsetof(struct card_options, data),
+     .count_at = offsetof(struct card_options, data_count),
+     .max = RT_DATA_FILES_MAX,
+     .doc = "look for external weights in this .ptd file instead of beside FILE.pte; repeatable"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "card", .options = own_options},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
+{
+    struct card_options *options = own;
+    return cli_take_only(&options->path, "FILE", text, err);
+}
+
 static enum status parse(int argc, char *const argv[], struct card_options *out, struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (span_is(arg.option, "--check")) {
-            TRY(args_value(&args, &arg, &out->checked, err));
-        } else if (span_is(arg.option, "--tokenizer")) {
-            TRY(args_value(&args, &arg, &out->tokenizer, err));
-        } else if (span_is(arg.option, "--data")) {
-            TRY(args_add_value(&args, &arg, out->data, &out->data_count, RT_DATA_FILES_MAX, err));
-        } else if (arg.option.len > 0) {
-            return cli_refuse(&cli_card_command, &arg, err);
-        } else if (out->path) {
-            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
-        } else {
-            out->path = arg.text;
-        }
-    }
+    TRY(cli_option_parse(&cli_card_command, argc, argv, out, err));
     if (out->checked && ends_with(out->checked, ".pte")) {
         return error_set(err, ST_INVALID,
                          "--check %.200s: expected a card; the order is --check CARD FILE.pte",
@@ -303,22 +322,16 @@ const struct cli_command cli_card_command = {
     .name = "card",
     .usage = "card [--check CARD] [--tokenizer PATH] [--data FILE]... FILE.pte|FOLDER",
     .summary = "a first card of a program: names, labels and more; or a check of one",
-    .help =
+    .about =
         "Prints what the program says of itself as a card, for you to go on with: write it to\n"
         "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it. What\n"
         "exporters wrote beside it (metadata.yaml, config.json, preprocessor_config.json,\n"
         "generation_config.json) is in it, too, with a comment that says where a member comes\n"
-        "from.\n"
-        "\n"
-        "  --check CARD     read CARD as pted does, compare it with the program, make its first\n"
-        "                   calls, and open tokenizers and libraries; exit status 65 and the\n"
-        "                   place if something is wrong, and warnings of what may be\n"
-        "  --tokenizer PATH with --check: as pted's --tokenizer, if it is not beside FILE.pte\n"
-        "  --data FILE      look for external weights in this .ptd file instead of beside\n"
-        "                   FILE.pte; repeatable\n"
-        "\n"
-        "Examples:\n"
-        "  pte card mobilenet.pte >mobilenet.card.json\n"
-        "  pte card --check mobilenet.card.json mobilenet.pte\n",
+        "from.\n",
+    .after = "Examples:\n"
+             "  pte card mobilenet.pte >mobilenet.card.json\n"
+             "  pte card --check mobilenet.card.json mobilenet.pte\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

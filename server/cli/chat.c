@@ -18,9 +18,7 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
-#include "server/process/args.h"
 #include "server/process/file.h"
-#include "server/process/options.h"
 #include "server/cli/chat_daemon.h"
 #include "server/cli/chat_stream.h"
 #include "server/cli/client.h"
@@ -34,6 +32,8 @@
 #define MODELS_BYTES_MAX ((size_t)4 << 20)
 #define MODEL_NAME_MAX 64 /* of a file */
 #define NS_PER_S 1e9
+#define MAX_TOKENS_MAX (1 << 24)
+#define UNSAID UINT64_MAX
 #define PROMPT "> "
 
 struct chat {
@@ -41,8 +41,7 @@ struct chat {
     struct client_options client_options;
     struct chat_daemon_options daemon_options;
     const char *schema_path, *temperature;
-    uint64_t max_tokens, seed;
-    bool has_max_tokens, has_seed;
+    uint64_t max_tokens, seed; /* or UNSAID */
     struct chat_daemon daemon;
     struct target target;
     struct client client;
@@ -83,82 +82,92 @@ static void catch_interrupts(void)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status take_number(struct args *args, const struct arg *arg, uint64_t max,
-                               uint64_t *out, struct error *err)
+static enum status take_system(void *own, const char *value, struct error *err)
 {
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_number(text, OPTION_COUNT, 0, max, out, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+    struct chat *chat = own;
+    (void)err;
+    buf_reset(&chat->system);
+    buf_add_str(&chat->system, value);
+    return ST_OK;
 }
 
 /* It becomes a number of JSON, so it has to be one. */
-static enum status take_temperature(struct chat *chat, struct args *args, const struct arg *arg,
-                                    struct error *err)
+static enum status take_temperature(void *own, const char *text, struct error *err)
 {
+    struct chat *chat = own;
     double value;
-    TRY(args_value(args, arg, &chat->temperature, err));
-    const uint8_t *at = (const uint8_t *)chat->temperature, *end = at + strlen(chat->temperature);
+    const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
     bool is_number = number_parse_f64(&at, end, &value) == NUMBER_OK && at == end;
+    chat->temperature = text;
     return is_number && value >= 0 && value <= 100
                ? ST_OK
-               : error_set(err, ST_INVALID, "--temperature: expected a number from 0 to 100");
+               : error_set(err, ST_INVALID, "expected a number from 0 to 100");
 }
 
-static enum status take_option(struct chat *chat, struct args *args, const struct arg *arg,
-                               struct error *err)
+static const struct cli_option own_options[] = {
+    {.name = "system",
+     .value = "TEXT",
+     .type = OPTION_TEXT,
+     .set = take_system,
+     .doc = "tell the model who it is"},
+    {.name = "temperature",
+     .value = "X",
+     .type = OPTION_TEXT,
+     .set = take_temperature,
+     .preset = "1",
+     .doc = "0 takes the most probable token"},
+    {.name = "max-tokens",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct chat, max_tokens),
+     .min = 0,
+     .max = MAX_TOKENS_MAX,
+     .doc = "tokens of an answer at most"},
+    {.name = "seed",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct chat, seed),
+     .min = 0,
+     .max = INT64_MAX,
+     .doc = "the same seed gives the same answers"},
+    {.name = "json-schema",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct chat, schema_path),
+     .doc = "each answer is JSON by this schema"},
+    {.name = "tokenizer",
+     .value = "PATH",
+     .type = OPTION_FILE,
+     .at = offsetof(struct chat, daemon_options.tokenizer),
+     .doc = "the tokenizer of FILE, if it is not beside it"},
+    {.name = "device",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct chat, daemon_options.device),
+     .doc = "where FILE runs"},
+    {.name = "workers",
+     .value = "N",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct chat, daemon_options.workers),
+     .doc = "threads that it uses"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "chat", .options = own_options},
+    {.name = "client", .options = client_option_table, .at = offsetof(struct chat, client_options)},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
 {
-    const struct {
-        const char *name, **text;
-    } texts[] = {
-        {"--json-schema", &chat->schema_path},
-        {"--tokenizer", &chat->daemon_options.tokenizer},
-        {"--device", &chat->daemon_options.device},
-        {"--workers", &chat->daemon_options.workers},
-    };
-    bool is_taken;
-    TRY(client_take_option(&chat->client_options, args, arg, &is_taken, err));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !is_taken; i++) {
-        if (span_is(arg->option, texts[i].name)) {
-            return args_value(args, arg, texts[i].text, err);
-        }
-    }
-    if (is_taken) {
-        return ST_OK;
-    }
-    if (span_is(arg->option, "--system")) {
-        const char *text;
-        TRY(args_value(args, arg, &text, err));
-        buf_reset(&chat->system);
-        buf_add_str(&chat->system, text);
-        return ST_OK;
-    }
-    if (span_is(arg->option, "--temperature")) {
-        return take_temperature(chat, args, arg, err);
-    }
-    if (span_is(arg->option, "--max-tokens")) {
-        chat->has_max_tokens = true;
-        return take_number(args, arg, 1 << 24, &chat->max_tokens, err);
-    }
-    if (span_is(arg->option, "--seed")) {
-        chat->has_seed = true;
-        return take_number(args, arg, INT64_MAX, &chat->seed, err);
-    }
-    return cli_refuse(&cli_chat_command, arg, err);
+    struct chat *chat = own;
+    return cli_take_only(&chat->place, "FILE or URL", text, err);
 }
 
 static enum status parse(struct chat *chat, int argc, char *const argv[], struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (arg.option.len > 0) {
-            TRY(take_option(chat, &args, &arg, err));
-        } else if (chat->place) {
-            return error_set(err, ST_INVALID, "one FILE or URL only, got '%.100s' too", arg.text);
-        } else {
-            chat->place = arg.text;
-        }
-    }
+    TRY(cli_option_parse(&cli_chat_command, argc, argv, chat, err));
     return chat->place ? ST_OK : error_set(err, ST_INVALID, "expected FILE or URL");
 }
 
@@ -306,10 +315,10 @@ static void print_request(const struct chat *chat, struct buf *out)
     if (chat->temperature) {
         buf_printf(out, ",\"temperature\":%s", chat->temperature);
     }
-    if (chat->has_max_tokens) {
+    if (chat->max_tokens != UNSAID) {
         buf_printf(out, ",\"max_tokens\":%llu", (unsigned long long)chat->max_tokens);
     }
-    if (chat->has_seed) {
+    if (chat->seed != UNSAID) {
         buf_printf(out, ",\"seed\":%llu", (unsigned long long)chat->seed);
     }
     if (chat->schema.len > 0) {
@@ -590,6 +599,8 @@ static enum status run_chat(struct chat *chat, struct error *err)
 static enum status chat_main(int argc, char *const argv[], struct error *err)
 {
     struct chat chat = {.client_options = CLIENT_OPTIONS_DEFAULT,
+                        .max_tokens = UNSAID,
+                        .seed = UNSAID,
                         .is_terminal = isatty(STDOUT_FILENO),
                         .is_interactive = isatty(STDIN_FILENO)};
     buf_init(&chat.system, PROMPT_BYTES_MAX);
@@ -618,19 +629,13 @@ const struct cli_command cli_chat_command = {
     .name = "chat",
     .usage = "chat [OPTION]... FILE.pte|URL[/MODEL]",
     .summary = "talk with a language model in a terminal",
-    .help =
+    .about =
         "Talks with the model at a server, or with the one in FILE, for which a pted of its own\n"
-        "is started. If standard input is no terminal, all of it is one prompt.\n"
-        "\n"
-        "  --system TEXT        tell the model who it is\n"
-        "  --temperature X      0 takes the most probable token (1)\n"
-        "  --max-tokens N       tokens of an answer at most\n"
-        "  --seed N             the same seed gives the same answers\n"
-        "  --json-schema FILE   each answer is JSON by this schema\n"
-        "  --tokenizer PATH     the tokenizer of FILE, if it is not beside it\n"
-        "  --device NAME        where FILE runs\n"
-        "  --workers N          threads that it uses\n" CLIENT_HELP "\n"
-        "Example:\n"
-        "  pte chat --temperature 0 llama.pte\n",
+        "is started. If standard input is no terminal, all of it is one prompt.\n",
+    .after = CLIENT_HELP "\n"
+                         "Example:\n"
+                         "  pte chat --temperature 0 llama.pte\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

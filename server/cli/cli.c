@@ -11,15 +11,10 @@
 
 #include "runtime/program/program.h"
 #include "server/model/card/beside.h"
-#include "server/process/args.h"
 #include "server/process/exit_status.h"
-#include "server/process/nearest.h"
 #include "server/process/options.h"
 
 #define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
-#define OPTIONS_MAX 64     /* options that the help of a command names */
-#define OPTION_BYTES_MAX 32
-#define OPTION_CHARS "-abcdefghijklmnopqrstuvwxyz0123456789"
 
 int cli_finish(const struct cli_command *command, enum status status, const struct error *err)
 {
@@ -37,35 +32,22 @@ int cli_finish(const struct cli_command *command, enum status status, const stru
     return exit_status_of(status);
 }
 
-/* The option like |option| that |help| names, as a copy; false: there is none. */
-static bool find_option(const char *help, struct span option, char out[OPTION_BYTES_MAX])
-{
-    char words[OPTIONS_MAX][OPTION_BYTES_MAX], said[OPTION_BYTES_MAX];
-    const char *list[OPTIONS_MAX];
-    uint32_t count = 0;
-    snprintf(said, sizeof(said), "%.*s", SPAN_FMT(option));
-    for (const char *at = help; (at = strstr(at, "--")) && count < OPTIONS_MAX;) {
-        size_t len = strspn(at, OPTION_CHARS);
-        if (len > 2 && len < OPTION_BYTES_MAX) {
-            snprintf(words[count], OPTION_BYTES_MAX, "%.*s", (int)len, at);
-            list[count] = words[count];
-            count++;
-        }
-        at += len;
-    }
-    const char *near = nearest_word(said, list, count);
-    if (near) {
-        memcpy(out, near, strlen(near) + 1);
-    }
-    return near != NULL;
-}
+const struct cli_command *const cli_commands[] = {
+    &cli_inspect_command,  &cli_run_command,     &cli_compare_command,
+    &cli_profile_command,  &cli_devices_command, &cli_ops_command,
+    &cli_sig_command,      &cli_fetch_command,   &cli_token_command,
+    &cli_card_command,     &cli_ls_command,      &cli_load_command,
+    &cli_unload_command,   &cli_top_command,     &cli_bench_command,
+    &cli_tokenize_command, &cli_chat_command,    NULL,
+};
 
-enum status cli_refuse(const struct cli_command *command, const struct arg *arg, struct error *err)
+enum status cli_take_only(const char **place, const char *what, const char *text, struct error *err)
 {
-    char near[OPTION_BYTES_MAX] = "";
-    bool is_near = find_option(command->help, arg->option, near);
-    return error_set(err, ST_INVALID, "unknown option '%.*s'%s%s%s", SPAN_FMT(arg->option),
-                     is_near ? "; did you mean '" : "", near, is_near ? "'?" : "");
+    if (*place) {
+        return error_set(err, ST_INVALID, "one %s only, got '%.64s' too", what, text);
+    }
+    *place = text;
+    return ST_OK;
 }
 
 /* "decode, encode": as many names as fit. */
@@ -111,15 +93,6 @@ enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct err
 struct span cli_program_name(const char *path)
 {
     return options_model_name(&(struct option_model){.path = path});
-}
-
-enum status cli_precision(struct args *args, const struct arg *arg, enum precision *out_precision,
-                          struct error *err)
-{
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_precision(text, out_precision, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
 }
 
 enum status cli_write_file(const char *option, const char *path, struct span head,

@@ -8,12 +8,10 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "base/precision.h"
 #include "base/status.h"
 
-struct arg;
-struct args;
 struct card;
+struct cli_option_group;
 struct rt_load_options;
 struct rt_method;
 struct rt_program;
@@ -22,7 +20,11 @@ struct cli_command {
     const char *name;
     const char *usage;   /* usage after "pte ": "run [OPTION]... FILE.pte" */
     const char *summary; /* its line in `pte --help` */
-    const char *help;    /* further text of `pte NAME --help`: options, an example */
+    const char *about;   /* `pte NAME --help` has this, its options, then |after| */
+    const char *after;   /* notes and examples */
+    const struct cli_option_group *groups; /* NULL: no options */
+    /* Takes an argument that is no option into the struct of cli_option_parse(). */
+    enum status (*take)(void *own, const char *text, struct error *err);
     /* |argv| begins after the name. Returns the exit status of the process. */
     int (*run)(int argc, char *const argv[]);
 };
@@ -50,8 +52,12 @@ extern const struct cli_command cli_chat_command;
  */
 int cli_finish(const struct cli_command *command, enum status status, const struct error *err);
 
-/* ST_INVALID: |command| has no such option; perhaps an option in its help was meant. */
-enum status cli_refuse(const struct cli_command *command, const struct arg *arg, struct error *err);
+/* All of them, as `pte --help` lists them; NULL ends the list. */
+extern const struct cli_command *const cli_commands[];
+
+/* Takes the only argument of a command, which |*place| has not yet got. |what|: "FILE". */
+MUST_CHECK enum status cli_take_only(const char **place, const char *what, const char *text,
+                                     struct error *err);
 
 /* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status cli_find_method(struct rt_program *program, const char *name,
@@ -69,10 +75,6 @@ struct span cli_program_name(const char *path);
 MUST_CHECK enum status cli_load(const char *path, struct rt_load_options *load, const char *said,
                                 struct rt_program **out_program, struct card **out_card,
                                 struct error *err);
-
-/* The mode that |arg|, --precision, gives. */
-MUST_CHECK enum status cli_precision(struct args *args, const struct arg *arg,
-                                     enum precision *out_precision, struct error *err);
 
 /* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not; no half of
  * the file stays then. */

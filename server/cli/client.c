@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "server/process/file.h"
-#include "server/process/options.h"
 
 #define CONNECT_MS_MAX 15000
 #define TIMEOUT_MS_MAX (24 * 3600 * 1000)
@@ -16,39 +15,55 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static enum status take_timeout(struct client_options *options, struct args *args,
-                                const struct arg *arg, struct error *err)
-{
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status =
-        options_parse_number(text, OPTION_MS, 1, TIMEOUT_MS_MAX, &options->timeout_ms, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "--timeout: ");
-}
-
-enum status client_take_option(struct client_options *options, struct args *args,
-                               const struct arg *arg, bool *out_is_taken, struct error *err)
-{
-    const struct {
-        const char *name, **text;
-    } texts[] = {
-        {"--token", &options->token},   {"--token-file", &options->token_file},
-        {"--cacert", &options->cacert}, {"--cert", &options->cert},
-        {"--key", &options->key},
-    };
-    *out_is_taken = true;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (span_is(arg->option, texts[i].name)) {
-            return args_value(args, arg, texts[i].text, err);
-        }
-    }
-    if (span_is(arg->option, "--timeout")) {
-        return take_timeout(options, args, arg, err);
-    }
-    *out_is_taken = span_is(arg->option, "--insecure");
-    options->is_insecure |= *out_is_taken;
-    return ST_OK;
-}
+const struct cli_option client_option_table[] = {
+    {.name = "token",
+     .value = "TOKEN",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct client_options, token),
+     .only = CLI_ONLY_URL,
+     .doc = "show this token; other users can see it in the list of processes"},
+    {.name = "token-file",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct client_options, token_file),
+     .only = CLI_ONLY_URL,
+     .doc = "the token is the line in FILE; else it is $PTED_TOKEN"},
+    {.name = "cacert",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct client_options, cacert),
+     .only = CLI_ONLY_URL,
+     .doc = "trust the certificates in FILE (PEM), not the system's"},
+    {.name = "cert",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct client_options, cert),
+     .only = CLI_ONLY_URL,
+     .doc = "show this certificate to the server"},
+    {.name = "key",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct client_options, key),
+     .only = CLI_ONLY_URL,
+     .doc = "its key, if it is not in the same file"},
+    {.name = "insecure",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct client_options, is_insecure),
+     .only = CLI_ONLY_URL,
+     .doc = "trust any certificate"},
+    {.name = "timeout",
+     .value = "TIME",
+     .type = OPTION_MS,
+     .at = offsetof(struct client_options, timeout_ms),
+     .min = 1,
+     .max = TIMEOUT_MS_MAX,
+     .only = CLI_ONLY_URL,
+     .preset = "300s",
+     .doc = "wait that long for an answer, as 10s or 500ms",
+     .more = "That is from the beginning of a request to the end of its answer;\n"
+             "for\n.Cm chat\nthe longest silence."},
+    {.name = NULL},
+};
 
 /* ---- the token ------------------------------------------------------------------------------- */
 

@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "server/process/args.h"
 #include "server/process/curl.h"
+#include "server/cli/option.h"
 #include "server/cli/target.h"
 
 #define CLIENT_TOKEN_MAX 4096
@@ -37,23 +37,13 @@ struct client_options {
         .timeout_ms = 300000                                                                       \
     }
 
-/* These options, for the help of a command. */
+/* The options that set them. */
+extern const struct cli_option client_option_table[];
+
+/* Behind the options of a command that have these. */
 #define CLIENT_HELP                                                                                \
-    "  --token TOKEN        show this token; other users can see it in the list of processes\n"    \
-    "  --token-file FILE    the token is the line in FILE; else it is $PTED_TOKEN\n"               \
-    "  --cacert FILE        trust the certificates in FILE (PEM), not the system's\n"              \
-    "  --cert FILE          show this certificate to the server\n"                                 \
-    "  --key FILE           its key, if it is not in the same file\n"                              \
-    "  --insecure           trust any certificate\n"                                               \
-    "  --timeout TIME       wait that long for an answer, as 10s or 500ms (300s)\n"                \
-    "\n"                                                                                           \
     "URL is HOST:PORT, http://HOST:PORT, https://HOST or unix:PATH; with a model behind it also\n" \
     "unix:PATH:/MODEL.\n"
-
-/* Takes |arg| if it is one of these options, and says so. */
-MUST_CHECK enum status client_take_option(struct client_options *options, struct args *args,
-                                          const struct arg *arg, bool *out_is_taken,
-                                          struct error *err);
 
 struct client {
     const struct curl *curl;

@@ -43,25 +43,46 @@ struct comparison {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status take_option(void *own, struct args *args, const struct arg *arg,
-                               struct error *err)
+static enum status set_tolerance(void *own, const char *value, struct error *err)
 {
     struct compare_options *options = own;
-    const char *text;
     char *end;
-    if (span_is(arg->option, "--all")) {
-        options->shows_all = true;
-        return ST_OK;
-    }
-    if (!span_is(arg->option, "--tolerance")) {
-        return cli_refuse(&cli_compare_command, arg, err);
-    }
-    TRY(args_value(args, arg, &text, err));
-    options->tolerance = strtod(text, &end);
-    return *text && !*end && options->tolerance > 0 && options->tolerance < 1e9
+    options->tolerance = strtod(value, &end);
+    return *value && !*end && options->tolerance > 0 && options->tolerance < 1e9
                ? ST_OK
-               : error_set(err, ST_INVALID, "--tolerance: expected a number above 0, got '%.64s'",
-                           text);
+               : error_set(err, ST_INVALID, "expected a number above 0, got '%.64s'", value);
+}
+
+static const struct cli_option own_options[] = {
+    {.name = "all",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct compare_options, shows_all),
+     .doc = "each value; else those around the first difference",
+     .more = "Results are shown in any case."},
+    {.name = "tolerance",
+     .value = "X",
+     .type = OPTION_TEXT,
+     .set = set_tolerance,
+     .preset = "by the type: half of its bits, 0.000244 of float32",
+     .doc = "floats are equal if they are at most X of the largest value apart"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "call",
+     .options = cli_call_option_table,
+     .at = offsetof(struct compare_options, call)},
+    {.name = "compare", .options = own_options},
+    {.name = "device",
+     .options = cli_device_option_table,
+     .at = offsetof(struct compare_options, call)},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
+{
+    struct compare_options *options = own;
+    return cli_call_take(&options->call, text, err);
 }
 
 /* The second argument without a name is the reference. */
@@ -69,7 +90,9 @@ static enum status parse(int argc, char *const argv[], struct compare_options *o
                          struct error *err)
 {
     struct cli_inputs_options *inputs = &options->call.inputs;
-    TRY(cli_call_parse(argc, argv, &options->call, take_option, options, err));
+    options->call.precision = PRECISION_FAST;
+    TRY(cli_option_parse(&cli_compare_command, argc, argv, options, err));
+    TRY(cli_call_settle(&options->call, err));
     if (inputs->file_count == 0) {
         return error_set(err, ST_INVALID, "expected FILE.pte and REFERENCE.npz");
     }
@@ -434,23 +457,18 @@ const struct cli_command cli_compare_command = {
     .name = "compare",
     .usage = "compare [OPTION]... FILE.pte REFERENCE.npz",
     .summary = "which layer of a program computes something else",
-    .help =
+    .about =
         "Calls a method with the inputs of REFERENCE.npz and compares its intermediate values and\n"
         "results with those of the archive: which layer is the first that differs, by how much "
         "and\n"
         "where. Exit status 0: none differs; 1: one does. pted_export.record() writes such an\n"
         "archive of what PyTorch computes, and `pte run --dump all --output FILE.npz` of what a\n"
-        "program computes.\n"
-        "\n" CLI_CALL_HELP
-        "  --all                each value; else those around the first difference\n"
-        "  --tolerance X        floats are equal if they are at most X of the largest value apart\n"
-        "                       (by the type: half of its bits, 0.000244 of "
-        "float32)\n" CLI_CALL_DEVICE_HELP
-        "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
-        "\n"
-        "Examples:\n"
-        "  pte compare net.pte net.npz\n"
-        "  pte run net.pte --precision exact --dump all --output exact.npz\n"
-        "  pte compare net.pte exact.npz --precision bf16 --all\n",
+        "program computes.\n",
+    .after = "Examples:\n"
+             "  pte compare net.pte net.npz\n"
+             "  pte run net.pte --precision exact --dump all --output exact.npz\n"
+             "  pte compare net.pte exact.npz --precision bf16 --all\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

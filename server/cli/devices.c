@@ -4,15 +4,14 @@
 
 #include "hal/device.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define TEXT_BYTES_MAX 65536
 
 static enum status list(int argc, char *const argv[], struct error *err)
 {
-    if (argc) {
-        return error_set(err, ST_INVALID, "devices takes no arguments, got '%s'", argv[0]);
-    }
     struct buf out;
+    TRY(cli_option_parse(&cli_devices_command, argc, argv, NULL, err));
     buf_init(&out, TEXT_BYTES_MAX);
     hal_device_list(&out);
     enum status status = cli_write(&out, err);
@@ -30,10 +29,9 @@ const struct cli_command cli_devices_command = {
     .name = "devices",
     .usage = "devices",
     .summary = "what programs can run on",
-    .help =
-        "Lists the devices of this machine, as --device takes them, and what kernels find there.\n"
-        "\n"
-        "Example:\n"
-        "  pte devices\n",
+    .about =
+        "Lists the devices of this machine, as --device takes them, and what kernels find there.\n",
+    .after = "Example:\n"
+             "  pte devices\n",
     .run = run,
 };

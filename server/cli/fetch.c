@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "server/process/amount.h"
-#include "server/process/args.h"
 #include "server/process/options.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define URLS_MAX 256
 
@@ -39,27 +39,38 @@ static void on_retry(void *arg, const char *line)
     fprintf(stderr, "pte: %s\n", line);
 }
 
-static enum status take(struct arguments *a, struct args *args, const struct arg *arg,
-                        struct error *err)
+static const struct cli_option own_options[] = {
+    {.name = "cache-dir",
+     .value = "DIR",
+     .type = OPTION_FILE,
+     .at = offsetof(struct arguments, options.cache_dir),
+     .doc = "the cache; else $CACHE_DIRECTORY, or pted in the user's"},
+    {.name = "hf-endpoint",
+     .value = "URL",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct arguments, options.hf_endpoint),
+     .doc = "files of hf://OWNER/NAME/PATH come from there"},
+    {.name = "s3-endpoint",
+     .value = "URL",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct arguments, options.s3_endpoint),
+     .doc = "files of s3://BUCKET/KEY come from there"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "fetch", .options = own_options},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
 {
-    struct options *options = &a->options;
-    if (!arg->option.len) {
-        if (a->url_count == URLS_MAX) {
-            return error_set(err, ST_INVALID, "expected at most %d URLs", URLS_MAX);
-        }
-        a->urls[a->url_count++] = arg->text;
-        return ST_OK;
+    struct arguments *a = own;
+    if (a->url_count == URLS_MAX) {
+        return error_set(err, ST_INVALID, "expected at most %d URLs", URLS_MAX);
     }
-    if (span_is(arg->option, "--cache-dir")) {
-        return args_value(args, arg, &options->cache_dir, err);
-    }
-    if (span_is(arg->option, "--hf-endpoint")) {
-        return args_value(args, arg, &options->hf_endpoint, err);
-    }
-    if (span_is(arg->option, "--s3-endpoint")) {
-        return args_value(args, arg, &options->s3_endpoint, err);
-    }
-    return cli_refuse(&cli_fetch_command, arg, err);
+    a->urls[a->url_count++] = text;
+    return ST_OK;
 }
 
 static enum status fetch_one(const struct arguments *a, const char *url, struct error *err)
@@ -90,12 +101,8 @@ static enum status fetch_one(const struct arguments *a, const char *url, struct 
 
 static enum status fetch(struct arguments *a, int argc, char *const argv[], struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    struct arg arg;
     options_init(&a->options);
-    while (args_next(&args, &arg)) {
-        TRY(take(a, &args, &arg, err));
-    }
+    TRY(cli_option_parse(&cli_fetch_command, argc, argv, a, err));
     if (a->url_count == 0) {
         return error_set(err, ST_INVALID, "expected URLs");
     }
@@ -119,13 +126,12 @@ const struct cli_command cli_fetch_command = {
     .name = "fetch",
     .usage = "fetch [OPTION]... URL...",
     .summary = "get files of URLs into the cache, as pted does",
-    .help = "Prints where each file is. A file that has not changed does not come again.\n"
-            "  --cache-dir DIR     the cache; else $CACHE_DIRECTORY, or pted in the user's\n"
-            "  --hf-endpoint URL   files of hf://OWNER/NAME/PATH come from there\n"
-            "  --s3-endpoint URL   files of s3://BUCKET/KEY come from there\n"
-            "A URL may end in #sha256= and the 64 digits that the file must have.\n"
-            "\n"
-            "Example:\n"
-            "  pte fetch --cache-dir /var/cache/pted https://example.org/net.pte\n",
+    .about = "Prints where each file is. A file that has not changed does not come again.\n",
+    .after = "A URL may end in #sha256= and the 64 digits that the file must have.\n"
+             "\n"
+             "Example:\n"
+             "  pte fetch --cache-dir /var/cache/pted https://example.org/net.pte\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

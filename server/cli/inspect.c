@@ -20,9 +20,9 @@
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
 #include "server/model/card/card.h"
-#include "server/process/args.h"
 #include "server/cli/inspect.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
 
@@ -55,53 +55,113 @@ static enum status choose(struct inspect_options *options, enum inspect_what wha
     return ST_OK;
 }
 
-static enum status set_option(struct inspect_options *options, struct args *args,
-                              const struct arg *arg, struct error *err)
+static enum status set_all(void *own, const char *value, struct error *err)
 {
-    static const struct {
-        const char *name;
-        enum inspect_what what;
-    } whats[] = {
-        {"--all", INSPECT_ALL},   {"--json", INSPECT_JSON},     {"--graph", INSPECT_GRAPH},
-        {"--plan", INSPECT_PLAN}, {"--values", INSPECT_VALUES},
-    };
-    for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {
-        if (span_is(arg->option, whats[i].name)) {
-            return choose(options, whats[i].what, err);
-        }
-    }
-    if (span_is(arg->option, "--method")) {
-        return args_value(args, arg, &options->method, err);
-    }
-    if (span_is(arg->option, "--device")) {
-        return args_value(args, arg, &options->device, err);
-    }
-    if (span_is(arg->option, "--card")) {
-        return args_value(args, arg, &options->card, err);
-    }
-    if (span_is(arg->option, "--precision")) {
-        return cli_precision(args, arg, &options->precision, err);
-    }
-    if (span_is(arg->option, "--data")) {
-        return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
-                              err);
-    }
-    return cli_refuse(&cli_inspect_command, arg, err);
+    (void)value;
+    return choose(own, INSPECT_ALL, err);
+}
+
+static enum status set_json(void *own, const char *value, struct error *err)
+{
+    (void)value;
+    return choose(own, INSPECT_JSON, err);
+}
+
+static enum status set_graph(void *own, const char *value, struct error *err)
+{
+    (void)value;
+    return choose(own, INSPECT_GRAPH, err);
+}
+
+static enum status set_plan(void *own, const char *value, struct error *err)
+{
+    (void)value;
+    return choose(own, INSPECT_PLAN, err);
+}
+
+static enum status set_values(void *own, const char *value, struct error *err)
+{
+    (void)value;
+    return choose(own, INSPECT_VALUES, err);
+}
+
+static const struct cli_option own_options[] = {
+    {.name = "all",
+     .type = OPTION_SWITCH,
+     .set = set_all,
+     .doc = "also the container, its tables and the signatures",
+     .more = "The tables have the operators and delegates that methods call."},
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .set = set_json,
+     .doc = "all of it as one JSON object; pte(1) says what is in it"},
+    {.name = "graph",
+     .type = OPTION_SWITCH,
+     .set = set_graph,
+     .doc = "the graph of each method after the passes instead",
+     .more =
+         "Graphs and plans name weights and mutable buffers as the file does.\nIf the exporter "
+         "kept source lines\n.Pq Ql emit_stacktrace ,\nthey also show the line of the model's "
+         "source for each node.\n.Ql handle\nis the exporter's number of a node in a delegate's "
+         "payload.\nThe text is the same for the same file on one kind of processor."},
+    {.name = "plan",
+     .type = OPTION_SWITCH,
+     .set = set_plan,
+     .doc = "the workspace, the dispatches and the barriers between them, at the largest sizes, "
+            "and how many there would be if nothing was fused"},
+    {.name = "values",
+     .type = OPTION_SWITCH,
+     .set = set_values,
+     .doc = "the intermediate values that `pte run --dump` writes, in the order of the program: "
+            "their names, types and places in the source or a payload"},
+    {.name = "method",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct inspect_options, method),
+     .doc = "the graph, plan or values of this method alone"},
+    {.name = "device",
+     .value = "NAME",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct inspect_options, device),
+     .preset = "cpu",
+     .doc = "as it is for this device: one that `pte devices` lists, or auto"},
+    {.name = "precision",
+     .value = "MODE",
+     .type = OPTION_PRECISION,
+     .at = offsetof(struct inspect_options, precision),
+     .preset = "fast",
+     .doc = "for floats that are computed so: exact, fast or bf16"},
+    {.name = "data",
+     .value = "FILE",
+     .type = OPTION_FILES,
+     .at = offsetof(struct inspect_options, data),
+     .count_at = offsetof(struct inspect_options, data_count),
+     .max = RT_DATA_FILES_MAX,
+     .doc = "look for external weights in this .ptd file instead of beside FILE.pte; repeatable"},
+    {.name = "card",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct inspect_options, card),
+     .preset = "FILE.card.json beside FILE.pte, if there is one",
+     .doc = "names of inputs and outputs are in this card"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "inspect", .options = own_options},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
+{
+    struct inspect_options *options = own;
+    return cli_take_only(&options->path, "FILE", text, err);
 }
 
 static enum status parse_inspect(int argc, char *const argv[], struct inspect_options *out,
                                  struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (arg.option.len > 0) {
-            TRY(set_option(out, &args, &arg, err));
-        } else if (out->path) {
-            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
-        } else {
-            out->path = arg.text;
-        }
-    }
+    TRY(cli_option_parse(&cli_inspect_command, argc, argv, out, err));
     if (out->method && out->what != INSPECT_GRAPH && out->what != INSPECT_PLAN &&
         out->what != INSPECT_VALUES) {
         return error_set(err, ST_INVALID, "--method: only with --graph, --plan or --values");
@@ -367,32 +427,16 @@ const struct cli_command cli_inspect_command = {
     .name = "inspect",
     .usage = "inspect [OPTION]... FILE.pte",
     .summary = "what is in a program",
-    .help =
+    .about =
         "Prints of each method what goes in and comes out, whether a daemon serves it, what runs "
         "it,\n"
         "how many parameters of which types it has, and the memory that it needs. Sizes that\n"
-        "may vary have their largest: batch<=8.\n"
-        "\n"
-        "  --all            also the container, its tables and the signatures\n"
-        "  --json           all of it as one JSON object; pte(1) says what is in it\n"
-        "  --graph          the graph of each method after the passes instead\n"
-        "  --plan           the workspace, the dispatches and the barriers between them, at the "
-        "largest\n"
-        "                   sizes, and how many there would be if nothing was fused\n"
-        "  --values         the intermediate values that `pte run --dump` writes, in the order of "
-        "the\n"
-        "                   program: their names, types and places in the source or a payload\n"
-        "  --method NAME    the graph, plan or values of this method alone\n"
-        "  --device NAME    as it is for this device: one that `pte devices` lists, or auto (cpu)\n"
-        "  --precision MODE for floats that are computed so: exact, fast or bf16 (fast)\n"
-        "  --data FILE      look for external weights in this .ptd file instead of beside\n"
-        "                   FILE.pte; repeatable\n"
-        "  --card FILE      names of inputs and outputs are in this card (FILE.card.json beside\n"
-        "                   FILE.pte, if there is one)\n"
-        "\n"
-        "Examples:\n"
-        "  pte inspect mobilenet.pte\n"
-        "  pte inspect --json mobilenet.pte | jq '.methods[].inputs'\n"
-        "  pte inspect --plan --device auto mobilenet.pte\n",
+        "may vary have their largest: batch<=8.\n",
+    .after = "Examples:\n"
+             "  pte inspect mobilenet.pte\n"
+             "  pte inspect --json mobilenet.pte | jq '.methods[].inputs'\n"
+             "  pte inspect --plan --device auto mobilenet.pte\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

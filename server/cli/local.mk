@@ -36,6 +36,7 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/npz.c %D%/npz.h \
 	%D%/line_editor.c %D%/line_editor.h \
 	%D%/ops.c \
+	%D%/option.c %D%/option.h \
 	%D%/pairs.c %D%/pairs.h \
 	%D%/print.c %D%/print.h \
 	%D%/profile.c %D%/profile.h \

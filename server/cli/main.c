@@ -10,16 +10,10 @@
 #include "server/process/standard.h"
 #include "server/process/version.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
-static const struct cli_command *const commands[] = {
-    &cli_inspect_command, &cli_run_command,  &cli_compare_command, &cli_profile_command,
-    &cli_devices_command, &cli_ops_command,  &cli_sig_command,     &cli_fetch_command,
-    &cli_token_command,   &cli_card_command, &cli_ls_command,      &cli_load_command,
-    &cli_unload_command,  &cli_top_command,  &cli_bench_command,   &cli_tokenize_command,
-    &cli_chat_command,
-};
-
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+#define COMMANDS_MAX 64
+#define HELP_BYTES_MAX 65536
 
 static const char statuses[] =
     "Exit status: 0 done, 1 a refused signature, a failed request of a bench or a value that "
@@ -31,8 +25,8 @@ static const char statuses[] =
 static void print_usage(FILE *to)
 {
     const char *before = "usage:";
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        fprintf(to, "%s pte %s\n", before, commands[i]->usage);
+    for (const struct cli_command *const *c = cli_commands; *c; c++) {
+        fprintf(to, "%s pte %s\n", before, (*c)->usage);
         before = "      ";
     }
     fprintf(to, "%s pte --help | --version\n", before);
@@ -42,22 +36,27 @@ static void print_help(void)
 {
     print_usage(stdout);
     putchar('\n');
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    for (const struct cli_command *const *c = cli_commands; *c; c++) {
+        printf("  %-9s %s\n", (*c)->name, (*c)->summary);
     }
     printf("\npte COMMAND --help says more of each.\n\n%s", statuses);
 }
 
 static void print_command_help(const struct cli_command *command)
 {
-    printf("usage: pte %s\n\n%s", command->usage, command->help);
+    struct buf options;
+    buf_init(&options, HELP_BYTES_MAX);
+    cli_option_print_help(command, &options);
+    printf("usage: pte %s\n\n%s%s%.*s\n%s", command->usage, command->about, options.len ? "\n" : "",
+           SPAN_FMT(buf_span(&options)), command->after);
+    buf_fini(&options);
 }
 
 static const struct cli_command *find_command(const char *name)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i]->name, name) == 0) {
-            return commands[i];
+    for (const struct cli_command *const *c = cli_commands; *c; c++) {
+        if (strcmp((*c)->name, name) == 0) {
+            return *c;
         }
     }
     return NULL;
@@ -116,11 +115,12 @@ static const char *find_habit(const char *name)
 /* |name| is no command; NULL: there is none. */
 static void refuse_command(const char *name)
 {
-    const char *names[COMMAND_COUNT];
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        names[i] = commands[i]->name;
+    const char *names[COMMANDS_MAX];
+    uint32_t count = 0;
+    for (const struct cli_command *const *c = cli_commands; *c && count < COMMANDS_MAX; c++) {
+        names[count++] = (*c)->name;
     }
-    const char *near = name ? nearest_word(name, names, COMMAND_COUNT) : NULL;
+    const char *near = name ? nearest_word(name, names, count) : NULL;
     const char *habit = name ? find_habit(name) : NULL;
     if (habit) {
         fprintf(stderr, "pte: expected a command, got '%s'; that is: %s\n", name, habit);

@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "runtime/import/operators.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
@@ -92,15 +93,30 @@ static void print_object(const struct rt_operator *op, void *arg)
     buf_add_str(out, "]}");
 }
 
+struct ops_options {
+    bool is_json;
+};
+
+static const struct cli_option own_options[] = {
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct ops_options, is_json),
+     .doc = "an array of objects instead"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "ops", .options = own_options},
+    {.name = NULL},
+};
+
 static enum status list(int argc, char *const argv[], struct error *err)
 {
-    bool is_json = argc == 1 && strcmp(argv[0], "--json") == 0;
+    struct ops_options options = {.is_json = false};
     struct buf out;
-    if (argc > is_json) {
-        return error_set(err, ST_INVALID, "ops takes --json or nothing, got '%s'", argv[0]);
-    }
+    TRY(cli_option_parse(&cli_ops_command, argc, argv, &options, err));
     buf_init(&out, TEXT_BYTES_MAX);
-    if (is_json) {
+    if (options.is_json) {
         buf_add_char(&out, '[');
         rt_operators_each(print_object, &out);
         buf_add_str(&out, "\n]\n");
@@ -122,13 +138,12 @@ const struct cli_command cli_ops_command = {
     .name = "ops",
     .usage = "ops [--json]",
     .summary = "the operators that programs may use",
-    .help = "Lists the operators, one a line: the name in graphs, the kinds of its arguments and\n"
-            "results (letters, see runtime/graph/op.h), the devices that have kernels for it, the\n"
-            "element types of its first tensor, and the kernel calls of programs that mean it.\n"
-            "\n"
-            "  --json    an array of objects instead\n"
-            "\n"
-            "Example:\n"
-            "  pte ops | grep aten::softmax\n",
+    .about =
+        "Lists the operators, one a line: the name in graphs, the kinds of its arguments and\n"
+        "results (letters, see runtime/graph/op.h), the devices that have kernels for it, the\n"
+        "element types of its first tensor, and the kernel calls of programs that mean it.\n",
+    .after = "Example:\n"
+             "  pte ops | grep aten::softmax\n",
+    .groups = groups,
     .run = run,
 };

@@ -25,27 +25,49 @@ struct profile_options {
     bool shows_all, is_json;
 };
 
-static enum status take_option(void *own, struct args *args, const struct arg *arg,
-                               struct error *err)
+static const struct cli_option own_options[] = {
+    {.name = "all",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct profile_options, shows_all),
+     .preset = "the slowest 20",
+     .doc = "every layer, in the order of execution"},
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct profile_options, is_json),
+     .doc = "one object for programs; see pte(1)",
+     .more = "Its members are below."},
+    {.name = "trace",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct profile_options, trace),
+     .doc = "also write what every thread did and when, for Perfetto or chrome://tracing"},
+    {.name = "repeat",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct profile_options, repeat),
+     .min = 1,
+     .max = REPEAT_MAX,
+     .preset = "as many as take a second, 3 to 1000",
+     .doc = "measure N calls",
+     .more = "Three calls before these are not measured."},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "profile", .options = own_options},
+    {.name = "call",
+     .options = cli_call_option_table,
+     .at = offsetof(struct profile_options, call)},
+    {.name = "device",
+     .options = cli_device_option_table,
+     .at = offsetof(struct profile_options, call)},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
 {
     struct profile_options *options = own;
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {{"--all", &options->shows_all}, {"--json", &options->is_json}};
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-        if (span_is(arg->option, flags[i].name) && !arg->value) {
-            *flags[i].flag = true;
-            return ST_OK;
-        }
-    }
-    if (span_is(arg->option, "--trace")) {
-        return args_value(args, arg, &options->trace, err);
-    }
-    if (span_is(arg->option, "--repeat")) {
-        return cli_call_number(args, arg, 1, REPEAT_MAX, &options->repeat, err);
-    }
-    return cli_refuse(&cli_profile_command, arg, err);
+    return cli_call_take(&options->call, text, err);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -157,10 +179,11 @@ static enum status profile_and_show(struct cli_call *call, struct cli_profile *p
 
 static enum status profile(int argc, char *const argv[], struct error *err)
 {
-    static struct profile_options options;
+    static struct profile_options options = {.call.precision = PRECISION_FAST};
     struct cli_profile p = {0};
     struct cli_call call;
-    TRY(cli_call_parse(argc, argv, &options.call, take_option, &options, err));
+    TRY(cli_option_parse(&cli_profile_command, argc, argv, &options, err));
+    TRY(cli_call_settle(&options.call, err));
     enum status status = profile_and_show(&call, &p, &options, err);
     rt_profile_free(p.profile);
     cli_call_close(&call);
@@ -179,24 +202,19 @@ const struct cli_command cli_profile_command = {
     .name = "profile",
     .usage = "profile [OPTION]... FILE.pte",
     .summary = "show which operators and layers take the time of a call",
-    .help =
+    .about =
         "Calls a method repeatedly and prints which layers and operators take the time. GFLOP/s\n"
         "and GB/s are those of one worker while it is busy; beside them is their part of what one\n"
         "worker reaches, measured in the same run. More than 100% of the reads: from caches.\n"
         "On a GPU the times and rates are those of the device, without its peaks; kernels that "
         "run\n"
-        "on the CPU are marked \"(host)\".\n"
-        "\n"
-        "  --all                every layer, in the order of execution (the slowest 20)\n"
-        "  --json               one object for programs; see pte(1)\n"
-        "  --trace FILE         also write what every thread did and when, for Perfetto or\n"
-        "                       chrome://tracing\n"
-        "  --repeat N           measure N calls (as many as take a second, 3 to "
-        "1000)\n" CLI_CALL_HELP CLI_CALL_DEVICE_HELP "\n"
-        "Examples:\n"
-        "  pte profile mobilenet.pte --workers 1\n"
-        "  pte profile bert.pte --shape input_0=1x128 --json >bert.json\n"
-        "  pte profile resnet.pte --repeat 3 --trace resnet.trace.json\n"
-        "  pte profile resnet.pte --device auto\n",
+        "on the CPU are marked \"(host)\".\n",
+    .after = "Examples:\n"
+             "  pte profile mobilenet.pte --workers 1\n"
+             "  pte profile bert.pte --shape input_0=1x128 --json >bert.json\n"
+             "  pte profile resnet.pte --repeat 3 --trace resnet.trace.json\n"
+             "  pte profile resnet.pte --device auto\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

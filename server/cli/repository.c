@@ -26,28 +26,56 @@ struct repository_options {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* |own| is an option without a value that the command has beside the options of all clients. */
-static enum status parse(const struct cli_command *command, int argc, char *const argv[],
-                         const char *own, bool *out_own, struct repository_options *options,
-                         struct error *err)
+static enum status take(void *own, const char *text, struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
+    struct repository_options *options = own;
+    return cli_take_only(&options->url, "URL", text, err);
+}
+
+static const struct cli_option ls_options[] = {
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct repository_options, is_json),
+     .doc = "print an array of objects"},
+    {.name = NULL},
+};
+
+static const struct cli_option unload_options[] = {
+    {.name = "dependents",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct repository_options, with_dependents),
+     .doc = "also unload what uses the model, such as a pipeline"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group ls_groups[] = {
+    {.name = "ls", .options = ls_options},
+    {.name = "client",
+     .options = client_option_table,
+     .at = offsetof(struct repository_options, client)},
+    {.name = NULL},
+};
+
+static const struct cli_option_group load_groups[] = {
+    {.name = "client",
+     .options = client_option_table,
+     .at = offsetof(struct repository_options, client)},
+    {.name = NULL},
+};
+
+static const struct cli_option_group unload_groups[] = {
+    {.name = "unload", .options = unload_options},
+    {.name = "client",
+     .options = client_option_table,
+     .at = offsetof(struct repository_options, client)},
+    {.name = NULL},
+};
+
+static enum status parse(const struct cli_command *command, int argc, char *const argv[],
+                         struct repository_options *options, struct error *err)
+{
     options->client = (struct client_options)CLIENT_OPTIONS_DEFAULT;
-    for (struct arg arg; args_next(&args, &arg);) {
-        bool is_taken = false;
-        if (!arg.option.len && options->url) {
-            return error_set(err, ST_INVALID, "one URL only, got '%.64s' too", arg.text);
-        } else if (!arg.option.len) {
-            options->url = arg.text;
-            continue;
-        }
-        if (own && span_is(arg.option, own)) {
-            *out_own = true;
-            continue;
-        }
-        TRY(client_take_option(&options->client, &args, &arg, &is_taken, err));
-        TRY(is_taken ? ST_OK : cli_refuse(command, &arg, err));
-    }
+    TRY(cli_option_parse(command, argc, argv, options, err));
     return options->url ? ST_OK : error_set(err, ST_INVALID, "expected a URL");
 }
 
@@ -342,7 +370,7 @@ static enum status ls(int argc, char *const argv[], struct error *err)
     struct repository_options options = {.url = NULL};
     struct cli_remote remote;
     struct listing listing = {.remote = &remote};
-    TRY(parse(&cli_ls_command, argc, argv, "--json", &options.is_json, &options, err));
+    TRY(parse(&cli_ls_command, argc, argv, &options, err));
     TRY(target_parse(options.url, &listing.wanted, err));
     listing.is_json = options.is_json;
     enum status status = cli_remote_connect(&remote, &listing.wanted, &options.client, err);
@@ -403,7 +431,7 @@ static int run_load(int argc, char *const argv[])
 {
     struct repository_options options = {.url = NULL};
     struct error err;
-    enum status status = parse(&cli_load_command, argc, argv, NULL, NULL, &options, &err);
+    enum status status = parse(&cli_load_command, argc, argv, &options, &err);
     return cli_finish(&cli_load_command, status == ST_OK ? change(&options, "load", &err) : status,
                       &err);
 }
@@ -412,8 +440,7 @@ static int run_unload(int argc, char *const argv[])
 {
     struct repository_options options = {.url = NULL};
     struct error err;
-    enum status status = parse(&cli_unload_command, argc, argv, "--dependents",
-                               &options.with_dependents, &options, &err);
+    enum status status = parse(&cli_unload_command, argc, argv, &options, &err);
     return cli_finish(&cli_unload_command,
                       status == ST_OK ? change(&options, "unload", &err) : status, &err);
 }
@@ -422,12 +449,13 @@ const struct cli_command cli_ls_command = {
     .name = "ls",
     .usage = "ls [OPTION]... URL[/MODEL]",
     .summary = "list the models of a server",
-    .help = "Prints a line for each model: name, version, state, inputs and results, and the\n"
-            "reason if it cannot be called. Below are the names of the constants of programs.\n"
-            "\n"
-            "  --json               print an array of objects\n" CLIENT_HELP "\n"
-            "Example:\n"
-            "  pte ls http://127.0.0.1:8000\n",
+    .about = "Prints a line for each model: name, version, state, inputs and results, and the\n"
+             "reason if it cannot be called. Below are the names of the constants of programs.\n",
+    .after = CLIENT_HELP "\n"
+                         "Example:\n"
+                         "  pte ls http://127.0.0.1:8000\n",
+    .groups = ls_groups,
+    .take = take,
     .run = run_ls,
 };
 
@@ -435,11 +463,13 @@ const struct cli_command cli_load_command = {
     .name = "load",
     .usage = "load [OPTION]... URL/MODEL",
     .summary = "make a server load a model, or load it again",
-    .help = "The server has to take such requests: pted does at --admin-listen, or from a token\n"
-            "with the scope admin.\n"
-            "\n" CLIENT_HELP "\n"
-            "Example:\n"
-            "  pte load unix:/run/pted/admin.sock:/mobilenet\n",
+    .about = "The server has to take such requests: pted does at --admin-listen, or from a token\n"
+             "with the scope admin.\n",
+    .after = CLIENT_HELP "\n"
+                         "Example:\n"
+                         "  pte load unix:/run/pted/admin.sock:/mobilenet\n",
+    .groups = load_groups,
+    .take = take,
     .run = run_load,
 };
 
@@ -447,13 +477,12 @@ const struct cli_command cli_unload_command = {
     .name = "unload",
     .usage = "unload [OPTION]... URL/MODEL",
     .summary = "make a server unload a model",
-    .help =
-        "The server has to take such requests: pted does at --admin-listen, or from a token\n"
-        "with the scope admin.\n"
-        "\n"
-        "  --dependents         also unload what uses the model, such as a pipeline\n" CLIENT_HELP
-        "\n"
-        "Example:\n"
-        "  pte unload unix:/run/pted/admin.sock:/mobilenet\n",
+    .about = "The server has to take such requests: pted does at --admin-listen, or from a token\n"
+             "with the scope admin.\n",
+    .after = CLIENT_HELP "\n"
+                         "Example:\n"
+                         "  pte unload unix:/run/pted/admin.sock:/mobilenet\n",
+    .groups = unload_groups,
+    .take = take,
     .run = run_unload,
 };

@@ -12,15 +12,16 @@
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "server/model/card/card.h"
-#include "server/process/options.h"
 #include "server/cli/call.h"
 #include "server/cli/print.h"
 #include "server/cli/cli.h"
 #include "server/cli/dump.h"
 #include "server/cli/npz.h"
+#include "server/cli/option.h"
 #include "server/cli/remote.h"
 #include "server/cli/result.h"
 
+#define TOP_UNSAID UINT64_MAX
 #define RUN_REPEAT_MAX 10000000
 #define RUN_ANSWER_BYTES_MIN 1024
 #define RUN_ANSWER_BYTES_MAX ((uint64_t)1 << 40)
@@ -28,10 +29,8 @@
 struct run_options {
     struct cli_call_options call;
     struct client_options client;
-    const char *of_url; /* the name of an option that means nothing for a file, or NULL */
     const char *output, *dump;
-    uint64_t repeat, top, answer_bytes_max;
-    bool has_top;
+    uint64_t repeat, top, answer_bytes_max; /* |top|: TOP_UNSAID without --top-k */
 };
 
 /* A call and its results, whatever makes them. */
@@ -45,53 +44,93 @@ struct run {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status take_answer_max(struct run_options *options, struct args *args,
-                                   const struct arg *arg, struct error *err)
-{
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status =
-        options_parse_number(text, OPTION_BYTES, RUN_ANSWER_BYTES_MIN, RUN_ANSWER_BYTES_MAX,
-                             &options->answer_bytes_max, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "--answer-bytes-max: ");
-}
+static const struct cli_option own_options[] = {
+    {.name = "top-k",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct run_options, top),
+     .min = 0,
+     .max = CLI_PRINT_TOP_MAX,
+     .preset = "5, of rows that look like scores",
+     .doc = "print the N largest values of each row of floats; 0: of none",
+     .more =
+         "Such rows have at least 10 values, in tensors that have at most one other dim above 1."},
+    {.name = "output",
+     .value = "DIR",
+     .type = OPTION_FILE,
+     .at = offsetof(struct run_options, output),
+     .doc = "write NAME.npy for each result instead of printing it, and NAME.0.png, .json or .txt "
+            "for each row of an answer",
+     .more = "The folder is created if there is none."},
+    {.name = "dump",
+     .value = "PATTERN",
+     .type = OPTION_TEXT,
+     .at = offsetof(struct run_options, dump),
+     .only = CLI_ONLY_FILE,
+     .doc = "also intermediate values whose names match the pattern of a shell: conv.*, stem.0.*, "
+            "all; `pte inspect --values` shows the names; with --output FILE.npz all are in one "
+            "archive",
+     .more = "A name is the operator and the number of the value in the graph, behind the module "
+             "of its first\nweight where the file names weights.\nThe pattern may leave out the "
+             "module.\nThe values are those before operators are joined."},
+    {.name = "repeat",
+     .value = "N",
+     .type = OPTION_COUNT,
+     .at = offsetof(struct run_options, repeat),
+     .min = 1,
+     .max = RUN_REPEAT_MAX,
+     .doc = "run N times, print the shapes, the median, the spread and the mean in us",
+     .more = "Three runs before these are not measured.\nThe times do not include the decoding of "
+             "the inputs.\nWith a URL, the time is that of the whole request."},
+    {.name = NULL},
+};
 
-static enum status take_option(void *own, struct args *args, const struct arg *arg,
-                               struct error *err)
+static const struct cli_option url_options[] = {
+    {.name = "answer-bytes-max",
+     .value = "N",
+     .type = OPTION_BYTES,
+     .at = offsetof(struct run_options, answer_bytes_max),
+     .min = RUN_ANSWER_BYTES_MIN,
+     .max = RUN_ANSWER_BYTES_MAX,
+     .only = CLI_ONLY_URL,
+     .preset = "1G",
+     .doc = "largest answer that is taken, as 64M"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "call", .options = cli_call_option_table, .at = offsetof(struct run_options, call)},
+    {.name = "run", .options = own_options},
+    {.name = "device",
+     .options = cli_device_option_table,
+     .at = offsetof(struct run_options, call)},
+    {.name = "url",
+     .options = url_options,
+     .head = "With a URL, in place of --data, --workers, --cpu, --precision and --device:"},
+    {.name = "client", .options = client_option_table, .at = offsetof(struct run_options, client)},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
 {
     struct run_options *options = own;
-    bool is_taken;
-    if (span_is(arg->option, "--output")) {
-        return args_value(args, arg, &options->output, err);
-    }
-    if (span_is(arg->option, "--dump")) {
-        options->call.of_file = "--dump";
-        return args_value(args, arg, &options->dump, err);
-    }
-    if (span_is(arg->option, "--repeat")) {
-        return cli_call_number(args, arg, 1, RUN_REPEAT_MAX, &options->repeat, err);
-    }
-    if (span_is(arg->option, "--top-k")) {
-        options->has_top = true;
-        return cli_call_number(args, arg, 0, CLI_PRINT_TOP_MAX, &options->top, err);
-    }
-    options->of_url = arg->text;
-    if (span_is(arg->option, "--answer-bytes-max")) {
-        return take_answer_max(options, args, arg, err);
-    }
-    TRY(client_take_option(&options->client, args, arg, &is_taken, err));
-    return is_taken ? ST_OK : cli_refuse(&cli_run_command, arg, err);
+    return cli_call_take(&options->call, text, err);
+}
+
+static bool has_top(const struct run_options *options)
+{
+    return options->top != TOP_UNSAID;
 }
 
 static enum status parse(int argc, char *const argv[], struct run_options *options,
                          struct error *err)
 {
-    options->client = (struct client_options)CLIENT_OPTIONS_DEFAULT;
-    options->answer_bytes_max = CLI_REMOTE_ANSWER_BYTES;
-    TRY(cli_call_parse(argc, argv, &options->call, take_option, options, err));
+    TRY(cli_option_parse(&cli_run_command, argc, argv, options, err));
+    TRY(cli_call_settle(&options->call, err));
     bool is_url = target_is_one(options->call.path);
-    const char *wrong = is_url ? options->call.of_file : options->of_url;
-    return wrong ? error_set(err, ST_INVALID, "%.*s: only with %s", (int)strcspn(wrong, "="), wrong,
+    const struct cli_option *wrong =
+        cli_option_said(&cli_run_command, argc, argv, is_url ? CLI_ONLY_FILE : CLI_ONLY_URL);
+    return wrong ? error_set(err, ST_INVALID, "--%s: only with %s", wrong->name,
                              is_url ? "a file, not with a URL" : "a URL, not with a file")
                  : ST_OK;
 }
@@ -151,10 +190,10 @@ static enum status show_result(const struct run *run, const struct cli_result *r
     const struct cli_print_top top = {
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
-        .count = options->has_top ? (uint32_t)options->top
+        .count = has_top(options) ? (uint32_t)options->top
                  : class_count    ? class_count
                                   : CLI_PRINT_TOP_DEFAULT,
-        .is_asked = options->has_top || class_count > 0,
+        .is_asked = has_top(options) || class_count > 0,
     };
     return options->output ? cli_result_write(result, options->output, err)
                            : cli_result_print(result, &top, err);
@@ -276,7 +315,7 @@ static enum status run_allocator(const struct run_options *options, struct error
 {
     struct cli_call_options of_method = options->call;
     const char *name = of_method.method;
-    if (options->output || options->dump || options->repeat || options->has_top) {
+    if (options->output || options->dump || options->repeat || has_top(options)) {
         return error_set(err, ST_INVALID, "--method %.60s: expected no option about results", name);
     }
     char *method = strndup(name, strlen(name) - strlen(allocator_end));
@@ -500,7 +539,12 @@ static enum status run_remote(const struct run_options *options, struct error *e
 
 static enum status run_once_or_more(int argc, char *const argv[], struct error *err)
 {
-    static struct run_options options;
+    static struct run_options options = {
+        .call.precision = PRECISION_FAST,
+        .client = CLIENT_OPTIONS_DEFAULT,
+        .top = TOP_UNSAID,
+        .answer_bytes_max = CLI_REMOTE_ANSWER_BYTES,
+    };
     TRY(parse(argc, argv, &options, err));
     if (is_allocator(&options)) {
         return run_allocator(&options, err);
@@ -518,34 +562,20 @@ const struct cli_command cli_run_command = {
     .name = "run",
     .usage = "run [OPTION]... FILE.pte|URL/MODEL [FILE|NAME=X]...",
     .summary = "run a method and print its results, or its time",
-    .help =
+    .about =
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
         "their range and, of scores, the classes with the largest ones. A result for which the\n"
         "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
-        "or that of a model at a server.\n"
-        "\n" CLI_CALL_HELP
-        "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
-        "of\n"
-        "                       rows that look like scores)\n"
-        "  --output DIR         write NAME.npy for each result instead of printing it, and "
-        "NAME.0.png,\n"
-        "                       .json or .txt for each row of an answer\n"
-        "  --dump PATTERN       also intermediate values whose names match the pattern of a "
-        "shell:\n"
-        "                       conv.*, stem.0.*, all; `pte inspect --values` shows the names; "
-        "with\n"
-        "                       --output FILE.npz all are in one archive\n"
-        "  --repeat N           run N times, print the shapes, the median, the spread and the "
-        "mean in us\n" CLI_CALL_DEVICE_HELP
-        "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
-        "\n"
-        "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n"
-        "  --answer-bytes-max N largest answer that is taken, as 64M (1G)\n" CLIENT_HELP "\n"
-        "Examples:\n"
-        "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
-        "  pte run mobilenet.pte cat.jpg --top-k 3\n"
-        "  pte run encoder.pte text='Who is there?' --output results\n"
-        "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n"
-        "  pte run http://127.0.0.1:8000/mobilenet --input input_0=cat.npy\n",
+        "or that of a model at a server.\n",
+    .after =
+        CLIENT_HELP "\n"
+                    "Examples:\n"
+                    "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
+                    "  pte run mobilenet.pte cat.jpg --top-k 3\n"
+                    "  pte run encoder.pte text='Who is there?' --output results\n"
+                    "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n"
+                    "  pte run http://127.0.0.1:8000/mobilenet --input input_0=cat.npy\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

@@ -233,16 +233,16 @@ const struct cli_command cli_sig_command = {
     .name = "sig",
     .usage = "sig lex|f|sip|pytree STRING",
     .summary = "check a function signature",
-    .help = "Prints the signature STRING for people and in its canonical spelling; exit status 1:\n"
-            "it is refused. A STRING of - is standard input, with or without a line end.\n"
-            "\n"
-            "  lex       components of any signature\n"
-            "  f         raw types: what goes into a call and comes out of it\n"
-            "  sip       the structure of arguments and results\n"
-            "  pytree    what an exporter stored of the structure, a JSON object:\n"
-            "            {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}\n"
-            "\n"
-            "Example:\n"
-            "  pte sig f 'I15!B5!d2d3B5!d2d3R8!B5!d2d3'\n",
+    .about =
+        "Prints the signature STRING for people and in its canonical spelling; exit status 1:\n"
+        "it is refused. A STRING of - is standard input, with or without a line end.\n"
+        "\n"
+        "  lex       components of any signature\n"
+        "  f         raw types: what goes into a call and comes out of it\n"
+        "  sip       the structure of arguments and results\n"
+        "  pytree    what an exporter stored of the structure, a JSON object:\n"
+        "            {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}\n",
+    .after = "Example:\n"
+             "  pte sig f 'I15!B5!d2d3B5!d2d3R8!B5!d2d3'\n",
     .run = run,
 };

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "server/process/args.h"
 #include "server/process/sha256.h"
 #include "server/process/token.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 
 #define RANDOM_BYTES 32
 #define TEXT_BYTES_MAX 1024
@@ -44,23 +44,28 @@ static enum status print(const char *name, const char *scopes, struct error *err
     return status;
 }
 
+struct token_arguments {
+    const char *name, *scopes;
+    bool has_scopes;
+};
+
+static enum status take(void *own, const char *text, struct error *err)
+{
+    struct token_arguments *arguments = own;
+    if (arguments->has_scopes) {
+        return error_set(err, ST_INVALID, "expected a name and scopes, got '%.64s' as well", text);
+    }
+    arguments->has_scopes = arguments->name != NULL;
+    *(arguments->name ? &arguments->scopes : &arguments->name) = text;
+    return ST_OK;
+}
+
 static enum status make(int argc, char *const argv[], struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    const char *texts[2] = {NULL, "infer,read"};
-    struct arg arg;
-    for (uint32_t count = 0; args_next(&args, &arg); count++) {
-        if (arg.option.len) {
-            return cli_refuse(&cli_token_command, &arg, err);
-        }
-        if (count == 2) {
-            return error_set(err, ST_INVALID, "expected a name and scopes, got '%.64s' as well",
-                             arg.text);
-        }
-        texts[count] = arg.text;
-    }
-    return texts[0] ? print(texts[0], texts[1], err)
-                    : error_set(err, ST_INVALID, "expected a name for the token");
+    struct token_arguments arguments = {.scopes = "infer,read"};
+    TRY(cli_option_parse(&cli_token_command, argc, argv, &arguments, err));
+    return arguments.name ? print(arguments.name, arguments.scopes, err)
+                          : error_set(err, ST_INVALID, "expected a name for the token");
 }
 
 static int run(int argc, char *const argv[])
@@ -73,12 +78,12 @@ const struct cli_command cli_token_command = {
     .name = "token",
     .usage = "token NAME [SCOPES]",
     .summary = "make a token for pted --token-file",
-    .help = "Makes a random token. Standard error gets the token, which the client sends as\n"
-            "\"Authorization: Bearer TOKEN\". Standard output gets its line for the file.\n"
-            "SCOPES are some of infer, read and admin, with commas between them; without them\n"
-            "they are infer,read.\n"
-            "\n"
-            "Example:\n"
-            "  pte token ci infer >>tokens && pted --token-file tokens model.pte\n",
+    .about = "Makes a random token. Standard error gets the token, which the client sends as\n"
+             "\"Authorization: Bearer TOKEN\". Standard output gets its line for the file.\n"
+             "SCOPES are some of infer, read and admin, with commas between them; without them\n"
+             "they are infer,read.\n",
+    .after = "Example:\n"
+             "  pte token ci infer >>tokens && pted --token-file tokens model.pte\n",
+    .take = take,
     .run = run,
 };

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "protocol/json.h"
-#include "server/process/args.h"
 #include "server/cli/cli.h"
+#include "server/cli/option.h"
 #include "server/text/tokenizer/tokenizer.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 30)
@@ -18,53 +18,91 @@ enum form { FORM_IDS, FORM_TEXT, FORM_JSON };
 
 struct wish {
     const char *path, *text; /* |text| NULL: standard input */
-    enum tokenizer_pattern pattern;
+    unsigned pattern;        /* enum tokenizer_pattern */
     enum form form;
-    unsigned flags;
-    bool decodes, skips_special;
+    bool decodes, adds_special, parses_special, skips_special;
 };
 
-static enum status parse(struct args *args, struct wish *wish, struct error *err)
+static enum status set_ids(void *own, const char *value, struct error *err)
 {
-    struct arg arg;
-    while (args_next(args, &arg)) {
-        const char *value;
-        if (!arg.option.len || strcmp(arg.text, "-") == 0) {
-            if (wish->path && wish->text) {
-                return error_set(err, ST_INVALID, "expected one text, got '%.64s' as well",
-                                 arg.text);
-            }
-            *(wish->path ? &wish->text : &wish->path) = arg.text;
-        } else if (span_is(arg.option, "--pattern")) {
-            TRY(args_value(args, &arg, &value, err));
-            if (!tokenizer_pattern_find(value, &wish->pattern)) {
-                return error_set(err, ST_INVALID,
-                                 "--pattern: expected auto, gpt2, cl100k, o200k or llama3, got "
-                                 "'%.40s'",
-                                 value);
-            }
-        } else if (arg.value) {
-            return cli_refuse(&cli_tokenize_command, &arg, err);
-        } else if (span_is(arg.option, "--decode")) {
-            wish->decodes = true;
-        } else if (span_is(arg.option, "--ids")) {
-            wish->form = FORM_IDS;
-        } else if (span_is(arg.option, "--text")) {
-            wish->form = FORM_TEXT;
-        } else if (span_is(arg.option, "--json")) {
-            wish->form = FORM_JSON;
-        } else if (span_is(arg.option, "--add-special")) {
-            wish->flags |= TOKENIZER_ADD_SPECIAL;
-        } else if (span_is(arg.option, "--parse-special")) {
-            wish->flags |= TOKENIZER_PARSE_SPECIAL;
-        } else if (span_is(arg.option, "--skip-special")) {
-            wish->skips_special = true;
-        } else {
-            return cli_refuse(&cli_tokenize_command, &arg, err);
-        }
+    struct wish *wish = own;
+    (void)value;
+    (void)err;
+    wish->form = FORM_IDS;
+    return ST_OK;
+}
+
+static enum status set_text(void *own, const char *value, struct error *err)
+{
+    struct wish *wish = own;
+    (void)value;
+    (void)err;
+    wish->form = FORM_TEXT;
+    return ST_OK;
+}
+
+static enum status set_json(void *own, const char *value, struct error *err)
+{
+    struct wish *wish = own;
+    (void)value;
+    (void)err;
+    wish->form = FORM_JSON;
+    return ST_OK;
+}
+
+static const struct cli_option own_options[] = {
+    {.name = "ids",
+     .type = OPTION_SWITCH,
+     .set = set_ids,
+     .doc = "print the ids of the tokens in one line (the default)"},
+    {.name = "text",
+     .type = OPTION_SWITCH,
+     .set = set_text,
+     .doc = "print a line for each token: its id, and its text as in the file"},
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .set = set_json,
+     .doc = "print {\"ids\": [...], \"tokens\": [...]}; with --decode {\"text\": \"...\"}"},
+    {.name = "decode",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct wish, decodes),
+     .doc = "the text has ids: print what they stand for"},
+    {.name = "add-special",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct wish, adds_special),
+     .doc = "with the tokens that the file puts around a text"},
+    {.name = "parse-special",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct wish, parses_special),
+     .doc = "special tokens that are written in the text become their ids"},
+    {.name = "skip-special",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct wish, skips_special),
+     .doc = "with --decode: leave special tokens out"},
+    {.name = "pattern",
+     .value = "NAME",
+     .type = OPTION_WORD,
+     .at = offsetof(struct wish, pattern),
+     .words = "auto gpt2 cl100k o200k llama3",
+     .preset = "auto",
+     .doc = "for a .tiktoken file: gpt2, cl100k, o200k or llama3; auto chooses by the number of "
+            "ranks"},
+    {.name = NULL},
+};
+
+static const struct cli_option_group groups[] = {
+    {.name = "tokenize", .options = own_options},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
+{
+    struct wish *wish = own;
+    if (wish->path && wish->text) {
+        return error_set(err, ST_INVALID, "expected one text, got '%.64s' as well", text);
     }
-    return wish->path ? ST_OK
-                      : error_set(err, ST_INVALID, "expected a tokenizer's file or its folder");
+    *(wish->path ? &wish->text : &wish->path) = text;
+    return ST_OK;
 }
 
 static enum status read_input(const struct wish *wish, struct buf *out, struct error *err)
@@ -127,7 +165,9 @@ static enum status encode(const struct wish *wish, const struct tokenizer *token
 {
     struct token_list list;
     token_list_init(&list);
-    enum status status = tokenizer_encode(tokenizer, text, wish->flags, SIZE_MAX, &list, err);
+    unsigned flags = (wish->adds_special ? TOKENIZER_ADD_SPECIAL : 0u) |
+                     (wish->parses_special ? TOKENIZER_PARSE_SPECIAL : 0u);
+    enum status status = tokenizer_encode(tokenizer, text, flags, SIZE_MAX, &list, err);
     if (status == ST_OK) {
         print_tokens(wish, tokenizer, &list, out);
     }
@@ -205,11 +245,13 @@ static enum status answer(const struct wish *wish, const struct tokenizer *token
 
 static enum status tokenize(int argc, char *const argv[], struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
     struct wish wish = {.pattern = TOKENIZER_PATTERN_AUTO};
     struct tokenizer *tokenizer;
-    TRY(parse(&args, &wish, err));
-    TRY(tokenizer_load_pattern(wish.path, wish.pattern, &tokenizer, err));
+    TRY(cli_option_parse(&cli_tokenize_command, argc, argv, &wish, err));
+    if (!wish.path) {
+        return error_set(err, ST_INVALID, "expected a tokenizer's file or its folder");
+    }
+    TRY(tokenizer_load_pattern(wish.path, (enum tokenizer_pattern)wish.pattern, &tokenizer, err));
     enum status status = answer(&wish, tokenizer, err);
     tokenizer_free(tokenizer);
     return status;
@@ -225,22 +267,12 @@ const struct cli_command cli_tokenize_command = {
     .name = "tokenize",
     .usage = "tokenize [OPTION]... FILE|DIR [TEXT|-]",
     .summary = "text to tokens and back, by a model's tokenizer",
-    .help =
+    .about =
         "FILE is a tokenizer.json, a tokenizer.model of SentencePiece or a .tiktoken file; DIR\n"
-        "has one of them. Without TEXT, or with -, the text is read from standard input.\n"
-        "\n"
-        "  --ids            print the ids of the tokens in one line (the default)\n"
-        "  --text           print a line for each token: its id, and its text as in the file\n"
-        "  --json           print {\"ids\": [...], \"tokens\": [...]}; with --decode\n"
-        "                   {\"text\": \"...\"}\n"
-        "  --decode         the text has ids: print what they stand for\n"
-        "  --add-special    with the tokens that the file puts around a text\n"
-        "  --parse-special  special tokens that are written in the text become their ids\n"
-        "  --skip-special   with --decode: leave special tokens out\n"
-        "  --pattern NAME   for a .tiktoken file: gpt2, cl100k, o200k or llama3; auto chooses\n"
-        "                   by the number of ranks\n"
-        "\n"
-        "Example:\n"
-        "  pte tokenize --text tokenizer.json 'Hello world'\n",
+        "has one of them. Without TEXT, or with -, the text is read from standard input.\n",
+    .after = "Example:\n"
+             "  pte tokenize --text tokenizer.json 'Hello world'\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

@@ -42,47 +42,42 @@ struct top {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status take_interval(struct top *top, struct args *args, const struct arg *arg,
-                                 struct error *err)
-{
-    const char *text;
-    TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_number(text, OPTION_MS, INTERVAL_MS_MIN, INTERVAL_MS_MAX,
-                                              &top->interval_ms, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "--interval: ");
-}
+static const struct cli_option own_options[] = {
+    {.name = "interval",
+     .value = "TIME",
+     .type = OPTION_MS,
+     .at = offsetof(struct top, interval_ms),
+     .min = INTERVAL_MS_MIN,
+     .max = INTERVAL_MS_MAX,
+     .preset = "1s",
+     .doc = "time between two tables, as 500ms or 10s",
+     .more = "It is also the time before the first table."},
+    {.name = "once",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct top, is_once),
+     .doc = "print one table, of what happens in one interval"},
+    {.name = "json",
+     .type = OPTION_SWITCH,
+     .at = offsetof(struct top, is_json),
+     .doc = "print each table as a line of JSON"},
+    {.name = NULL},
+};
 
-static enum status take_option(struct top *top, struct args *args, const struct arg *arg,
-                               struct error *err)
+static const struct cli_option_group groups[] = {
+    {.name = "top", .options = own_options},
+    {.name = "client", .options = client_option_table, .at = offsetof(struct top, options)},
+    {.name = NULL},
+};
+
+static enum status take(void *own, const char *text, struct error *err)
 {
-    bool is_taken;
-    if (span_is(arg->option, "--json")) {
-        top->is_json = true;
-        return ST_OK;
-    }
-    if (span_is(arg->option, "--once")) {
-        top->is_once = true;
-        return ST_OK;
-    }
-    if (span_is(arg->option, "--interval")) {
-        return take_interval(top, args, arg, err);
-    }
-    TRY(client_take_option(&top->options, args, arg, &is_taken, err));
-    return is_taken ? ST_OK : cli_refuse(&cli_top_command, arg, err);
+    struct top *top = own;
+    return cli_take_only(&top->url, "URL", text, err);
 }
 
 static enum status parse(struct top *top, int argc, char *const argv[], struct error *err)
 {
-    struct args args = {.count = argc, .items = argv};
-    for (struct arg arg; args_next(&args, &arg);) {
-        if (arg.option.len) {
-            TRY(take_option(top, &args, &arg, err));
-        } else if (top->url) {
-            return error_set(err, ST_INVALID, "one URL only, got '%.64s' too", arg.text);
-        } else {
-            top->url = arg.text;
-        }
-    }
+    TRY(cli_option_parse(&cli_top_command, argc, argv, top, err));
     return top->url ? ST_OK : error_set(err, ST_INVALID, "expected a URL");
 }
 
@@ -307,20 +302,20 @@ const struct cli_command cli_top_command = {
     .name = "top",
     .usage = "top [OPTION]... URL",
     .summary = "show what the models of a server do now",
-    .help = "A table that is refreshed each second, the busiest model first; q or Ctrl-C ends it.\n"
-            "Where standard output is no terminal, one table follows the other.\n"
-            "\n"
-            "  REQ/S, ROWS/S, ERR/S   calls, rows and failed calls a second\n"
-            "  BATCH                  rows that ran as one, on average\n"
-            "  WAIT, RUN              calls in the queue and on the device, now\n"
-            "  QUEUE, COMPUTE, TOTAL  mean times of a call\n"
-            "  HELD                   memory of calls that wait\n"
-            "\n"
-            "  --interval TIME      time between two tables, as 500ms or 10s (1s)\n"
-            "  --once               print one table, of what happens in one interval\n"
-            "  --json               print each table as a line of JSON\n" CLIENT_HELP "\n"
-            "Examples:\n"
-            "  pte top http://127.0.0.1:8000\n"
-            "  pte top --once --json unix:/run/pted.sock\n",
+    .about =
+        "A table that is refreshed each second, the busiest model first; q or Ctrl-C ends it.\n"
+        "Where standard output is no terminal, one table follows the other.\n"
+        "\n"
+        "  REQ/S, ROWS/S, ERR/S   calls, rows and failed calls a second\n"
+        "  BATCH                  rows that ran as one, on average\n"
+        "  WAIT, RUN              calls in the queue and on the device, now\n"
+        "  QUEUE, COMPUTE, TOTAL  mean times of a call\n"
+        "  HELD                   memory of calls that wait\n",
+    .after = CLIENT_HELP "\n"
+                         "Examples:\n"
+                         "  pte top http://127.0.0.1:8000\n"
+                         "  pte top --once --json unix:/run/pted.sock\n",
+    .groups = groups,
+    .take = take,
     .run = run,
 };

@@ -33,15 +33,3 @@ enum status args_value(struct args *args, const struct arg *arg, const char **ou
     *out_value = arg->value ? arg->value : args->items[args->at++];
     return ST_OK;
 }
-
-enum status args_add_value(struct args *args, const struct arg *arg, const char **values,
-                           uint32_t *count, uint32_t max, struct error *err)
-{
-    if (*count == max) {
-        return error_set(err, ST_INVALID, "%.*s: given more than %u times", SPAN_FMT(arg->option),
-                         max);
-    }
-    TRY(args_value(args, arg, &values[*count], err));
-    ++*count;
-    return ST_OK;
-}

@@ -29,8 +29,4 @@ bool args_next(struct args *args, struct arg *out_arg);
 MUST_CHECK enum status args_value(struct args *args, const struct arg *arg, const char **out_value,
                                   struct error *err);
 
-/* Appends the argument to |values|, which has room for |max|. ST_INVALID also if it is full. */
-MUST_CHECK enum status args_add_value(struct args *args, const struct arg *arg, const char **values,
-                                      uint32_t *count, uint32_t max, struct error *err);
-
 #endif

@@ -229,6 +229,10 @@ enum option_type {
 MUST_CHECK enum status options_parse_number(const char *text, enum option_type type, uint64_t min,
                                             uint64_t max, uint64_t *out_value, struct error *err);
 
+/* The number of the word |text| among |words|, which have blanks between them; shared with pte. */
+MUST_CHECK enum status options_parse_word(const char *text, const char *words, unsigned *out_number,
+                                          struct error *err);
+
 /* A word of base/precision.h; shared with pte. */
 MUST_CHECK enum status options_parse_precision(const char *text, enum precision *out_precision,
                                                struct error *err);

@@ -11,42 +11,6 @@
 #include "server/process/fetch.h"
 #include "server/process/options_priv.h"
 
-/* ---- words ----------------------------------------------------------------------------------- */
-
-/* The length of the first of some words. */
-static size_t word_bytes(const char *word)
-{
-    return strcspn(word, " ");
-}
-
-static bool has_word(const char *words, const char *text)
-{
-    for (const char *word = words; *word;
-         word += word_bytes(word) + (word[word_bytes(word)] != 0)) {
-        if (span_is(span_of(word, word_bytes(word)), text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* "a, b or c" */
-static enum status refuse_word(const char *words, const char *text, struct error *err)
-{
-    struct buf list;
-    buf_init(&list, 128);
-    for (const char *word = words; *word;) {
-        size_t len = word_bytes(word);
-        bool is_last = !word[len];
-        buf_add_str(&list, word == words ? "" : is_last ? " or " : ", ");
-        buf_add(&list, word, len);
-        word += len + !is_last;
-    }
-    error_set(err, ST_INVALID, "expected %.*s, got '%.64s'", SPAN_FMT(buf_span(&list)), text);
-    buf_fini(&list);
-    return ST_INVALID;
-}
-
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Appends to |values|, which has room for |max|. */
@@ -287,9 +251,10 @@ static enum status set_config(struct options *options, const char *value, struct
 
 static enum status set_watch(struct options *options, const char *value, struct error *err)
 {
-    options->watches = strcmp(value, "true") == 0;
-    return options->watches || strcmp(value, "false") == 0 ? ST_OK
-                                                           : refuse_word("true false", value, err);
+    unsigned number;
+    TRY(options_parse_word(value, "true false", &number, err));
+    options->watches = number == 0;
+    return ST_OK;
 }
 
 static enum status set_cpu(struct options *options, const char *value, struct error *err)
@@ -526,8 +491,9 @@ enum status setting_set(const struct setting *setting, struct options *options, 
         *(uint64_t *)(void *)((char *)&options->said + setting->offset) = 1;
         return ST_OK;
     }
-    if (setting->type == OPTION_WORD && !has_word(setting->words, value)) {
-        return refuse_word(setting->words, value, err);
+    if (setting->type == OPTION_WORD) {
+        unsigned ignored;
+        TRY(options_parse_word(value, setting->words, &ignored, err));
     }
     if (setting->type == OPTION_COUNT) {
         TRY(options_parse_number(value, OPTION_COUNT, setting->min, setting->max, &number, err));

@@ -16,6 +16,7 @@
 #include "server/process/nearest.h"
 
 #define WORDS_MAX 128
+#define WORDS_BYTES_MAX 256 /* of a list of words in an error */
 
 struct suffix {
     const char *text;
@@ -70,6 +71,44 @@ enum status options_parse_number(const char *text, enum option_type type, uint64
     }
     *out_value = value;
     return ST_OK;
+}
+
+/* The length of the first of some words. */
+static size_t word_bytes(const char *word)
+{
+    return strcspn(word, " ");
+}
+
+/* "a, b or c" */
+static void print_words(const char *words, struct buf *out)
+{
+    for (const char *word = words; *word;) {
+        size_t len = word_bytes(word);
+        bool is_last = !word[len];
+        buf_add_str(out, word == words ? "" : is_last ? " or " : ", ");
+        buf_add(out, word, len);
+        word += len + !is_last;
+    }
+}
+
+enum status options_parse_word(const char *text, const char *words, unsigned *out_number,
+                               struct error *err)
+{
+    unsigned number = 0;
+    for (const char *word = words; *word; number++) {
+        size_t len = word_bytes(word);
+        if (span_is(span_of(word, len), text)) {
+            *out_number = number;
+            return ST_OK;
+        }
+        word += len + (word[len] != '\0');
+    }
+    struct buf list;
+    buf_init(&list, WORDS_BYTES_MAX);
+    print_words(words, &list);
+    error_set(err, ST_INVALID, "expected %.*s, got '%.64s'", SPAN_FMT(buf_span(&list)), text);
+    buf_fini(&list);
+    return ST_INVALID;
 }
 
 enum status options_parse_precision(const char *text, enum precision *out_precision,

@@ -154,7 +154,7 @@ def operators():
     kernels = [kernel for row in rows for kernel in row["kernels"]]
     if len(set(kernels)) != len(kernels):
         raise Failure("a kernel call means two operators")
-    expect(64, "ops takes --json or nothing, got 'x'", "ops", "x")
+    expect(64, "ops takes no arguments, got 'x'", "ops", "x")
 
 
 def bad_files():

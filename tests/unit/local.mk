@@ -156,6 +156,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
+	%D%/test_cli_option \
 	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
@@ -176,6 +177,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_bench_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_bench_report_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_bench_report_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_cli_option_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_cli_option_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_body_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_body_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_address_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -291,7 +291,7 @@ static void options_of_loops(void **state)
     assert_int_equal(options.clients.count, 0);
     assert_int_equal(options.rates.count, 1);
     assert_int_equal(options.duration_ms, 0);
-    assert_true(options.is_fixed);
+    assert_int_equal(options.arrivals, BENCH_FIXED);
     assert_string_equal(options.target.model, "m.x");
 }
 
