@@ -177,6 +177,7 @@ include_rules() {
             if (name ~ /^(sndfile|soxr|jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
+            if (name ~ /intrin\.h$|^arm_(neon|sve)\.h/) return "^hal/cpu/uk"
             return "."
         }
         BEGIN { server_table() }
