@@ -107,7 +107,7 @@ bool codec_form_is(const struct infer *infer, const struct infer_call *call)
     return form_of(infer, call) != FORM_NONE;
 }
 
-/* |what|: a text, a picture or a sound, without its article. */
+/* |what|: a text, a picture, a sound or a file, without its article. */
 static enum status refuse_medium(const struct infer_call *call, const char *what, struct error *err)
 {
     return error_set(err, ST_INVALID, "model '%s' takes no %s, its card says nothing of it",
@@ -118,8 +118,7 @@ static enum status refuse_type(const struct infer *infer, const struct infer_cal
                                struct error *err)
 {
     const struct card_medium *kind = card_find_medium_type(type_of(infer));
-    must(kind);
-    return refuse_medium(call, kind->noun, err);
+    return refuse_medium(call, kind ? kind->noun : "file", err);
 }
 
 int codec_form_check(const struct infer *infer, const struct codec *codec,

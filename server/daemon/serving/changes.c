@@ -234,7 +234,7 @@ static uint64_t look_for_idle(struct changes *changes, uint64_t now_ns)
     struct repository_removed removed;
     struct error err;
     uint64_t next_ns;
-    if (changes->current || changes->awaits_room || changes->holds > 0 ||
+    if (changes->current || changes->awaits_room || changes->keeps_idle ||
         changes->uses.loop->is_starting || changes->uses.waits->told_count > 0) {
         return now_ns + IDLE_PAUSE_NS;
     }
@@ -531,6 +531,12 @@ void changes_release(struct changes *changes)
     must(changes->holds > 0);
     changes->holds--;
     begin_next(changes);
+}
+
+void changes_keep_idle(struct changes *changes, bool keeps)
+{
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    changes->keeps_idle = keeps;
 }
 
 bool changes_is_busy(const struct changes *changes)

@@ -105,6 +105,7 @@ struct changes {
     struct changes_uses uses;
     struct changes_counts counts;
     unsigned holds;      /* of changes_hold(): none begins */
+    bool keeps_idle;     /* of changes_keep_idle() */
     struct list waiting; /* oldest first */
     uint32_t waiting_count;
     struct share loads;      /* by client, each until it is made */
@@ -175,6 +176,9 @@ void changes_watch_idle(struct changes *changes, uint64_t due_ns);
  * that a thread has prepared meanwhile is made again. */
 void changes_hold(struct changes *changes);
 void changes_release(struct changes *changes);
+
+/* While |keeps|, models that nobody uses stay: a recovery loads them all again. */
+void changes_keep_idle(struct changes *changes, bool keeps);
 
 /* A thread has a change: models may come and go in a moment. */
 bool changes_is_busy(const struct changes *changes);

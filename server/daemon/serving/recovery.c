@@ -84,6 +84,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
     log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready, count,
              hal_device_props(serving->device)->name);
     notify_send(recovery->uses.notify, "STATUS=serving %u of %u models", ready, count);
+    changes_keep_idle(recovery->uses.changes, false);
     changes_release(recovery->uses.changes);
 }
 
@@ -134,6 +135,7 @@ void recovery_begin(struct recovery *recovery)
     }
     recovery->is_active = true;
     changes_hold(recovery->uses.changes);
+    changes_keep_idle(recovery->uses.changes, true);
     error_set(&why, ST_UNAVAILABLE, "the device was lost; the models are being loaded again");
     log_line(LOG_ERROR, "%s: %s", hal_device_props(serving->device)->name, why.text);
     notify_send(recovery->uses.notify, "STATUS=%s", why.text);
