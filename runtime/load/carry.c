@@ -391,7 +391,8 @@ enum status rt_carry_apply(const struct pte_plan *plan, const struct rt_carries 
     *out = (struct rt_carried){
         .caches = arena_array(arena, carries->count, sizeof(*out->caches)),
         .count = carries->count,
-        .may_grow = true,
+        /* Results in front of those that are counted would go, and only this form drops them. */
+        .may_grow = carries->result_count == plan->output_count,
     };
     if (!out->caches) {
         return fail_full(&c);

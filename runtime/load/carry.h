@@ -39,7 +39,8 @@ struct rt_carried {
     const struct pte_plan *plan; /* rewritten */
     struct rt_carried_cache *caches;
     uint32_t count;
-    /* Some grow, and all others are results as they are inputs: counters of a class of caches. */
+    /* Some grow, all others are results as they are inputs (counters of a class of caches), and the
+     * description has all results of the method. */
     bool may_grow;
 };
 

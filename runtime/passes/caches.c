@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/attention.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
 
@@ -29,6 +30,12 @@ struct attend {
     uint32_t q, key, value; /* the latter are numbers of writes */
     uint32_t out;           /* of the second product */
     double scale;
+};
+
+/* The values of an attention that views lie between. */
+struct products {
+    const struct rt_node *first, *second;
+    uint32_t keys, scores, masked; /* keys repeated by group; the scores; with the mask */
 };
 
 struct search {
@@ -83,13 +90,31 @@ static bool has_dims(const struct rt_value *v, uint8_t rank)
     return v->kind == RT_TENSOR && v->rank == rank && v->dims;
 }
 
+static bool has_dims_of(const struct search *s, uint32_t value, uint8_t rank,
+                        const struct rt_dim *dims)
+{
+    const struct rt_value *v = value_of(s, value);
+    bool has = has_dims(v, rank);
+    for (uint8_t d = 0; has && d < rank; d++) {
+        has = rt_dim_same(v->dims[d], dims[d]);
+    }
+    return has;
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
+
+/* Numbers of another type wrap or are rounded. */
+static bool has_places(const struct rt_value *v)
+{
+    return v->kind == RT_TENSOR && (v->dtype == DT_I64 || v->dtype == DT_I32);
+}
 
 /* Is |value| the numbers from 0 on? */
 static bool is_range(const struct search *s, uint32_t value)
 {
     const struct rt_node *range = made_by(s, value, RT_KNOWN_arange_start);
-    return range && is_number(s, range->args[0], 0) && is_number(s, range->args[2], 1);
+    return range && has_places(value_of(s, value)) && is_number(s, range->args[0], 0) &&
+           is_number(s, range->args[2], 1);
 }
 
 /* The method's input with one position, of which |value| is a view; 0: it is none. */
@@ -109,7 +134,8 @@ static uint32_t position_under(const struct search *s, uint32_t value)
 static uint32_t start_of(const struct search *s, uint32_t value)
 {
     const struct rt_node *add = made_by(s, value, RT_KNOWN_add);
-    if (!add || !has_dims(value_of(s, value), 1) || !is_number(s, add->args[2], 1)) {
+    if (!add || !has_dims(value_of(s, value), 1) || !has_places(value_of(s, value)) ||
+        !is_number(s, add->args[2], 1)) {
         return 0;
     }
     uint32_t range = is_range(s, add->args[0]) ? 0 : 1;
@@ -212,7 +238,8 @@ static bool appends_rows(const struct search *s, const struct rt_node *cat, uint
         return false;
     }
     const struct rt_value *rows = value_of(s, list->values[1]);
-    bool fits = has_dims(rows, 4) && rows->dtype == DT_F32 && rt_dim_is(c->dims[CACHE_BATCH], 1);
+    bool fits = has_dims(rows, 4) && rows->dtype == DT_F32 && rt_dim_is(c->dims[CACHE_BATCH], 1) &&
+                rt_dim_is_const(c->dims[CACHE_HEADS]) && c->dims[CACHE_HEADS].value > 0;
     for (uint8_t d = 0; fits && d < 4; d++) {
         fits = d == CACHE_ROWS || rt_dim_same(rows->dims[d], c->dims[d]);
     }
@@ -260,34 +287,39 @@ static bool find_appended(struct search *s, uint32_t first_state)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* Number of the write, + 1, of which |value| [1, heads, T, depth] is the new content, each head
- * repeated for its group; 0: it is none. Nothing else reads what is between them. */
+/* Is [1, heads, 1, T, depth], of the cache |written| [1, heads, T, depth], repeated along dim 2? */
+static bool is_group(const struct search *s, const struct rt_node *expand,
+                     const struct rt_value *written)
+{
+    const struct rt_value *to = value_of(s, expand->outs[0]);
+    struct rt_dim dims[5] = {rt_dim_of(1), written->dims[CACHE_HEADS], rt_dim_of(1),
+                             written->dims[CACHE_ROWS], written->dims[CACHE_DEPTH]};
+    bool is = has_dims(to, 5) && rt_dim_is_const(to->dims[2]) && to->dims[2].value > 0 &&
+              has_dims_of(s, expand->args[0], 5, dims);
+    dims[2] = is ? to->dims[2] : dims[2];
+    return is && has_dims_of(s, expand->outs[0], 5, dims);
+}
+
+/* Number of the write, + 1, of which |value| is the new content, each head repeated for its group;
+ * 0: it is none. Views may be between them, of the same elements in the same order, and nothing
+ * else reads what is between them. */
 static uint32_t write_under(const struct search *s, uint32_t value, int64_t *out_group)
 {
-    *out_group = 1;
+    const struct rt_node *group = NULL;
     while (!s->write_of[value]) {
         const struct rt_node *node = made_by(s, value, RT_KNOWN_view);
         node = node ? node : made_by(s, value, RT_KNOWN_unsqueeze);
         const struct rt_node *expand = node ? NULL : made_by(s, value, RT_KNOWN_expand);
-        if ((!node && !expand) || rt_rewrite_uses(&s->rw, value) != 1) {
+        if ((!node && !expand) || (expand && group) || rt_rewrite_uses(&s->rw, value) != 1) {
             return 0;
         }
-        if (expand) {
-            const struct rt_value *from = rt_node_arg(s->graph, expand, 0);
-            const struct rt_value *to = value_of(s, value);
-            bool is_group = has_dims(from, 5) && has_dims(to, 5) && rt_dim_is(from->dims[0], 1) &&
-                            rt_dim_is(from->dims[2], 1) && rt_dim_is_const(to->dims[2]) &&
-                            *out_group == 1;
-            for (uint8_t d = 0; is_group && d < 5; d++) {
-                is_group = d == 2 || rt_dim_same(from->dims[d], to->dims[d]);
-            }
-            if (!is_group) {
-                return 0;
-            }
-            *out_group = to->dims[2].value;
-        }
+        group = expand ? expand : group;
         value = (node ? node : expand)->args[0];
     }
+    if (group && !is_group(s, group, value_of(s, value))) {
+        return 0;
+    }
+    *out_group = group ? value_of(s, group->outs[0])->dims[2].value : 1;
     return s->write_of[value];
 }
 
@@ -363,7 +395,7 @@ static bool is_places(const struct search *s, uint32_t value, const struct write
         return value == write->range;
     }
     const struct rt_node *add = made_by(s, value, RT_KNOWN_add);
-    if (!add || !is_number(s, add->args[2], 1)) {
+    if (!add || !has_places(value_of(s, value)) || !is_number(s, add->args[2], 1)) {
         return false;
     }
     uint32_t range = is_range(s, add->args[0]) ? 0 : 1, numbers = add->args[range];
@@ -398,7 +430,8 @@ static bool is_columns(const struct search *s, uint32_t value, struct rt_dim cou
     const struct rt_value *v = value_of(s, value);
     uint32_t numbers = under_views(s, value);
     const struct rt_node *shift = made_by(s, numbers, RT_KNOWN_add);
-    if (shift && is_number(s, shift->args[2], 1) && constant_of(s, shift->args[1], -1) == 0) {
+    if (shift && has_places(value_of(s, numbers)) && is_number(s, shift->args[2], 1) &&
+        constant_of(s, shift->args[1], -1) == 0) {
         numbers = shift->args[0]; /* by the cache's first row, which is 0 */
     }
     return is_along(v, 3) && rt_dim_same(v->dims[3], count) && is_range(s, numbers);
@@ -433,9 +466,9 @@ static bool shows_all(const struct search *s, uint32_t value, struct rt_dim coun
     }
     const struct rt_node *sub = gt ? made_by(s, gt->args[1], RT_KNOWN_sub) : NULL;
     int64_t rows = value_of(s, write->cache)->dims[CACHE_ROWS].value;
-    return sub && is_number(s, sub->args[2], 1) && constant_of(s, sub->args[1], 0) >= rows &&
-           is_columns(s, gt->args[0], count) && is_along(value_of(s, sub->args[0]), 2) &&
-           is_places(s, sub->args[0], write);
+    return sub && has_places(value_of(s, gt->args[1])) && is_number(s, sub->args[2], 1) &&
+           constant_of(s, sub->args[1], 0) >= rows && is_columns(s, gt->args[0], count) &&
+           is_along(value_of(s, sub->args[0]), 2) && is_places(s, sub->args[0], write);
 }
 
 /* Does |mask| [1, 1, n, T] of |scores| hide the columns behind the place that |write| has for the
@@ -463,7 +496,7 @@ static bool hides_later(const struct search *s, uint32_t mask, const struct rt_v
 
 /* The first product: q and k, and the factor of both. */
 static bool take_scores(const struct search *s, uint32_t scores, struct attend *out,
-                        int64_t *out_group)
+                        struct products *out_products, int64_t *out_group)
 {
     static const uint8_t turned[4] = {0, 1, 3, 2};
     uint32_t product = under_views(s, scores);
@@ -488,8 +521,36 @@ static bool take_scores(const struct search *s, uint32_t scores, struct attend *
         }
     }
     out->q = q;
+    out_products->keys = permute->args[0];
+    out_products->scores = scores;
+    out_products->first = bmm;
     out->key = write_under(s, permute->args[0], out_group);
     return out->key > 0;
+}
+
+/* Views have been skipped: is what is between them what it is in an attention? */
+static bool are_products(const struct search *s, const struct attend *a, const struct products *p)
+{
+    const struct rt_dim *q = value_of(s, a->q)->dims;
+    const struct rt_node *write = &s->graph->nodes[s->writes[a->key - 1].node];
+    struct rt_dim one = rt_dim_of(1), heads = q[CACHE_HEADS], n = q[CACHE_ROWS];
+    struct rt_dim depth = q[CACHE_DEPTH], all = value_of(s, write->outs[0])->dims[CACHE_ROWS];
+    const struct {
+        uint32_t value;
+        uint8_t rank;
+        struct rt_dim dims[4];
+    } expected[] = {
+        {p->keys, 4, {one, heads, all, depth}},      {p->first->args[0], 3, {heads, n, depth}},
+        {p->first->args[1], 3, {heads, depth, all}}, {p->first->outs[0], 3, {heads, n, all}},
+        {p->scores, 4, {one, heads, n, all}},        {p->masked, 4, {one, heads, n, all}},
+        {p->second->args[0], 3, {heads, n, all}},    {p->second->args[1], 3, {heads, all, depth}},
+        {p->second->outs[0], 3, {heads, n, depth}},
+    };
+    bool are = true;
+    for (size_t i = 0; are && i < sizeof(expected) / sizeof(expected[0]); i++) {
+        are = has_dims_of(s, expected[i].value, expected[i].rank, expected[i].dims);
+    }
+    return are;
 }
 
 /* q [1, heads, n, depth] fits caches [1, heads / group, T, depth] of which it sees the last n rows
@@ -503,12 +564,14 @@ static bool fits(const struct search *s, const struct attend *a, int64_t group, 
            q->dtype == DT_F32 && rt_value_same_dims(k, v) && rt_dim_is(q->dims[CACHE_BATCH], 1) &&
            rt_dim_is(q->dims[CACHE_HEADS], k->dims[CACHE_HEADS].value * group) &&
            rt_dim_same(key->count, value->count) && rt_dim_same(q->dims[CACHE_ROWS], key->count) &&
-           rt_dim_same(q->dims[CACHE_DEPTH], k->dims[CACHE_DEPTH]);
+           rt_dim_same(q->dims[CACHE_DEPTH], k->dims[CACHE_DEPTH]) &&
+           k->dims[CACHE_DEPTH].value <= RT_ATTENTION_DEPTH_MAX;
 }
 
 static bool take_attend(struct search *s, const struct rt_node *bmm)
 {
     struct attend a = {.out = bmm->outs[0]};
+    struct products products = {.second = bmm};
     int64_t group = 0, values = 0;
     a.value = write_under(s, bmm->args[1], &values);
     uint32_t weights = bmm->args[0];
@@ -518,9 +581,12 @@ static bool take_attend(struct search *s, const struct rt_node *bmm)
     const struct rt_node *softmax = a.value ? softmax_under(s, weights) : NULL;
     const struct rt_node *add = softmax ? made_by(s, softmax->args[0], RT_KNOWN_add) : NULL;
     if (!add || !is_number(s, softmax->args[1], -1) || !is_number(s, add->args[2], 1) ||
-        !has_dims(value_of(s, softmax->args[0]), 4) || !take_scores(s, add->args[0], &a, &group) ||
-        !fits(s, &a, group, values) ||
-        !hides_later(s, add->args[1], value_of(s, softmax->args[0]), &s->writes[a.key - 1])) {
+        !take_scores(s, add->args[0], &a, &products, &group)) {
+        return false;
+    }
+    products.masked = softmax->args[0];
+    if (!fits(s, &a, group, values) || !are_products(s, &a, &products) ||
+        !hides_later(s, add->args[1], value_of(s, products.masked), &s->writes[a.key - 1])) {
         return false;
     }
     s->writes[a.key - 1].readers++;

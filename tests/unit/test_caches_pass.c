@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/ops/apply.h"
+#include "runtime/ops/attention.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "tests/unit/pass_support.h"
@@ -40,7 +41,12 @@ enum change {
     EXCHANGED,   /* keys go on as values */
     KEYS_TWICE,
     NO_READER,
-    LAST_CHANGE = NO_READER,
+    NO_HEADS,   /* caches of no head */
+    TOO_DEEP,   /* for the operator */
+    TILED,      /* the heads of a group are not neighbours */
+    TURNED,     /* the second product is by position */
+    SMALL_SUMS, /* places that wrap */
+    LAST_CHANGE = SMALL_SUMS,
 };
 
 struct built {
@@ -48,9 +54,21 @@ struct built {
     struct rt_dim n, rows;
 };
 
-static uint32_t tensor(struct fixture *f, int64_t heads, struct rt_dim rows)
+/* Of the caches. */
+static int64_t heads_of(enum change change)
 {
-    const struct rt_dim dims[] = {rt_dim_of(1), rt_dim_of(heads), rows, rt_dim_of(DEPTH)};
+    return change == NO_HEADS ? 0 : HEADS;
+}
+
+static int64_t depth_of(enum change change)
+{
+    return change == TOO_DEEP ? RT_ATTENTION_DEPTH_MAX + 1 : DEPTH;
+}
+
+static uint32_t tensor(struct fixture *f, enum change change, int64_t heads, struct rt_dim rows)
+{
+    const struct rt_dim dims[] = {rt_dim_of(1), rt_dim_of(heads), rows,
+                                  rt_dim_of(depth_of(change))};
     return rt_graph_tensor(&f->graph, DT_F32, 4, dims);
 }
 
@@ -143,7 +161,8 @@ static uint32_t mask(struct fixture *f, const struct built *b, enum change chang
     const struct rt_dim rows[] = {rt_dim_of(1), rt_dim_of(1), b->n, rt_dim_of(1)};
     uint32_t numbers = range_to(f, all);
     numbers = plus(f, DT_I64, numbers, rt_graph_constant(g, DT_I64, &scalar, shift));
-    uint32_t places = plus(f, DT_I64, range_to(f, b->n), row_count(f, b, change));
+    enum dtype dtype = change == SMALL_SUMS ? DT_I8 : DT_I64;
+    uint32_t places = plus(f, dtype, range_to(f, b->n), row_count(f, b, change));
     places = whole(f, change, places, 0);
     uint32_t args[] = {view(f, numbers, columns, 4), view(f, places, rows, 4)};
     const char *op = change == STRICT ? "lt" : change == BACKWARDS ? "ge" : "le";
@@ -162,10 +181,18 @@ static uint32_t spread(struct fixture *f, const struct built *b, enum change cha
         return x;
     }
     uint32_t args[] = {x, number(f, 2)};
-    x = whole(f, change, apply(f, "unsqueeze", args, 2), 3);
-    const struct rt_dim dims[] = {rt_dim_of(1), rt_dim_of(HEADS), rt_dim_of(GROUP), all,
-                                  rt_dim_of(DEPTH)};
-    const struct rt_dim joined[] = {rt_dim_of(1), rt_dim_of(HEADS * GROUP), all, rt_dim_of(DEPTH)};
+    struct rt_dim single = rt_dim_of(1), heads = rt_dim_of(heads_of(change));
+    struct rt_dim depth = rt_dim_of(depth_of(change)), rows = all;
+    if (change == TILED) {
+        rows = rt_dim_mul(&g->dims, heads, all);
+        heads = single;
+        const struct rt_dim flat[] = {single, single, single, rows, depth};
+        x = view(f, x, flat, 5);
+    } else {
+        x = whole(f, change, apply(f, "unsqueeze", args, 2), 3);
+    }
+    const struct rt_dim dims[] = {single, heads, rt_dim_of(GROUP), rows, depth};
+    const struct rt_dim joined[] = {single, rt_dim_of(heads_of(change) * GROUP), all, depth};
     uint32_t expand[] = {x, rt_graph_ints(g, dims, 5), rt_graph_bool(g, false)};
     return view(f, apply(f, "expand", expand, 3), joined, 4);
 }
@@ -189,8 +216,9 @@ static uint32_t scaled(struct fixture *f, uint32_t x)
 static uint32_t attend(struct fixture *f, const struct built *b, enum change change)
 {
     struct rt_graph *g = &f->graph;
-    struct rt_dim all = rt_dim_add(&g->dims, b->n, b->rows), depth = rt_dim_of(DEPTH);
-    uint32_t heads = HEADS * (change == NO_GROUP ? 1 : GROUP);
+    struct rt_dim all = rt_dim_add(&g->dims, b->n, b->rows);
+    struct rt_dim depth = rt_dim_of(depth_of(change));
+    uint32_t heads = (uint32_t)heads_of(change) * (change == NO_GROUP ? 1 : GROUP);
     uint32_t keys = spread(f, b, change, b->after[0]);
     uint32_t values = spread(f, b, change, b->after[change == KEYS_TWICE ? 0 : 1]);
     uint32_t turn[] = {keys, INTS(0, 1, 3, 2)};
@@ -203,7 +231,14 @@ static uint32_t attend(struct fixture *f, const struct built *b, enum change cha
         scores = plus(f, DT_F32, scores, filled(f, 1));
     }
     uint32_t soft[] = {scores, number(f, change == SUMMED ? 2 : -1), rt_graph_bool(g, false)};
-    return product(f, apply(f, "softmax", soft, 3), values, b->n, depth, heads, all);
+    uint32_t weights = apply(f, "softmax", soft, 3);
+    if (change == TURNED) {
+        const struct rt_dim left[] = {all, b->n, rt_dim_of(heads)};
+        const struct rt_dim right[] = {all, rt_dim_of(heads), depth};
+        uint32_t args[] = {view(f, weights, left, 3), view(f, values, right, 3)};
+        return relu(f, apply(f, "bmm", args, 2));
+    }
+    return product(f, weights, values, b->n, depth, heads, all);
 }
 
 static void append(struct fixture *f, struct built *b, enum change change, int i)
@@ -223,17 +258,17 @@ static void build(struct fixture *f, enum change change, struct built *b)
     struct rt_graph *g = &f->graph;
     b->n = rt_dim_symbol(&g->dims, TOKENS_MAX);
     b->rows = rt_dim_symbol(&g->dims, ROWS);
-    b->q = tensor(f, HEADS * (change == NO_GROUP ? 1 : GROUP), b->n);
+    b->q = tensor(f, change, heads_of(change) * (change == NO_GROUP ? 1 : GROUP), b->n);
     const struct rt_dim one_row = rt_dim_of(1);
     f->inputs[g->input_count++] = b->q;
     for (int i = 0; i < 2; i++) {
-        b->fresh[i] = tensor(f, HEADS, b->n);
+        b->fresh[i] = tensor(f, change, heads_of(change), b->n);
         f->inputs[g->input_count++] = b->fresh[i];
     }
     f->inputs[g->input_count++] = rt_graph_tensor(g, DT_I64, 1, &one_row);
     for (int i = 0; i < 2; i++) {
-        b->before[i] = tensor(f, HEADS, b->rows);
-        f->inputs[g->input_count++] = tensor(f, HEADS, rt_dim_of(ROWS));
+        b->before[i] = tensor(f, change, heads_of(change), b->rows);
+        f->inputs[g->input_count++] = tensor(f, change, heads_of(change), rt_dim_of(ROWS));
         append(f, b, change, i);
     }
     give(f, change == NO_READER ? relu(f, b->q) : attend(f, b, change));

@@ -236,6 +236,20 @@ static void other_descriptions_keep_the_form(void **state)
     feed_both(w, ids + 10, 7, 10);
 }
 
+/* The first result is in front of those that are counted: an input that is changed. */
+static void results_in_front_keep_the_form(void **state)
+{
+    static const struct rt_carry behind[BUFFERS] = {{2, 0}, {3, 1}, {4, 2}, {5, 3}};
+    static const struct rt_carries said = {behind, BUFFERS, 4, 0};
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device, .carries = &said};
+    struct rt_program *program = load_model(MODEL, &options);
+    const struct rt_method *method = rt_program_method(program, 0);
+    assert_int_equal(method->result_count, 0);
+    assert_int_equal(count_nodes(method, "attention"), 0);
+    rt_program_unref(program);
+}
+
 /* Two caches with one input, one result or both. */
 static void descriptions_that_contradict_themselves(void **state)
 {
@@ -267,6 +281,7 @@ int main(void)
         TEST(rows_outside_the_caches_fail),
         TEST(steps_are_joined),
         TEST(other_descriptions_keep_the_form),
+        TEST(results_in_front_keep_the_form),
         TEST(descriptions_that_contradict_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
