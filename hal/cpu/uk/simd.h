@@ -106,21 +106,6 @@
 #define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
 #define UK_PAIRS(name) UK_CAT(name, UK_PAIRS_LEVEL)
 
-/* Unrolls the following loop completely: its count is a constant up to 32. Sanitizers are an
- * exception, because with their checks the long straight code takes minutes to compile. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UK_UNROLL
-#elif defined __clang__
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(undefined_behavior_sanitizer)
-#define UK_UNROLL
-#else
-#define UK_UNROLL _Pragma("clang loop unroll(full)")
-#endif
-#else
-#define UK_UNROLL _Pragma("GCC unroll 32")
-#endif
-
 /* A NaN in x stays; the bounds are not NaN. */
 UK_INLINE vf v_clamp(vf x, vf min, vf max)
 {
