@@ -273,6 +273,7 @@ def trial_beside_load():
     """The trial of a model that is loaded while the device is busy gives way to calls and says so.
     At its end it has found the same rows as the trial on an idle device."""
     def metric(name):
+        client = Client(daemon.port)  # the trial may take longer than an idle connection lasts
         client.send(build_request("GET", "/metrics"))
         expect("metrics", client.answer(), 200)
         row, = re.findall(rf'^pted_model_batch_{name}{{model="unet",.*}} (\d+)$',
@@ -284,7 +285,6 @@ def trial_beside_load():
         admin.send(build_request("POST", f"/v2/repository/models/unet/{what}", b"{}"))
         expect(what, admin.answer(), 200)
     with Daemon([*HELD_WORKER, UNET, "--max-batch=64", "--admin-listen=127.0.0.1:0"]) as daemon:
-        client = Client(daemon.port)
         idle = proved(daemon, "unet")
         expect("idle", (idle, metric("rows_proven"), metric("trial_open")), (64, 64, 0))
         held = occupy(daemon)
