@@ -7,7 +7,6 @@
 
 #include "server/daemon/server.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -149,9 +148,9 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
 
 /* ---- what calls run on ----------------------------------------------------------------------- */
 
-const char *server_device_name(const struct server *server)
+/* The device that the user asked for. */
+static const char *device_name(const struct server *server)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     return server->options->device ? server->options->device : "cpu";
 }
 
@@ -185,26 +184,6 @@ static enum status read_files(void *owner, const struct options *options, struct
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
-
-static enum status uv_fail(struct error *err, const char *what, int uv_code)
-{
-    return error_set(err, ST_SYSTEM, "%s: %s", what, uv_strerror(uv_code));
-}
-
-/* Takes over |fd|, also on failure. */
-static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll_cb fn,
-                         struct error *err)
-{
-    if (fd < 0) {
-        return error_set(err, ST_SYSTEM, "event loop: %s", strerror(errno));
-    }
-    int rc = uv_poll_init(&server->loop.uv, poll, fd);
-    if (rc == 0) {
-        poll->data = server;
-        rc = uv_poll_start(poll, UV_READABLE, fn);
-    }
-    return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
-}
 
 /* Connections beside |size| places that wait until a proxy says whose they are. */
 static uint32_t unnamed_max(const struct server *server, uint32_t size)
@@ -287,19 +266,14 @@ static void end_start(void *owner, enum status status, const struct error *err)
     watchdog_start(server); /* nobody expects signs of life before */
 }
 
-static void note_gone(void *owner)
+/* A connection is gone, or a change is over. */
+static void check_drained(void *owner)
 {
     server_check_drained(server_of(owner));
 }
 
 static const struct turns_ops turns_ops = {request_go_on, conn_go_on_reader};
-
-static void end_change(void *owner)
-{
-    server_check_drained(server_of(owner));
-}
-
-static const struct changes_ops changes_ops = {end_start, end_change};
+static const struct changes_ops changes_ops = {end_start, check_drained};
 
 /* The parts that change what calls run on. */
 static void init_models(struct server *server)
@@ -334,7 +308,7 @@ static void init_models(struct server *server)
     trim_init(&server->trim, loop, &server->servings);
     proving_init(&server->proving, &proving);
     changes_init(&server->changes, &changes);
-    recovery_init(&server->recovery, &recovery, server_device_name(server));
+    recovery_init(&server->recovery, &recovery, device_name(server));
     watch_init(&server->watch, loop, &server->changes, &server->reload);
 }
 
@@ -343,7 +317,8 @@ static enum status init_handles(struct server *server, struct error *err)
 {
     listeners_open(&server->listeners);
     TRY(handback_open(&server->loop.handback, &server->loop.uv, high_fd(server), err));
-    TRY(watch(server, &server->deadline, alarm_open(&server->alarm), on_deadline, err));
+    TRY(loop_watch(&server->loop.uv, &server->deadline, alarm_open(&server->alarm), on_deadline,
+                   server, err));
     TRY(conns_open(&server->conns, err));
     log_gate_open(&server->loop.log, &server->loop.uv);
     drain_init(server);
@@ -421,7 +396,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->listeners.notify = &server->notify;
     server->listeners.proxies = &server->proxies;
     server->listeners.tls = &server->tls;
-    conns_init(&server->conns, &server->loop, &options->params, server, note_gone);
+    conns_init(&server->conns, &server->loop, &options->params, server, check_drained);
     share_init_for_one_thread(&server->requests, 0, 0);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
@@ -446,7 +421,7 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listeners_bind_all(&server->listeners, err));
     TRY(watch_open(&server->watch, err)); /* first: nothing that comes meanwhile is missed */
-    return serving_new(options, server_device_name(server), true, &server->servings.current, err);
+    return serving_new(options, device_name(server), true, &server->servings.current, err);
 }
 
 /*

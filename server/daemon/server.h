@@ -112,9 +112,6 @@ MUST_CHECK enum status server_run(struct server *server, struct error *err);
 /* Also after a failed server_init(). */
 void server_fini(struct server *server);
 
-/* The device that the user asked for. */
-const char *server_device_name(const struct server *server);
-
 /* The server of a callback: |data| of its handle or its work. */
 static inline struct server *server_of(void *data)
 {

@@ -3,13 +3,12 @@
 
 #include "server/daemon/loop/handback.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/loop/turn_watch.h"
 
 void handback_init(struct handback *handback, struct turns *turns)
@@ -20,9 +19,9 @@ void handback_init(struct handback *handback, struct turns *turns)
 static int open_eventfd(int fd_min)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, fd_min);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, fd_min);
     if (high < 0) {
-        return fd; /* the process may not have that many descriptors */
+        return fd; /* none, or the process may not have that many descriptors */
     }
     close(fd);
     return high;
@@ -78,15 +77,7 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
 enum status handback_open(struct handback *handback, uv_loop_t *uv, int fd_min, struct error *err)
 {
     handback->fd = open_eventfd(fd_min);
-    if (handback->fd < 0) {
-        return error_set(err, ST_SYSTEM, "event loop: %s", strerror(errno));
-    }
-    int rc = uv_poll_init(uv, &handback->wake, handback->fd);
-    if (rc == 0) {
-        handback->wake.data = handback;
-        rc = uv_poll_start(&handback->wake, UV_READABLE, on_wake);
-    }
-    return rc == 0 ? ST_OK : error_set(err, ST_SYSTEM, "event loop: %s", uv_strerror(rc));
+    return loop_watch(uv, &handback->wake, handback->fd, on_wake, handback, err);
 }
 
 void handback_fini(struct handback *handback)

@@ -43,4 +43,10 @@ MUST_CHECK enum status loop_init(struct loop *loop, const struct turn_steps *ste
                                  struct error *err);
 void loop_fini(struct loop *loop);
 
+/* Calls |fn| on the loop whenever |fd|, which the caller has just opened, can be read. -1: it could
+ * not be opened, and errno says why. |poll->data| is |data|, unless |poll| could not be made and
+ * need not be closed. ST_SYSTEM. */
+MUST_CHECK enum status loop_watch(uv_loop_t *uv, uv_poll_t *poll, int fd, uv_poll_cb fn, void *data,
+                                  struct error *err);
+
 #endif
