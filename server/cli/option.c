@@ -3,13 +3,13 @@
 
 #include "server/cli/option.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "server/cli/cli.h"
 #include "server/process/args.h"
+#include "server/process/manual.h"
 #include "server/process/nearest.h"
 
 #define NAMES_MAX 64
@@ -211,29 +211,18 @@ void cli_option_print_help(const struct cli_command *command, struct buf *out)
 
 /* ---- pte(1) ---------------------------------------------------------------------------------- */
 
-/* Dashes belong to options: troff would make hyphens of them. */
-static void print_text(const char *text, struct buf *out)
-{
-    for (const char *c = text; *c; c++) {
-        buf_add_str(out, *c == '-' ? "\\" : "");
-        buf_add_char(out, *c);
-    }
-}
-
 void cli_option_print_manual(const struct cli_option *options, struct buf *out)
 {
     for (const struct cli_option *o = options; o->name; o++) {
         buf_printf(out, ".It Fl -%s%s%s\n", o->name, o->value ? " Ar " : "",
                    o->value ? o->value : "");
-        buf_add_char(out, (char)toupper((unsigned char)*o->doc));
-        print_text(o->doc + 1, out);
-        buf_add_str(out, ".\n");
+        manual_print_sentence(o->doc, out);
         if (o->more) {
             buf_printf(out, "%s\n", o->more);
         }
         if (o->preset) {
             buf_add_str(out, "Default: ");
-            print_text(o->preset, out);
+            manual_print_text(o->preset, out);
             buf_add_str(out, ".\n");
         }
     }

@@ -21,6 +21,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/line_writer.c %D%/line_writer.h \
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \
+	%D%/manual.c %D%/manual.h \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/offload.c %D%/offload.h \

@@ -5,11 +5,11 @@
 
 #include "server/daemon/conf/conf_print.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "protocol/json.h"
 #include "server/model/card/card_schema.h"
+#include "server/process/manual.h"
 #include "server/process/setting.h"
 
 /* ---- --help ---------------------------------------------------------------------------------- */
@@ -78,17 +78,6 @@ void conf_print_help(struct buf *out)
 
 /* ---- pted(8) --------------------------------------------------------------------------------- */
 
-/* As a sentence. Dashes belong to options: troff would make hyphens of them. */
-static void print_sentence(const char *text, struct buf *out)
-{
-    buf_add_char(out, (char)toupper((unsigned char)*text));
-    for (const char *c = text + 1; *c; c++) {
-        buf_add_str(out, *c == '-' ? "\\" : "");
-        buf_add_char(out, *c);
-    }
-    buf_add_str(out, ".\n");
-}
-
 void conf_print_manual(struct buf *out)
 {
     for (uint32_t i = 0; i < setting_count; i++) {
@@ -101,7 +90,7 @@ void conf_print_manual(struct buf *out)
         buf_add_str(out, setting->type == OPTION_PRECISION ? " Ar MODE Pq " : " Ar N Pq ");
         setting_print_preset(setting, out);
         buf_add_char(out, '\n');
-        print_sentence(setting->doc, out);
+        manual_print_sentence(setting->doc, out);
         if (setting->type != OPTION_PRECISION) {
             buf_add_str(out, "From ");
             setting_print_number(setting, setting->min, out);
