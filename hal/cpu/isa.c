@@ -25,14 +25,6 @@
 
 #define LIST_BYTES 256 /* for the names of all levels, with commas */
 
-/* For each ARCH of isa.def: |code| if this build is for it, else |other|. */
-#define ANY(code, other) code
-#ifdef PTED_CPU_X86
-#define X86(code, other) code
-#else
-#define X86(code, other) other
-#endif
-
 /* The compiler's run-time library also checks that the operating system saves the registers. */
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
 

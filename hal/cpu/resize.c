@@ -5,14 +5,6 @@
 
 #include "base/check.h"
 
-/* For each ARCH of isa.def: |code| if this build is for it, else |other|. */
-#define ANY(code, other) code
-#ifdef PTED_CPU_X86
-#define X86(code, other) code
-#else
-#define X86(code, other) other
-#endif
-
 /* clang-format off */
 #define ISA(NAME, name, arch, base, is_here) extern const struct hal_resize hal_resize_##name;
 #include "hal/cpu/isa.def"
