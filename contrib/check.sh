@@ -82,8 +82,8 @@ server_free_tests() {
 # * tests of one kernel, which start no thread;
 # * tests of what an answer, a card or a command says: their threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
-SAYINGS='answers|bad_media|bench|cards|classes|config|console|exporters|folders|layouts|openai'
-SAYINGS=$SAYINGS'|openapi|predict|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
+SAYINGS='answers|bench|cards|classes|config|console|folders|layouts|openai|openapi|predict'
+SAYINGS=$SAYINGS'|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
     words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | tr '\n' ' '
