@@ -106,8 +106,8 @@ static enum status visit_split(struct rt_rewrite *rw, const struct rt_node *spli
     uint32_t *values = parts->values;
     struct rt_dim *lengths = sizes->ints, begin = rt_dim_of(0);
     for (uint32_t i = 0; i < count && graph->values[from].is_constant; i++) {
-        uint32_t made,
-            args[] = {from, dim, rt_graph_int(graph, begin), rt_graph_int(graph, lengths[i])};
+        uint32_t made, args[] = {from, dim, rt_graph_int(graph, begin),
+                                 rt_graph_int(graph, lengths[i])};
         enum dtype dtype = graph->values[from].dtype;
         TRY(rt_op_apply(graph, RT_OP(narrow), args, 4, dtype, &made, err));
         rt_rewrite_replace(rw, values[i], made);

@@ -6,14 +6,14 @@
 #include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/daemon/api/api.h"
-#include "server/language/embed_reply.h"
-#include "server/language/reply.h"
 #include "server/daemon/generation/embedding.h"
 #include "server/daemon/generation/generation.h"
 #include "server/daemon/generation/transcription.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer_one.h"
+#include "server/language/embed_reply.h"
+#include "server/language/reply.h"
 
 static void print_error(struct buf *out, const char *text, int http_status)
 {

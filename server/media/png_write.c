@@ -12,9 +12,8 @@
 
 #define LEVEL 6
 #define SIDE_MAX 0x7fffffffu
-#define ROOM                                                                                       \
-    8192 /* bytes of the answer that are reserved at a time, and bytes of an IDAT chunk            \
-          */
+/* Bytes of the answer that are reserved at a time, and bytes of an IDAT chunk. */
+#define ROOM 8192
 
 /* Filters of a row: none, the difference to the left, the difference to the row above. */
 #define FILTERS 3

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "runtime/pte/pte.h"
-#include "tests/unit/pte_sample.h"
 #include "tests/oom/failing.h"
+#include "tests/unit/pte_sample.h"
 
 #define ALLOCATIONS_MAX 1000
 

@@ -5,9 +5,9 @@
 #include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/daemon/api/api.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/observed.h"
+#include "server/daemon/request/request.h"
 #include "server/daemon/serving/recovery.h"
 #include "server/process/options.h"
 

@@ -14,9 +14,9 @@
 #include "base/share.h"
 #include "hal/pool.h"
 #include "protocol/prom.h"
+#include "server/daemon/api/api.h"
 #include "server/daemon/observe/metrics.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/api/api.h"
 
 struct model;
 

@@ -15,11 +15,11 @@
 #include "runtime/sched/sched.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/infer/stats.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/loop/loop.h"
+#include "server/daemon/request/request.h"
 #include "server/daemon/request/transfers.h"
-#include "server/daemon/serving/servings.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 
 #define US_PER_MS 1000u
 #define NS_PER_S 1000000000u

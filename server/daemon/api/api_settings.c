@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "protocol/oip_settings.h"
 #include "server/daemon/api/api.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/observe/spans.h"
+#include "server/daemon/request/request.h"
 #include "server/process/log.h"
 
 /* ---- log ------------------------------------------------------------------------------------- */

@@ -7,10 +7,10 @@
 #include "protocol/json.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
-#include "server/process/options.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/words.h"
+#include "server/process/options.h"
 
 /* Ids of one text; the body is small. */
 #define IDS_MAX (1 << 18)

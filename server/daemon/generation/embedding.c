@@ -14,15 +14,15 @@
 #include "runtime/program/program.h"
 #include "server/daemon/generation/runs.h"
 #include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_one.h"
+#include "server/daemon/infer/stats.h"
+#include "server/daemon/serving/serving.h"
 #include "server/language/embed_ask.h"
 #include "server/language/embed_reply.h"
 #include "server/language/embedder.h"
 #include "server/language/texts.h"
 #include "server/language/words.h"
-#include "server/daemon/infer/stats.h"
-#include "server/daemon/infer/infer.h"
-#include "server/daemon/serving/serving.h"
 
 #define EMBEDDING_MAGIC 0x656d6264u
 

@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "server/language/ask.h"
 #include "server/daemon/infer/infer.h"
+#include "server/language/ask.h"
 
 struct generation;
 struct infer;

@@ -13,8 +13,8 @@
 
 #include "server/daemon/generation/generation_priv.h"
 
-#include "runtime/call/speculation.h"
 #include "runtime/call/invocation.h"
+#include "runtime/call/speculation.h"
 #include "server/daemon/infer/stats.h"
 
 void generation_drafts_begin(struct generation *generation)

@@ -5,14 +5,14 @@
 #define PTED_SERVER_DAEMON_GENERATION_GENERATION_PRIV_H
 
 #include "base/check.h"
+#include "server/daemon/generation/generation.h"
+#include "server/daemon/generation/runs.h"
+#include "server/daemon/infer/infer.h"
 #include "server/language/constraint.h"
 #include "server/language/generator.h"
 #include "server/language/reply.h"
 #include "server/language/stops.h"
 #include "server/language/words.h"
-#include "server/daemon/generation/generation.h"
-#include "server/daemon/generation/runs.h"
-#include "server/daemon/infer/infer.h"
 
 struct rt_result;
 

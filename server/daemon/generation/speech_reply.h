@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "server/language/transcript.h"
 #include "server/daemon/generation/speech_ask.h"
+#include "server/language/transcript.h"
 
 struct speech_reply {
     const struct transcript *transcript;

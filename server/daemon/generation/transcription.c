@@ -16,11 +16,11 @@
 #include "runtime/program/program.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer_one.h"
+#include "server/daemon/infer/stats.h"
+#include "server/daemon/serving/serving.h"
 #include "server/language/reply.h"
 #include "server/language/transcriber.h"
-#include "server/daemon/infer/stats.h"
 #include "server/media/log_mel.h"
-#include "server/daemon/serving/serving.h"
 
 /* Choosing from a larger vocabulary takes too long for the loop. */
 #define INLINE_VOCAB_MAX 8192

@@ -4,13 +4,13 @@
 #define PTED_SERVER_DAEMON_GENERATION_TRANSCRIPTION_PRIV_H
 
 #include "base/check.h"
-#include "server/language/sampler.h"
-#include "server/language/transcript.h"
 #include "server/daemon/generation/runs.h"
 #include "server/daemon/generation/speech_ask.h"
 #include "server/daemon/generation/speech_reply.h"
 #include "server/daemon/generation/transcription.h"
 #include "server/daemon/infer/infer.h"
+#include "server/language/sampler.h"
+#include "server/language/transcript.h"
 
 struct transcriber;
 struct transcriber_language;

@@ -10,10 +10,10 @@
 #include "runtime/program/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/stats.h"
-#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/http.h"
 

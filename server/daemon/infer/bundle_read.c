@@ -13,9 +13,9 @@
 #include "protocol/json.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/infer_shared.h"
-#include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 
 #define CALLS_FIRST 4 /* calls that there is room for at first; the room doubles */

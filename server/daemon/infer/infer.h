@@ -183,8 +183,7 @@ MUST_CHECK enum status infer_text_end(struct infer *infer, struct error *err);
 
 struct infer {
     uint32_t magic;
-    /* ---- lent by the request, from infer_init() to infer_fini(), |serving| while it is in use
-     * ---- */
+    /* ---- lent, from infer_init() to infer_fini(); |serving| only while it is in use ---- */
     struct infer_env *env;
     struct serving *serving;
     const struct head *head;

@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "server/daemon/generation/generation.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/loop/loop.h"
+#include "server/daemon/request/request.h"
 #include "server/http/transport.h"
 #include "server/process/log.h"
 

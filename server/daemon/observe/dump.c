@@ -7,10 +7,10 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/observed.h"
+#include "server/daemon/request/request.h"
 #include "server/daemon/request/transfers.h"
 #include "server/daemon/serving/recovery.h"
 #include "server/daemon/serving/serving.h"

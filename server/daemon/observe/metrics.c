@@ -4,11 +4,11 @@
 #include "server/daemon/observe/metrics.h"
 
 #include "base/check.h"
-#include "server/daemon/request/request.h"
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/connection/tls.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/observed.h"
+#include "server/daemon/request/request.h"
 #include "server/daemon/request/transfers.h"
 #include "server/daemon/serving/recovery.h"
 

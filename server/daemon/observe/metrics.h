@@ -14,9 +14,9 @@
 #include "base/histogram.h"
 #include "base/share.h"
 #include "server/daemon/loop/turn_watch.h"
+#include "server/daemon/request/route.h"
 #include "server/model/status_counts.h"
 #include "server/process/offload.h"
-#include "server/daemon/request/route.h"
 
 struct buf;
 struct request;

@@ -25,10 +25,10 @@
 #include "base/bytes.h"
 #include "base/list.h"
 #include "base/status.h"
-#include "server/http/http.h"
-#include "server/daemon/request/transfers.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/tokens.h"
+#include "server/daemon/request/transfers.h"
+#include "server/http/http.h"
 
 struct body;
 struct exchange;

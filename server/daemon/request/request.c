@@ -15,16 +15,16 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/sched/job.h"
-#include "server/http/http.h"
 #include "server/daemon/infer/infer_one.h"
-#include "server/process/log.h"
-#include "server/daemon/request/transfers.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
 #include "server/daemon/request/request_priv.h"
 #include "server/daemon/request/routes.h"
+#include "server/daemon/request/transfers.h"
 #include "server/daemon/server.h"
 #include "server/daemon/serving/serving.h"
+#include "server/http/http.h"
+#include "server/process/log.h"
 
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u

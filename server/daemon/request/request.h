@@ -24,7 +24,6 @@
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/loop/turns.h"
 #include "server/daemon/request/exchange.h"
-#include "server/process/offload.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/serving/changes.h"
@@ -33,6 +32,7 @@
 #include "server/http/client.h"
 #include "server/http/head.h"
 #include "server/http/transport.h"
+#include "server/process/offload.h"
 
 struct api;
 struct metrics_look;

@@ -5,8 +5,7 @@
 #include "runtime/program/program.h"
 #include "server/model/card/card_priv.h"
 
-/* ---- the card ---------------------------------------------------------------------------------
- */
+/* ---- the card -------------------------------------------------------------------------------- */
 
 static enum status read_side(const struct card_source *s, const struct cJSON *value, uint32_t *out,
                              struct error *err)

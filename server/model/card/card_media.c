@@ -88,8 +88,7 @@ const char *card_path_beside(struct card *card, const char *document_path, const
     return both;
 }
 
-/* ---- the card ---------------------------------------------------------------------------------
- */
+/* ---- the card -------------------------------------------------------------------------------- */
 
 enum status card_read_word(const struct card_source *s, const struct cJSON *value,
                            const char *const *names, unsigned count, const char *expected,

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 
 #include "runtime/program/program.h"
-#include "server/model/card/card.h"
 #include "server/language/embedder.h"
 #include "server/language/exported.h"
 #include "server/language/form.h"
 #include "server/language/generator.h"
 #include "server/language/sidecar.h"
 #include "server/language/transcriber.h"
+#include "server/model/card/card.h"
 #include "server/model/intake/medium.h"
 
 _Static_assert((int)CARD_MEAN == (int)EMBEDDER_MEAN && (int)CARD_NONE == (int)EMBEDDER_NONE,

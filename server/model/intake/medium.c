@@ -32,7 +32,7 @@ const struct medium_ops *medium_find_ops(const struct card_medium *kind)
     return NULL;
 }
 
-struct medium *medium_ref(struct medium *medium)
+static struct medium *take_ref(struct medium *medium)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
     refs_take(&medium->refs);
@@ -139,8 +139,7 @@ uint64_t medium_last_dim(const struct medium *medium, bool *out_is_fixed)
     return shape->rank ? (uint64_t)shape->dims[shape->rank - 1] : 1;
 }
 
-/* ---- pipelines, descriptions ------------------------------------------------------------------
- */
+/* ---- pipelines, descriptions ----------------------------------------------------------------- */
 
 void medium_find_dtypes(struct medium *medium, const struct rt_method *method)
 {
@@ -162,7 +161,7 @@ enum status medium_relay(struct medium *medium, const struct rt_method *method, 
     }
     *relay = *medium;
     refs_init(&relay->refs);
-    relay->base = medium_ref(medium);
+    relay->base = take_ref(medium);
     relay->input = input;
     relay->io = rt_method_input(method, input);
     relay->ops->bound(relay);

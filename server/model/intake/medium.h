@@ -105,7 +105,6 @@ MUST_CHECK enum status medium_relay(struct medium *medium, const struct rt_metho
 bool medium_is_alike(const struct medium *a, const struct medium *b,
                      char out_what[CARD_MEDIA_TEXT_MAX]);
 
-struct medium *medium_ref(struct medium *medium);
 void medium_unref(struct medium *medium); /* NULL is fine */
 
 struct medium_limits {
