@@ -129,13 +129,6 @@ include_rules() {
                 "daemon/generation daemon/observe daemon/connection daemon/api http language " \
                 "process runtime")
         }
-        # The sources of requests may also see the daemon as a whole.
-        function daemon_doors(file, own) {
-            if (own !~ /^server\/daemon(\/request)?$/ ||
-                file !~ /(\.c|_priv\.h)$/)
-                return ""
-            return "server/daemon/server\\.h$|"
-        }
         # Each library of text/ has one door, the header with its name.
         function folder_door(folder, part) {
             if (folder ~ /^text\//) {
@@ -148,8 +141,7 @@ include_rules() {
             own = file
             sub(/\/[^\/]*$/, "", own)
             if (!(own in may)) return "^$"
-            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" own "/[^/]*$|" \
-                daemon_doors(file, own)
+            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" own "/[^/]*$|"
             count = split(may[own], part, " ")
             for (i = 1; i <= count; i++)
                 seen = seen (part[i] == "runtime" ? runtime_doors() \

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/resource.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
 #include "server/daemon/connection/conn.h"
@@ -49,7 +48,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->drain.sigint,
         (uv_handle_t *)&server->sighup,
         (uv_handle_t *)&server->listeners.retry,
-        (uv_handle_t *)&server->transfers.timer,
+        (uv_handle_t *)&server->requests.transfers.timer,
         (uv_handle_t *)&server->trim.timer,
         (uv_handle_t *)&server->loop.turns.prepare,
         (uv_handle_t *)&server->loop.turns.idle,
@@ -84,7 +83,7 @@ void server_check_drained(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     if (server->loop.is_draining && !server->loop.is_closing && server->conns.count == 0 &&
-        server->busy_request_count == 0 && list_is_empty(&server->listeners.all)) {
+        server->requests.busy_count == 0 && list_is_empty(&server->listeners.all)) {
         close_handles(server);
     }
 }
@@ -156,12 +155,12 @@ static const char *device_name(const struct server *server)
 
 static void leave_pool(void *owner)
 {
-    transfers_leave_pool(server_of(owner));
+    transfers_leave_pool(&server_of(owner)->requests.transfers);
 }
 
 static void enter_pool(void *owner)
 {
-    transfers_enter_pool(server_of(owner));
+    transfers_enter_pool(&server_of(owner)->requests.transfers);
 }
 
 static const struct servings_ops servings_ops = {leave_pool, enter_pool};
@@ -174,7 +173,7 @@ static enum status read_files(void *owner, const struct options *options, struct
     if (server->tls.context) {
         TRY(tls_read(options, &context, err));
     }
-    enum status status = access_read(&server->access, options, err);
+    enum status status = access_read(&server->requests.access, options, err);
     if (status != ST_OK) {
         tls_context_free(context);
         return status;
@@ -235,8 +234,7 @@ static void limit_connections(struct server *server)
     if (allowed < wanted) {
         places_resize(&server->conns.places, (uint32_t)allowed);
     }
-    share_resize(&server->requests, server->conns.places.size,
-                 resource_kept(RESOURCE_REQUESTS, server->conns.places.size));
+    requests_resize(&server->requests, server->conns.places.size);
     if (allowed < wanted && allowed != before) {
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
                  server->conns.places.size, (unsigned long long)limit.rlim_cur);
@@ -266,7 +264,7 @@ static void end_start(void *owner, enum status status, const struct error *err)
     watchdog_start(server); /* nobody expects signs of life before */
 }
 
-/* A connection is gone, or a change is over. */
+/* A connection or a request is gone, or a change is over. */
 static void check_drained(void *owner)
 {
     server_check_drained(server_of(owner));
@@ -274,6 +272,40 @@ static void check_drained(void *owner)
 
 static const struct turns_ops turns_ops = {request_go_on, conn_go_on_reader};
 static const struct changes_ops changes_ops = {end_start, check_drained};
+
+static void note_request_end(void *owner, struct request *request)
+{
+    struct server *server = server_of(owner);
+    metrics_count_request(&server->metrics, request);
+    access_log_request(&server->access_log, request);
+    spans_request(&server->spans, request);
+}
+
+static bool begin_trace(void *owner, struct trace *out_trace)
+{
+    return spans_begin_trace(&server_of(owner)->spans, out_trace);
+}
+
+static const struct requests_ops requests_ops = {note_request_end, check_drained, begin_trace};
+
+static void init_requests(struct server *server)
+{
+    const struct requests_uses uses = {
+        .options = server->options,
+        .params = server->params,
+        .loop = &server->loop,
+        .servings = &server->servings,
+        .changes = &server->changes,
+        .waits = &server->waits,
+        .recovery = &server->recovery,
+        .trim = &server->trim,
+        .proxies = &server->proxies,
+        .api = &server->api,
+        .ops = &requests_ops,
+        .owner = server,
+    };
+    requests_init(&server->requests, &uses);
+}
 
 /* The parts that change what calls run on. */
 static void init_models(struct server *server)
@@ -322,7 +354,7 @@ static enum status init_handles(struct server *server, struct error *err)
     TRY(conns_open(&server->conns, err));
     log_gate_open(&server->loop.log, &server->loop.uv);
     drain_init(server);
-    transfers_init(server);
+    requests_open(&server->requests);
     init_models(server);
     turns_init(&server->loop.turns, &server->loop.uv, &server->loop.watch, &turns_ops);
     watchdog_init(server);
@@ -349,9 +381,7 @@ static void lend_parts(struct server *server)
         .recovery = &server->recovery,
         .conns = &server->conns,
         .tls = &server->tls,
-        .transfers = &server->transfers,
         .requests = &server->requests,
-        .busy_request_count = &server->busy_request_count,
     };
     server->api = (struct api){
         .options = server->options,
@@ -362,10 +392,10 @@ static void lend_parts(struct server *server)
         .changes = &server->changes,
         .waits = &server->waits,
         .offload = &server->offload,
-        .regions = &server->regions,
-        .seats = &server->seats,
-        .transfers = &server->transfers,
-        .access = &server->access,
+        .regions = &server->requests.regions,
+        .seats = &server->requests.seats,
+        .transfers = &server->requests.transfers,
+        .access = &server->requests.access,
         .conns = &server->conns,
         .tls = &server->tls,
         .metrics = &server->metrics,
@@ -396,14 +426,9 @@ enum status server_init(struct server *server, const struct options *options, st
     server->listeners.notify = &server->notify;
     server->listeners.proxies = &server->proxies;
     server->listeners.tls = &server->tls;
-    conns_init(&server->conns, &server->loop, &options->params, server, check_drained);
-    share_init_for_one_thread(&server->requests, 0, 0);
-    list_init(&server->idle_requests);
+    init_requests(server);
+    conns_init(&server->conns, &server->requests, check_drained, server);
     notify_init(&server->notify);
-    trace_source_init(&server->traces);
-    regions_init(&server->regions, server->params);
-    seats_init(&server->seats);
-    request_init_calls(server);
     lend_parts(server);
     raise_file_limit();
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
@@ -413,10 +438,10 @@ enum status server_init(struct server *server, const struct options *options, st
     server->loop.offload = &server->offload;
     limit_connections(server);
     TRY(init_handles(server, err));
-    TRY(access_read(&server->access, options, err));
+    TRY(access_read(&server->requests.access, options, err));
     TRY(tls_open(&server->tls, options, err));
     TRY(access_log_open(&server->access_log, &server->loop, options, err));
-    TRY(spans_open(&server->spans, &server->traces, options, err));
+    TRY(spans_open(&server->spans, &server->requests.traces, options, err));
     TRY(offload_start(&server->offload, &server->loop.uv, &server->alarm, err));
     TRY(proxies_read(&server->proxies, &options->proxies, err));
     TRY(listeners_bind_all(&server->listeners, err));
@@ -480,17 +505,10 @@ void server_fini(struct server *server)
         close_handles(server);
         uv_run(&server->loop.uv, UV_RUN_DEFAULT);
     }
-    while (!list_is_empty(&server->idle_requests)) {
-        request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
-    }
     listeners_fini(&server->listeners);
     conns_fini(&server->conns);
     offload_fini(&server->offload);
-    share_fini(&server->requests);
-    transfers_fini(server);
-    regions_fini(&server->regions);
-    seats_fini(&server->seats);
-    access_fini(&server->access);
+    requests_fini(&server->requests);
     tls_fini(&server->tls);
     access_log_close(&server->access_log);
     spans_close(&server->spans);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as one object: the loop, its addresses, its connections, its models. Only the loop
- * thread uses it, except |completed| and |wake|, through which workers hand requests back.
+ * The daemon as one object: the loop, its addresses, its connections, its requests, its models.
+ * Only server.c and main() know it; the parts borrow each other. Loop thread.
  */
 #ifndef PTED_SERVER_DAEMON_SERVER_H
 #define PTED_SERVER_DAEMON_SERVER_H
@@ -20,17 +20,12 @@
 #include "server/daemon/connection/listener.h"
 #include "server/daemon/connection/tls.h"
 #include "server/daemon/drain.h"
-#include "server/daemon/infer/infer.h"
-#include "server/daemon/infer/regions.h"
-#include "server/daemon/infer/seats.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/access_log.h"
 #include "server/daemon/observe/metrics.h"
 #include "server/daemon/observe/observed.h"
 #include "server/daemon/observe/spans.h"
-#include "server/daemon/request/access.h"
-#include "server/daemon/request/trace.h"
-#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/serving/changes.h"
 #include "server/daemon/serving/proving.h"
 #include "server/daemon/serving/recovery.h"
@@ -46,11 +41,7 @@
 #include "server/process/offload.h"
 #include "server/process/options.h"
 
-struct request;
-
 #define SERVER_MAGIC 0x73727672u
-
-#define SERVER_IDLE_REQUESTS_MAX 64
 
 struct server {
     uint32_t magic;
@@ -72,23 +63,13 @@ struct server {
     struct metrics metrics;
     struct observed observed; /* for operators */
     struct api api;           /* for handlers */
-    struct access access;
     struct proxies proxies;
     struct tls tls;
     struct access_log access_log;
     struct spans spans;
-    struct regions regions;     /* of shared memory; any thread */
-    struct trace_source traces; /* ids of spans */
-
     struct listeners listeners;
     struct conns conns;
-    struct transfers transfers;
-    struct seats seats;        /* any thread */
-    struct infer_env calls;    /* the parts of the daemon that calls use */
-    struct list idle_requests; /* to be used again */
-    uint32_t idle_request_count;
-    uint32_t busy_request_count; /* includes requests whose client has gone */
-    struct share requests;       /* those that have been admitted, by client; the loop's */
+    struct requests requests;
 
     struct alarm alarm; /* ends jobs that are late and idle sequences, starts what has waited to
                            be joined */

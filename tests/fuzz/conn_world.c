@@ -194,7 +194,7 @@ static bool is_working(struct server *server)
         held += conn->exchange.request != NULL;
         is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->exchange.request);
     }
-    return is_waited_for || server->busy_request_count > held;
+    return is_waited_for || server->requests.busy_count > held;
 }
 
 /* A number that changes whenever something happens. */
@@ -261,7 +261,7 @@ void world_end(struct world *world)
     for (size_t i = 0; i < world->client_count; i++) {
         world_close(&world->clients[i]);
     }
-    for (int turns = 0; server->conns.count || server->busy_request_count; turns++) {
+    for (int turns = 0; server->conns.count || server->requests.busy_count; turns++) {
         must(turns < TURNS_MAX);
         uv_run(&server->loop.uv, UV_RUN_ONCE);
     }

@@ -15,14 +15,16 @@
 #include "base/buf.h"
 #include "server/daemon/connection/conn.h"
 #include "server/daemon/connection/conns.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
+#include "server/daemon/serving/servings.h"
 #include "server/http/head.h"
 
 #define SENT_BYTES_MAX 65536
 #define HELD_BYTES 100000 /* more than a connection copies */
 
-struct request *__wrap_request_take(struct server *server, struct exchange *exchange);
+struct request *__wrap_request_take(struct requests *requests, struct exchange *exchange);
 bool __wrap_request_begin(struct request *request, const struct exchange_head *head);
 void __wrap_request_run(struct request *request);
 void __wrap_request_written(struct request *request, bool is_ok);
@@ -124,14 +126,17 @@ static void lose_client(void)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static struct server server;
+static struct loop loop;
+static struct servings servings; /* there is none: no pool of transfers */
+static struct requests requests;
+static struct conns conns;
 static struct request call;
 static unsigned runs, writes_done, abandons;
 static bool was_ok;
 
-struct request *__wrap_request_take(struct server *of, struct exchange *exchange)
+struct request *__wrap_request_take(struct requests *of, struct exchange *exchange)
 {
-    assert_ptr_equal(of, &server);
+    assert_ptr_equal(of, &requests);
     assert_null(call.exchange);
     call.exchange = exchange;
     call.http_status = 0;
@@ -195,7 +200,7 @@ static bool is_opening; /* the transport, when the next client comes */
 
 static void note_gone(void *owner)
 {
-    assert_ptr_equal(owner, &server);
+    assert_ptr_equal(owner, &conns);
 }
 
 static void go_on(struct turn_job *job)
@@ -212,19 +217,19 @@ static int set_up(void **state)
     struct error err;
     (void)state;
     options_init(&options);
-    memset(&server, 0, sizeof(server));
-    server.magic = SERVER_MAGIC;
-    server.options = &options;
-    server.params = &options.params;
-    uv_loop_init(&server.loop.uv);
-    conns_init(&server.conns, &server.loop, server.params, &server, note_gone);
-    places_resize(&server.conns.places, 1);
-    assert_int_equal(conns_open(&server.conns, &err), ST_OK);
-    transfers_init(&server);
-    turns_init(&server.loop.turns, &server.loop.uv, &server.loop.watch, &turns_ops);
+    const struct requests_uses uses = {
+        .options = &options, .params = &options.params, .loop = &loop, .servings = &servings};
+    memset(&loop, 0, sizeof(loop));
+    uv_loop_init(&loop.uv);
+    requests_init(&requests, &uses);
+    requests_open(&requests);
+    conns_init(&conns, &requests, note_gone, &conns);
+    places_resize(&conns.places, 1);
+    assert_int_equal(conns_open(&conns, &err), ST_OK);
+    turns_init(&loop.turns, &loop.uv, &loop.watch, &turns_ops);
     memset(&call, 0, sizeof(call));
     call.magic = REQUEST_MAGIC;
-    head_init(&call.head, server.params);
+    head_init(&call.head, conns.params);
     runs = writes_done = abandons = 0;
     memset(&wire, 0, sizeof(wire));
     buf_init(&wire.sent, SENT_BYTES_MAX);
@@ -232,7 +237,7 @@ static int set_up(void **state)
     wire.room = SIZE_MAX;
     transport_init(&wire.transport, &wire_ops);
     wire.transport.is_opening = is_opening;
-    assert_true(conn_accept(&server.conns, &wire.transport, LISTENER_PUBLIC));
+    assert_true(conn_accept(&conns, &wire.transport, LISTENER_PUBLIC));
     return 0;
 }
 
@@ -246,21 +251,21 @@ static int tear_down(void **state)
         take_rest(false);
     }
     transport_tell_closed(&wire.transport);
-    assert_int_equal(server.conns.count, 0);
-    assert_true(list_is_empty(&server.transfers.exchanges));
-    assert_int_equal(server.transfers.heap_bytes, 0);
-    uv_handle_t *handles[] = {
-        (uv_handle_t *)&server.conns.sweep, (uv_handle_t *)&server.transfers.timer,
-        (uv_handle_t *)&server.loop.turns.prepare, (uv_handle_t *)&server.loop.turns.idle};
+    assert_int_equal(conns.count, 0);
+    assert_true(list_is_empty(&requests.transfers.exchanges));
+    assert_int_equal(requests.transfers.heap_bytes, 0);
+    uv_handle_t *handles[] = {(uv_handle_t *)&conns.sweep, (uv_handle_t *)&requests.transfers.timer,
+                              (uv_handle_t *)&loop.turns.prepare, (uv_handle_t *)&loop.turns.idle};
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);
     }
-    uv_run(&server.loop.uv, UV_RUN_DEFAULT);
+    uv_run(&loop.uv, UV_RUN_DEFAULT);
     head_fini(&call.head);
     buf_fini(&wire.sent);
     buf_fini(&wire.queue);
-    conns_fini(&server.conns);
-    return uv_loop_close(&server.loop.uv);
+    conns_fini(&conns);
+    requests_fini(&requests);
+    return uv_loop_close(&loop.uv);
 }
 
 static const char *sent(void)
@@ -384,7 +389,7 @@ static void a_short_rest_is_copied_and_a_long_one_is_not(void **state)
     wire.room = 10;
     assert_int_equal(put(&whole, span_str("hello"), true), EXCHANGE_WRITTEN);
     end_call();
-    assert_true(server.transfers.heap_bytes > 0);
+    assert_true(requests.transfers.heap_bytes > 0);
     receive(GET_1_1); /* read ahead: the first answer is not sent yet */
     assert_int_equal(runs, 1);
     take_rest(true);
@@ -422,24 +427,24 @@ static int set_up_opening(void **state)
 /* A transport that is opening has the time of a head, then that of an idle connection. */
 static void a_transport_opens_or_is_refused(void **state)
 {
-    struct conn *conn = LIST_ENTRY(server.conns.all.next, struct conn, link);
+    struct conn *conn = LIST_ENTRY(conns.all.next, struct conn, link);
     (void)state;
-    uint64_t now_ms = uv_now(&server.loop.uv);
-    assert_int_equal(conn->deadline_ms, now_ms + server.params->header_timeout);
+    uint64_t now_ms = uv_now(&loop.uv);
+    assert_int_equal(conn->deadline_ms, now_ms + conns.params->header_timeout);
     wire.transport.is_opening = is_opening = false;
     wire.transport.version = "TLSv1.3";
     transport_tell(&wire.transport, TRANSPORT_OPENED, (struct span){0});
-    assert_int_equal(conn->deadline_ms, now_ms + server.params->idle_timeout);
+    assert_int_equal(conn->deadline_ms, now_ms + conns.params->idle_timeout);
     assert_string_equal(conn->exchange.tls_version, "TLSv1.3");
     transport_tell(&wire.transport, TRANSPORT_REFUSED, (struct span){0});
     assert_true(wire.is_shut && !wire.is_closing); /* the client may read why */
-    conn_check_deadline(conn, now_ms + server.params->linger_timeout);
+    conn_check_deadline(conn, now_ms + conns.params->linger_timeout);
     assert_true(wire.is_closing);
 }
 
 static void an_idle_connection_ends_with_a_shutdown(void **state)
 {
-    struct conn *conn = LIST_ENTRY(server.conns.all.next, struct conn, link);
+    struct conn *conn = LIST_ENTRY(conns.all.next, struct conn, link);
     (void)state;
     conn_check_deadline(conn, conn->deadline_ms - 1);
     assert_false(wire.is_shut || wire.is_closing);

@@ -68,7 +68,7 @@ static void do_end(struct exchange *exchange)
     exchange->phase = EXCHANGE_IDLE;
     peer_of(exchange)->ends++;
     if (peer_of(exchange)->is_greedy) {
-        assert_false(transfers_evict_slowest(&server, exchange, true));
+        assert_false(transfers_evict_slowest(&server.requests.transfers, exchange, true));
     }
 }
 
@@ -185,7 +185,7 @@ static int set_up(void **state)
         uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
     for (size_t i = 0; i < PEERS; i++) {
-        exchange_init(&peers[i].exchange, &server, &peer_ops, "nobody");
+        exchange_init(&peers[i].exchange, &server.requests, &peer_ops, "nobody");
         buf_init(&peers[i].body, ANSWER_BYTES_MAX);
     }
     return 0;
@@ -198,7 +198,7 @@ static int tear_down(void **state)
         exchange_fini(&peers[i].exchange);
         buf_fini(&peers[i].body);
     }
-    assert_int_equal(server.busy_request_count, 0);
+    assert_int_equal(server.requests.busy_count, 0);
     server_fini(&server);
     unlink(socket_path);
     return rmdir(folder);
@@ -284,7 +284,7 @@ static void a_request_beyond_its_memory_is_too_large(void **state)
 /* Runs the loop until no call is left. */
 static void wait_until_idle(void)
 {
-    while (server.busy_request_count) {
+    while (server.requests.busy_count) {
         uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
 }
@@ -443,7 +443,7 @@ static void statistics_of_many_models_take_several_turns(void **state)
     end_turn();
     run(peer);
     do_abort(&peer->exchange); /* in the middle of it */
-    assert_int_equal(server.busy_request_count, 1);
+    assert_int_equal(server.requests.busy_count, 1);
     wait_until_idle();
     assert_int_equal(peer->writes + peer->ends, 0);
 }
@@ -456,7 +456,7 @@ static void a_client_that_goes_ends_its_call(void **state)
     begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
     add(peer, json, 20);
     do_abort(&peer->exchange);
-    assert_int_equal(server.busy_request_count, 0);
+    assert_int_equal(server.requests.busy_count, 0);
 
     memset(padded, ' ', sizeof(padded) - 1);
     memcpy(padded, json, strlen(json));
@@ -505,9 +505,9 @@ static void a_client_that_goes_while_it_takes_an_answer(void **state)
     run(peer);
     wait_for(&peer->writes);
     do_abort(&peer->exchange);
-    assert_int_equal(server.busy_request_count, 1);
+    assert_int_equal(server.requests.busy_count, 1);
     exchange_note_written(&peer->exchange, false);
-    assert_int_equal(server.busy_request_count, 0);
+    assert_int_equal(server.requests.busy_count, 0);
     assert_int_equal(peer->ends, 0);
     peer->is_slow = false;
 }
@@ -552,10 +552,11 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
     begin_upload(fast);
     begin_upload(slow);
     add(fast, json + 20, 20);
-    assert_true(transfers_evict_slowest(&server, NULL, false));
+    assert_true(transfers_evict_slowest(&server.requests.transfers, NULL, false));
     assert_int_equal(slow->answer.status, 429);
     assert_int_equal(fast->writes, 0);
-    assert_false(transfers_evict_slowest(&server, &fast->exchange, true)); /* there is no other */
+    assert_false(transfers_evict_slowest(&server.requests.transfers, &fast->exchange,
+                                         true)); /* there is no other */
     add(fast, json + 40, strlen(json) - 40);
     run(fast);
     wait_for(&fast->ends);
@@ -570,7 +571,7 @@ static void an_eviction_makes_no_other(void **state)
     begin_upload(fast);
     begin_upload(slow);
     slow->is_greedy = true;
-    assert_true(transfers_evict_slowest(&server, &fast->exchange, true));
+    assert_true(transfers_evict_slowest(&server.requests.transfers, &fast->exchange, true));
     slow->is_greedy = false;
     assert_int_equal(slow->answer.status, 429);
     assert_int_equal(fast->writes, 0);

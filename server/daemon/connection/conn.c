@@ -436,7 +436,7 @@ bool conn_accept(struct conns *conns, struct transport *transport, enum listener
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn.link);
     list_init(&conn->quiet_link);
-    exchange_init(&conn->exchange, conns->server, &exchange_ops, transport->peer.remote);
+    exchange_init(&conn->exchange, conns->requests, &exchange_ops, transport->peer.remote);
     note_peer(conn);
     conn->exchange.role = role;
     buf_init(&conn->ahead, conns->params->pipeline_bytes_max + CONNS_READ_BYTES);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "server/daemon/connection/conn.h"
 #include "server/daemon/loop/loop.h"
+#include "server/daemon/request/requests.h"
 #include "server/process/options.h"
 
 #define SWEEP_MS_MAX 1000
@@ -104,19 +105,20 @@ void conns_note_gone(struct conns *conns)
     if (--conns->count == 0) {
         uv_timer_stop(&conns->sweep);
     }
-    conns->note_gone(conns->server);
+    conns->note_gone(conns->owner);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void conns_init(struct conns *conns, struct loop *loop, const struct params *params,
-                struct server *server, void (*note_gone)(void *owner))
+void conns_init(struct conns *conns, struct requests *requests, void (*note_gone)(void *owner),
+                void *owner)
 {
     *conns = (struct conns){
         .magic = CONNS_MAGIC,
-        .loop = loop,
-        .params = params,
-        .server = server,
+        .loop = requests->uses.loop,
+        .params = requests->uses.params,
+        .requests = requests,
+        .owner = owner,
         .note_gone = note_gone,
         .refuses_at_ms = UINT64_MAX,
     };

@@ -19,7 +19,7 @@
 
 struct loop;
 struct params;
-struct server;
+struct requests;
 
 #define CONNS_MAGIC 0x636e7373u
 
@@ -33,10 +33,11 @@ struct conns_counts {
 
 struct conns {
     uint32_t magic;
-    struct loop *loop; /* borrowed, like the next three */
+    struct loop *loop; /* borrowed, like |params|, |requests| and |owner| */
     const struct params *params;
-    struct server *server;          /* whose exchanges they have */
-    void (*note_gone)(void *owner); /* a connection is gone; gets |server| */
+    struct requests *requests;      /* that they carry */
+    void *owner;                    /* of |note_gone| */
+    void (*note_gone)(void *owner); /* a connection is gone */
     struct list all;                /* by |link| */
     uint32_t count;                 /* those that are being closed included */
     struct places places;
@@ -49,8 +50,8 @@ struct conns {
 };
 
 /* There are none, and no places. */
-void conns_init(struct conns *conns, struct loop *loop, const struct params *params,
-                struct server *server, void (*note_gone)(void *owner));
+void conns_init(struct conns *conns, struct requests *requests, void (*note_gone)(void *owner),
+                void *owner);
 
 /* Once the loop is initialised. ST_EXHAUSTED: there is no memory to read into. */
 MUST_CHECK enum status conns_open(struct conns *conns, struct error *err);

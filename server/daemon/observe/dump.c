@@ -11,7 +11,7 @@
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/observed.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/serving/recovery.h"
 #include "server/daemon/serving/serving.h"
 #include "server/daemon/serving/servings.h"
@@ -32,7 +32,7 @@ static void dump_daemon(const struct observed *observed)
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
              "and %u of models on %u threads%s%s%s",
-             observed->conns->count, *observed->busy_request_count,
+             observed->conns->count, observed->requests->busy_count,
              amount_bytes(memory.used_bytes, used), amount_bytes(memory.size_bytes, all),
              observed->offload->open[OFFLOAD_REQUEST] + observed->offload->open[OFFLOAD_HEAVY],
              observed->offload->open[OFFLOAD_LONG], observed->offload->threads,
@@ -101,8 +101,8 @@ void dump_in_flight(const struct observed *observed)
     uint32_t count = 0;
     dump_daemon(observed);
     dump_models(observed);
-    for (struct list *node = observed->transfers->exchanges.next;
-         node != &observed->transfers->exchanges; node = node->next) {
+    for (struct list *node = observed->requests->transfers.exchanges.next;
+         node != &observed->requests->transfers.exchanges; node = node->next) {
         const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         if (exchange->request && exchange->phase != EXCHANGE_IDLE && ++count <= LINES_MAX) {
             dump_request(exchange, now_ns);

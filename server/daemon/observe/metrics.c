@@ -9,7 +9,7 @@
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/observe/observed.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/request/transfers.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/serving/recovery.h"
 
 void metrics_count_request(struct metrics *metrics, const struct request *request)
@@ -25,14 +25,14 @@ struct metrics_look metrics_take_look(const struct observed *observed)
     struct metrics_look look = {
         .is_ready = !loop->is_starting && !loop->is_draining && !observed->recovery->is_active,
         .connections = observed->conns->count,
-        .requests = *observed->busy_request_count,
+        .requests = observed->requests->busy_count,
         .tls_expiry_s = tls_expiry_s(observed->tls),
-        .evictions = observed->transfers->evicted_count,
+        .evictions = observed->requests->transfers.evicted_count,
         .pool_threads = observed->offload->threads,
         .turns = loop->watch.records,
     };
-    share_stats(observed->requests, &look.shared_requests);
-    transfers_stats(observed->transfers, &look.shared_transfers);
+    share_stats(&observed->requests->admitted, &look.shared_requests);
+    transfers_stats(&observed->requests->transfers, &look.shared_transfers);
     for (int kind = 0; kind < OFFLOAD_KIND_COUNT; kind++) {
         look.pool_tasks[kind] = observed->offload->open[kind];
     }

@@ -3,16 +3,13 @@
 #ifndef PTED_SERVER_DAEMON_OBSERVE_OBSERVED_H
 #define PTED_SERVER_DAEMON_OBSERVE_OBSERVED_H
 
-#include <stdint.h>
-
 struct conns;
 struct loop;
 struct offload;
 struct recovery;
+struct requests;
 struct servings;
-struct share;
 struct tls;
-struct transfers;
 
 /* All of it is borrowed. */
 struct observed {
@@ -22,9 +19,7 @@ struct observed {
     const struct recovery *recovery;
     const struct conns *conns;
     const struct tls *tls;
-    struct transfers *transfers;
-    const struct share *requests;       /* that have been admitted, by client */
-    const uint32_t *busy_request_count; /* includes requests whose client has gone */
+    struct requests *requests;
 };
 
 #endif

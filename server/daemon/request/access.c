@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "server/daemon/request/request.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
-#include "server/daemon/server.h"
 #include "server/http/client.h"
 
 enum status access_read(struct access *access, const struct options *options, struct error *err)
@@ -54,7 +54,7 @@ static int deny(struct request *request, enum access_denial denial)
         [ACCESS_UNKNOWN_TOKEN] = {401, "Bearer error=\"invalid_token\""},
         [ACCESS_NO_SCOPE] = {403, "Bearer error=\"insufficient_scope\""},
     };
-    counter_add(&request->server->access.denied[denial], 1);
+    counter_add(&request->requests->access.denied[denial], 1);
     request->sender.challenge = rows[denial].challenge;
     return rows[denial].status;
 }
@@ -85,8 +85,8 @@ static int check_token(struct request *request, enum token_scope scope)
                   token_scope_name(scope));
         return deny(request, ACCESS_NO_TOKEN);
     }
-    const struct token *token =
-        tokens_find_again(&request->server->access.tokens, &request->exchange->token_memory, text);
+    const struct token *token = tokens_find_again(&request->requests->access.tokens,
+                                                  &request->exchange->token_memory, text);
     if (!token) {
         error_set(&request->err, ST_INVALID, "Authorization: this token is not known");
         return deny(request, ACCESS_UNKNOWN_TOKEN);
@@ -111,7 +111,7 @@ static int check_token(struct request *request, enum token_scope scope)
 /* The origin that the answer allows: "*", or the page's origin; empty: the page may not read it. */
 static struct span allowed_origin(const struct request *request)
 {
-    const struct option_texts *origins = &request->server->options->cors_origins;
+    const struct option_texts *origins = &request->requests->uses.options->cors_origins;
     struct span origin = head_value(&request->head, HTTP_ORIGIN);
     for (uint32_t i = 0; origin.len && i < origins->count; i++) {
         if (strcmp(origins->items[i], "*") == 0) {
@@ -193,7 +193,7 @@ int access_begin(struct request *request)
     if (route->scope == TOKEN_SCOPE_NONE) {
         return 200;
     }
-    if (role == LISTENER_PUBLIC && request->server->access.tokens.are_needed) {
+    if (role == LISTENER_PUBLIC && request->requests->access.tokens.are_needed) {
         return check_token(request, route->scope);
     }
     if (role == LISTENER_PUBLIC && route->scope == TOKEN_SCOPE_ADMIN) {
@@ -227,7 +227,7 @@ void access_describe(const struct request *request, struct http_answer *answer)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     answer->challenge = request->sender.challenge;
-    if (request->server->options->cors_origins.count) {
+    if (request->requests->uses.options->cors_origins.count) {
         answer->varies_by_origin = true;
         answer->allow_origin = allowed_origin(request);
         answer->is_preflight = request->match.id == ROUTE_PREFLIGHT;

@@ -4,16 +4,17 @@
 #include "server/daemon/request/exchange.h"
 
 #include "base/check.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
 
-void exchange_init(struct exchange *exchange, struct server *server, const struct exchange_ops *ops,
-                   const char *remote)
+void exchange_init(struct exchange *exchange, struct requests *requests,
+                   const struct exchange_ops *ops, const char *remote)
 {
-    *exchange =
-        (struct exchange){.magic = EXCHANGE_MAGIC, .ops = ops, .server = server, .remote = remote};
+    *exchange = (struct exchange){
+        .magic = EXCHANGE_MAGIC, .ops = ops, .requests = requests, .remote = remote};
     list_init(&exchange->wait_link);
-    list_push_back(&server->transfers.exchanges, &exchange->link);
+    list_push_back(&requests->transfers.exchanges, &exchange->link);
 }
 
 void exchange_fini(struct exchange *exchange)
@@ -40,7 +41,7 @@ bool exchange_begin(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(!exchange->request && !exchange->writer);
-    exchange->request = request_take(exchange->server, exchange);
+    exchange->request = request_take(exchange->requests, exchange);
     exchange->sent_bytes = 0;
     exchange->is_head_only = false;
     return exchange->request != NULL;
@@ -56,7 +57,7 @@ bool exchange_end_head(struct exchange *exchange, const struct exchange_head *he
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->phase == EXCHANGE_BODY);
-    pace_begin(&exchange->pace, uv_now(&exchange->server->loop.uv));
+    pace_begin(&exchange->pace, uv_now(&exchange->requests->uses.loop->uv));
     exchange->is_head_only = head->method == ROUTE_HEAD_ONLY;
     return request_begin(exchange->request, head);
 }
@@ -88,7 +89,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct body *body = exchange_upload(exchange);
     must(body);
-    pace_move(&exchange->pace, bytes.len, uv_now(&exchange->server->loop.uv));
+    pace_move(&exchange->pace, bytes.len, uv_now(&exchange->requests->uses.loop->uv));
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
@@ -97,7 +98,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
 
 bool exchange_is_evicting(const struct exchange *exchange)
 {
-    return exchange->server->transfers.is_evicting;
+    return exchange->requests->transfers.is_evicting;
 }
 
 bool exchange_is_bodyless(const struct exchange *exchange)
@@ -261,7 +262,7 @@ void exchange_evict(struct exchange *exchange)
  * end. */
 static bool retry_body(struct exchange *exchange)
 {
-    uint64_t now_ms = uv_now(&exchange->server->loop.uv);
+    uint64_t now_ms = uv_now(&exchange->requests->uses.loop->uv);
     bool is_last = now_ms - exchange->wait_since_ms >= TRANSFERS_WAIT_MS_MAX;
     if (transfers_may_send(exchange)) {
         pace_resume(&exchange->pace, exchange->wait_since_ms, now_ms);
@@ -280,7 +281,7 @@ static bool retry_flush(struct exchange *exchange)
 {
     bool is_over = transfers_are_over(exchange);
     if (is_over) {
-        transfers_evict_slowest(exchange->server, NULL, false);
+        transfers_evict_slowest(&exchange->requests->transfers, NULL, false);
     }
     return !is_over || exchange->phase != EXCHANGE_FLUSH;
 }

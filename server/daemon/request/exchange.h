@@ -34,7 +34,7 @@ struct body;
 struct exchange;
 struct head;
 struct request;
-struct server;
+struct requests;
 
 #define EXCHANGE_MAGIC 0x65786368u
 
@@ -95,32 +95,32 @@ struct exchange {
     uint32_t magic;
     enum exchange_phase phase; /* set by the protocol */
     const struct exchange_ops *ops;
-    struct server *server;   /* borrowed; outlives it */
-    struct request *request; /* the call, from HEAD to the end of CALL; borrowed */
-    struct request *writer;  /* its parts are being written, even if the client has gone */
-    const char *remote;      /* the client's address for the log; the protocol's */
-    const char *via;         /* of the proxy that has said who that is; NULL: none; likewise */
-    uint64_t client;         /* who is charged, see server/http/client.h; the protocol's */
-    struct list link;        /* in server->transfers.exchanges */
-    struct list wait_link;   /* in server->transfers.waiting */
-    uint64_t wait_since_ms;  /* since when it waits */
-    struct pace pace;        /* of the body or of the answer */
-    size_t kept_bytes;       /* heap memory that the protocol holds, set by exchange_keep() */
-    size_t charged_bytes;    /* memory that is charged for it, see transfers_update() */
-    uint64_t sent_bytes;     /* of the answer, including what the protocol has put around it */
-    bool is_local;           /* it came by a way that --shared-memory names */
-    bool is_proxy;           /* the head says who the client is, see request_begin() */
-    enum listener_role role; /* of the address that the client came to */
-    const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the protocol's */
-    const char *tls_subject; /* of the client's certificate; NULL: it has none; the protocol's */
+    struct requests *requests; /* borrowed; outlives it */
+    struct request *request;   /* the call, from HEAD to the end of CALL; borrowed */
+    struct request *writer;    /* its parts are being written, even if the client has gone */
+    const char *remote;        /* the client's address for the log; the protocol's */
+    const char *via;           /* of the proxy that has said who that is; NULL: none; likewise */
+    uint64_t client;           /* who is charged, see server/http/client.h; the protocol's */
+    struct list link;          /* in requests->transfers.exchanges */
+    struct list wait_link;     /* in requests->transfers.waiting */
+    uint64_t wait_since_ms;    /* since when it waits */
+    struct pace pace;          /* of the body or of the answer */
+    size_t kept_bytes;         /* heap memory that the protocol holds, set by exchange_keep() */
+    size_t charged_bytes;      /* memory that is charged for it, see transfers_update() */
+    uint64_t sent_bytes;       /* of the answer, including what the protocol has put around it */
+    bool is_local;             /* it came by a way that --shared-memory names */
+    bool is_proxy;             /* the head says who the client is, see request_begin() */
+    enum listener_role role;   /* of the address that the client came to */
+    const char *tls_version;   /* "TLSv1.3"; NULL: without TLS; the protocol's */
+    const char *tls_subject;   /* of the client's certificate; NULL: it has none; the protocol's */
     struct token_memory token_memory; /* of its connection; see server/daemon/request/access.h */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };
 
 /* ---- for protocols --------------------------------------------------------------------------- */
 
-void exchange_init(struct exchange *exchange, struct server *server, const struct exchange_ops *ops,
-                   const char *remote);
+void exchange_init(struct exchange *exchange, struct requests *requests,
+                   const struct exchange_ops *ops, const char *remote);
 
 /* The exchange has no request and no waiting write; the protocol holds no more memory for it. */
 void exchange_fini(struct exchange *exchange);

@@ -10,6 +10,7 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/request_log.c %D%/request_log.h \
 	%D%/request_priv.h \
 	%D%/request_take.c \
+	%D%/requests.c %D%/requests.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/routes.h \
 	%D%/tokens.c %D%/tokens.h \

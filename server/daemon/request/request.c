@@ -16,13 +16,16 @@
 #include "hal/pool.h"
 #include "runtime/sched/job.h"
 #include "server/daemon/infer/infer_one.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
 #include "server/daemon/request/transfers.h"
-#include "server/daemon/server.h"
+#include "server/daemon/serving/recovery.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/http/http.h"
 #include "server/process/log.h"
 
@@ -150,10 +153,11 @@ static void offload_steps(struct request *request, enum work_place place)
     request->is_on_worker = true;
     request->infer.work.place = place;
     request->task.client = request->client.id;
-    offload_begin_task(
-        &request->server->offload, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
-        &request->task, on_work, on_work_done,
-        has_run || !request->infer.ops ? RT_SCHED_NEVER : infer_wait_due_ns(&request->infer));
+    offload_begin_task(request->requests->uses.loop->offload,
+                       place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST, &request->task,
+                       on_work, on_work_done,
+                       has_run || !request->infer.ops ? RT_SCHED_NEVER
+                                                      : infer_wait_due_ns(&request->infer));
 }
 
 static enum step_result run_at(struct request *request, enum work_place place)
@@ -165,16 +169,16 @@ static enum step_result run_at(struct request *request, enum work_place place)
 /* The memory for inputs that a step takes is counted apart from what the step says. */
 static enum step_result run_on_loop(struct request *request)
 {
-    struct server *server = request->server;
+    struct turn_watch *watch = &request->requests->uses.loop->watch;
     enum turn_part part = (enum turn_part)request->step;
     uint64_t known = request_work_known(request), before = hal_pool_taken(request->infer.pool);
-    turn_watch_enter(&server->loop.watch, part);
+    turn_watch_enter(watch, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
         uint64_t said = request->infer.work.bytes;
         uint64_t taken =
             hal_pool_taken(request->infer.pool) - before - request->infer.work.reserved;
-        turn_watch_note_bytes(&server->loop.watch, part, known + (taken > said ? taken : said));
+        turn_watch_note_bytes(watch, part, known + (taken > said ? taken : said));
     }
     return result;
 }
@@ -221,11 +225,11 @@ static void on_work_done(uv_work_t *work, int uv_status)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     bool is_late = uv_status == UV_ETIMEDOUT;
     must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
-    offload_end_task(&request->server->offload, &request->task);
+    offload_end_task(request->requests->uses.loop->offload, &request->task);
     if (is_late) {
         give_up_waiting(request);
     }
-    turns_add(&request->server->loop.turns, &request->turn);
+    turns_add(&request->requests->uses.loop->turns, &request->turn);
 }
 
 void request_run(struct request *request)
@@ -248,7 +252,7 @@ static enum step_result step_read(struct request *request)
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
-    if (request->server->loop.is_starting) {
+    if (request->requests->uses.loop->is_starting) {
         request->infer.absent[0] = '\0';
         return advance(request, OUTCOME_LOAD, STEP_PARSE);
     }
@@ -265,7 +269,7 @@ static enum step_result run_handler(struct request *request)
                        request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
-    turns_add(&request->server->loop.turns, &request->turn);
+    turns_add(&request->requests->uses.loop->turns, &request->turn);
     return STEP_WAIT;
 }
 
@@ -338,10 +342,11 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
         request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
     }
     uv_thread_t self = uv_thread_self();
-    if (uv_thread_equal(&self, &request->server->loop.thread) && request->run.is_submitting) {
+    if (uv_thread_equal(&self, &request->requests->uses.loop->thread) &&
+        request->run.is_submitting) {
         request->run.is_over = true;
     } else {
-        handback_push(&request->server->loop.handback, &request->turn);
+        handback_push(&request->requests->uses.loop->handback, &request->turn);
     }
 }
 
@@ -359,8 +364,9 @@ static enum step_result finish_run(struct request *request)
 static void look_for_loss(const struct request *request)
 {
     const struct serving *serving = request->serving;
-    if (serving == request->server->servings.current && hal_device_is_lost(serving->device)) {
-        recovery_begin(&request->server->recovery);
+    if (serving == request->requests->uses.servings->current &&
+        hal_device_is_lost(serving->device)) {
+        recovery_begin(request->requests->uses.recovery);
     }
 }
 
@@ -403,7 +409,7 @@ static enum step_result step_run(struct request *request)
         look_for_loss(request);
         return finish_run(request);
     }
-    alarm_set(&request->server->alarm, rt_sched_due_ns(&request->infer.job));
+    alarm_set(request->requests->uses.loop->alarm, rt_sched_due_ns(&request->infer.job));
     return STEP_WAIT;
 }
 
@@ -413,11 +419,12 @@ void request_go_on(struct turn_job *turn)
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
-    request->server->waits.told_count -= request->step == STEP_LOAD && request->is_unfinished;
+    request->requests->uses.waits->told_count -=
+        request->step == STEP_LOAD && request->is_unfinished;
     request->is_on_worker = false;
     if (has_run) {
         look_for_loss(request);
-        alarm_set(&request->server->alarm, rt_sched_held_ns(request->infer.job.queue));
+        alarm_set(request->requests->uses.loop->alarm, rt_sched_held_ns(request->infer.job.queue));
     }
     if (!request->exchange) {
         go(request, STEP_DONE);
@@ -473,7 +480,7 @@ static enum step_result step_send(struct request *request)
 /* Waits only for memory that pools lack now: see struct infer. */
 static enum step_result step_wait_memory(struct request *request)
 {
-    uint64_t now_ms = uv_now(&request->server->loop.uv);
+    uint64_t now_ms = uv_now(&request->requests->uses.loop->uv);
     if (request->retry.since_ms == 0) {
         request->retry.since_ms = now_ms;
     }
@@ -507,8 +514,8 @@ static enum step_result step_load(struct request *request)
     }
     enum status status =
         request->load_count++ < LOADS_MAX
-            ? changes_need(&request->server->changes, begin_wait(request), request->infer.absent,
-                           &request->err)
+            ? changes_need(request->requests->uses.changes, begin_wait(request),
+                           request->infer.absent, &request->err)
             : error_set(&request->err, ST_EXHAUSTED,
                         "the models of this request are not loaded at the same time: "
                         "--model-bytes-max is too small, or they are displaced by others");
@@ -517,7 +524,7 @@ static enum step_result step_load(struct request *request)
 
 static enum step_result step_change(struct request *request)
 {
-    enum status status = changes_begin(&request->server->changes, begin_wait(request),
+    enum status status = changes_begin(request->requests->uses.changes, begin_wait(request),
                                        &request->order, &request->err);
     return status == ST_OK ? STEP_WAIT : fail(request);
 }
@@ -535,8 +542,8 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
     if (is_load) { /* there may be many of them */
         request->infer.waited_ns = waiter->waited_ns;
         request->is_unfinished = true;
-        request->server->waits.told_count++;
-        turns_add(&request->server->loop.turns, &request->turn);
+        request->requests->uses.waits->told_count++;
+        turns_add(&request->requests->uses.loop->turns, &request->turn);
         return;
     }
     enum step_result result = advance(request, outcome_of(status), STEP_WRITE);
@@ -649,16 +656,15 @@ bool request_has_run(const struct request *request)
 /* The answer is out, or the client has gone; the exchange is still known. */
 static void note_end(struct request *request)
 {
-    metrics_count_request(&request->server->metrics, request);
+    const struct requests_uses *uses = &request->requests->uses;
     request_log_end(request);
-    access_log_request(&request->server->access_log, request);
-    spans_request(&request->server->spans, request);
+    uses->ops->note_end(uses->owner, request);
 }
 
 static enum step_result step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
-    struct server *server = request->server;
+    const struct requests_uses *uses = &request->requests->uses;
     if (request->infer.ops) {
         request->infer.is_left = !exchange;
         request->infer.ops->count(&request->infer, request->http_status, uv_hrtime());
@@ -670,7 +676,7 @@ static enum step_result step_done(struct request *request)
     if (exchange) {
         exchange_end(exchange);
     } else {
-        server_check_drained(server);
+        uses->ops->note_gone(uses->owner);
     }
     return STEP_WAIT;
 }
@@ -697,14 +703,14 @@ void request_abandon(struct request *request)
             leave_thread(request);
         }
     } else if (request->is_on_worker &&
-               offload_forget_task(&request->server->offload, &request->task)) {
+               offload_forget_task(request->requests->uses.loop->offload, &request->task)) {
         leave_thread(request);
     } else if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
     } else if (request->step == STEP_LOAD && request->is_unfinished) {
         return; /* request_go_on() ends it in its turn */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
-        changes_forget(&request->server->changes, &request->waiter);
+        changes_forget(request->requests->uses.changes, &request->waiter);
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {
@@ -727,7 +733,8 @@ bool request_is_waited_for(const struct request *request)
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->server->loop.uv) - request->exchange->wait_since_ms >= PRESSING_MS;
+    return uv_now(&request->requests->uses.loop->uv) - request->exchange->wait_since_ms >=
+           PRESSING_MS;
 }
 
 /* Clients hold too much unread, or this answer is still where it was computed and other calls wait
@@ -737,7 +744,7 @@ static bool retry_hand_over(struct request *request)
     int tries = 0;
     while (request->exchange && !hand_over(request)) {
         if (tries++ == TRANSFERS_EVICTIONS_MAX ||
-            !transfers_evict_slowest(request->server, NULL, is_pressing(request))) {
+            !transfers_evict_slowest(&request->requests->transfers, NULL, is_pressing(request))) {
             return false;
         }
     }
@@ -747,7 +754,7 @@ static bool retry_hand_over(struct request *request)
 /* Runs the step that found no memory again. */
 static void retry_step(struct request *request)
 {
-    transfers_evict_slowest(request->server, request->exchange, is_pressing(request));
+    transfers_evict_slowest(&request->requests->transfers, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->run.is_over = false;
     go(request, request->retry.step);
@@ -772,7 +779,7 @@ void request_give_up(struct request *request)
 bool request_retry(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    turn_watch_enter(&request->server->loop.watch, TURN_RETRY);
+    turn_watch_enter(&request->requests->uses.loop->watch, TURN_RETRY);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

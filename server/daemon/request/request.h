@@ -37,7 +37,7 @@
 struct api;
 struct metrics_look;
 struct repository_index;
-struct server;
+struct requests;
 struct serving;
 struct token_use;
 
@@ -55,7 +55,7 @@ struct request_sender {
     const char *remote; /* the client's address for the log; the exchange's, or |named| */
     const char *via;    /* of the proxy that has named it; the exchange's; NULL: none has */
     char named[TRANSPORT_REMOTE_MAX];
-    bool is_counted;             /* in server->requests, as one of the client */
+    bool is_counted;             /* in requests->admitted, as one of the client */
     struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
     const char *challenge;       /* of a refusal: which token is needed; a constant, or NULL */
 };
@@ -96,11 +96,11 @@ struct request {
     enum request_step step;
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
-    struct server *server;     /* borrowed; outlives every request, like |api| */
+    struct requests *requests; /* borrowed; outlives every request, like |api| */
     const struct api *api;     /* what handlers use */
     struct serving *serving;   /* held from request_take() until the request is given back */
     struct exchange *exchange; /* the protocol's; NULL when the client has gone */
-    struct list link;          /* in server->idle_requests */
+    struct list link;          /* in requests->idle */
     struct turn_job turn;      /* of the loop, when it waits to go on */
 
     struct head head;
@@ -134,11 +134,8 @@ struct request {
     char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */
 };
 
-/* What calls find around them: the parts of the server that lie below requests. */
-void request_init_calls(struct server *server);
-
 /* A request in step READ for |exchange|; NULL without memory. */
-struct request *request_take(struct server *server, struct exchange *exchange);
+struct request *request_take(struct requests *requests, struct exchange *exchange);
 
 /* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
  * wrong. */

@@ -9,9 +9,10 @@
 
 #include "base/check.h"
 #include "base/resource.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
 #include "server/http/client.h"
 #include "server/http/forwarded.h"
 #include "server/http/http.h"
@@ -40,7 +41,7 @@ size_t request_announced_json(const struct request *request)
 static enum status announce_body(struct request *request, const struct exchange_head *head)
 {
     /* A handler parses only small bodies on the loop. */
-    size_t max = request->server->params->body_bytes_max;
+    size_t max = request->requests->uses.params->body_bytes_max;
     request->body.max_bytes =
         request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (head->content_length > request->body.max_bytes) {
@@ -75,7 +76,8 @@ static int check_query(struct request *request)
                     &request->err) != ST_OK) {
         return 400;
     }
-    if (request->infer.query.wants_profile && request->server->params->profile_spans_max == 0) {
+    if (request->infer.query.wants_profile &&
+        request->requests->uses.params->profile_spans_max == 0) {
         error_set(&request->err, ST_INVALID,
                   "profile=1: calls are not profiled here, see --profile-spans-max");
         return 403;
@@ -96,7 +98,7 @@ static int find_route(struct request *request, const struct exchange_head *head)
 static int check_started(struct request *request)
 {
     const struct route *route = request_route(request);
-    if (!request->server->loop.is_starting || route->is_for_probes || !route->handler) {
+    if (!request->requests->uses.loop->is_starting || route->is_for_probes || !route->handler) {
         return 200;
     }
     error_set(&request->err, ST_UNAVAILABLE, "models are loading");
@@ -106,7 +108,7 @@ static int check_started(struct request *request)
 /* Probes are answered always. */
 static int count_in(struct request *request)
 {
-    struct share *requests = &request->server->requests;
+    struct share *requests = &request->requests->admitted;
     if (request_route(request)->is_for_probes) {
         return 200;
     }
@@ -126,7 +128,7 @@ static void name_client(struct request *request)
         [OPTIONS_X_FORWARDED_FOR] = HTTP_X_FORWARDED_FOR,
         [OPTIONS_FORWARDED] = HTTP_FORWARDED,
     };
-    struct server *server = request->server;
+    const struct requests_uses *uses = &request->requests->uses;
     struct address client;
     struct error err;
     char text[ADDRESS_TEXT_MAX];
@@ -134,9 +136,9 @@ static void name_client(struct request *request)
     if (!request->exchange->is_proxy) {
         return;
     }
-    if (forwarded_find(&server->proxies, &request->head, fields[server->options->proxy_says],
-                       &client, &is_found, &err) != ST_OK &&
-        log_gate_admits(&server->loop.log, LOG_KIND_PROXY, request->exchange->client)) {
+    if (forwarded_find(uses->proxies, &request->head, fields[uses->options->proxy_says], &client,
+                       &is_found, &err) != ST_OK &&
+        log_gate_admits(&uses->loop->log, LOG_KIND_PROXY, request->exchange->client)) {
         log_line(LOG_WARNING, "proxy %s: %s", request->exchange->remote, err.text);
     }
     if (is_found) {
@@ -167,7 +169,7 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     if (status == 200 && !request_route(request)->handler) {
         status =
             infer_begin(&request->infer, request_route(request)->ops, request_route(request)->codec,
-                        request->server->loop.is_starting, &request->err);
+                        request->requests->uses.loop->is_starting, &request->err);
     }
     if (status != 200) {
         request_refuse(request, status);
@@ -178,16 +180,16 @@ bool request_begin(struct request *request, const struct exchange_head *head)
 const struct trace *request_trace(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct requests_uses *uses = &request->requests->uses;
     uint8_t count = request->head.counts[HTTP_TRACEPARENT];
     if (count > 0 && !request->trace.is_known) {
         struct span field = head_value(&request->head, HTTP_TRACEPARENT);
-        trace_begin(&request->server->traces, count == 1 ? field : span_str(""),
+        trace_begin(&request->requests->traces, count == 1 ? field : span_str(""),
                     &request->trace.context);
         request->trace.is_known = true;
     } else if (count == 0 && request->infer.ops && !request->trace.is_decided) {
         request->trace.is_decided = true;
-        request->trace.is_known =
-            spans_begin_trace(&request->server->spans, &request->trace.context);
+        request->trace.is_known = uses->ops->begin_trace(uses->owner, &request->trace.context);
     }
     return request->trace.is_known ? &request->trace.context : NULL;
 }

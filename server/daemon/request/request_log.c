@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
 #include "server/process/log.h"
 
 /* Of a target, so that room remains for the text behind it in a line. */
@@ -28,7 +29,7 @@ static struct span path_of(const struct request *request)
 
 static bool logs_all(const struct request *request)
 {
-    return request->server->options->log_requests == OPTIONS_LOG_ALL;
+    return request->requests->uses.options->log_requests == OPTIONS_LOG_ALL;
 }
 
 void request_log_error(struct request *request, int http_status, const struct error *why, int index)
@@ -40,7 +41,7 @@ void request_log_error(struct request *request, int http_status, const struct er
     if (request->match.id == ROUTE_READY && http_status == 503) {
         return; /* a probe that learns "not yet" has found no fault */
     }
-    if (!log_gate_admits(&request->server->loop.log,
+    if (!log_gate_admits(&request->requests->uses.loop->log,
                          is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED,
                          request->client.id)) {
         return;

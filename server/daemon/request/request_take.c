@@ -13,52 +13,18 @@
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
+#include "server/daemon/serving/trim.h"
 #include "server/http/http.h"
 #include "server/model/repository.h"
 
 /* Memory that a request keeps for its next use. */
 #define KEEP_BYTES_MAX (256 << 10)
 
-static struct request *request_of(struct infer *infer)
-{
-    struct request *request;
-    OBJ_CAST(request, LIST_ENTRY(infer, struct request, infer), REQUEST_MAGIC);
-    return request;
-}
-
-static void go_on(struct infer *infer)
-{
-    struct request *request = request_of(infer);
-    turns_add(&request->server->loop.turns, &request->turn);
-}
-
-static void note_failure(struct infer *infer, const struct error *why, uint32_t index)
-{
-    request_log_error(request_of(infer), http_status_of(why->code), why, (int)index);
-}
-
-static void note_idle(void *owner, uint64_t due_ns)
-{
-    changes_watch_idle(&server_of(owner)->changes, due_ns);
-}
-
-void request_init_calls(struct server *server)
-{
-    server->calls = (struct infer_env){
-        .options = server->options,
-        .params = server->params,
-        .offload = &server->offload,
-        .alarm = &server->alarm,
-        .regions = &server->regions,
-        .seats = &server->seats,
-        .owner = server,
-        .go_on = go_on,
-        .note_failure = note_failure,
-        .note_idle = note_idle,
-    };
-}
+/* Requests that wait to be used again. */
+#define IDLE_MAX 64
 
 /* The call borrows them as long as the request lives. */
 static void lend_parts(struct request *request)
@@ -71,24 +37,24 @@ static void lend_parts(struct request *request)
     infer->model_name = request->match.model;
 }
 
-static struct request *request_new(struct server *server)
+static struct request *request_new(struct requests *requests)
 {
     struct error err;
     struct request *request = calloc(1, sizeof(*request));
     if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
-                    infer_init(&request->infer, &server->calls, &err) != ST_OK)) {
+                    infer_init(&request->infer, &requests->calls, &err) != ST_OK)) {
         hal_pool_free(request->upload_pool);
         free(request);
         return NULL;
     }
     if (request) {
         request->magic = REQUEST_MAGIC;
-        request->server = server;
-        request->api = &server->api;
+        request->requests = requests;
+        request->api = requests->uses.api;
         lend_parts(request);
-        head_init(&request->head, server->params);
-        body_init(&request->body, NULL, server->params->body_bytes_max);
-        buf_init(&request->out, server->params->answer_bytes_max);
+        head_init(&request->head, requests->uses.params);
+        body_init(&request->body, NULL, requests->uses.params->body_bytes_max);
+        buf_init(&request->out, requests->uses.params->answer_bytes_max);
         offload_init_task(&request->task, request);
         list_init(&request->link);
         waiter_init(&request->waiter, request_note_changed);
@@ -112,22 +78,22 @@ void request_free(struct request *request)
     }
 }
 
-struct request *request_take(struct server *server, struct exchange *exchange)
+struct request *request_take(struct requests *requests, struct exchange *exchange)
 {
     struct request *request;
-    if (list_is_empty(&server->idle_requests)) {
-        request = request_new(server);
+    if (list_is_empty(&requests->idle)) {
+        request = request_new(requests);
         if (!request) {
             return NULL;
         }
     } else {
-        request = LIST_ENTRY(server->idle_requests.next, struct request, link);
+        request = LIST_ENTRY(requests->idle.next, struct request, link);
         list_remove(&request->link);
-        server->idle_request_count--;
+        requests->idle_count--;
     }
-    server->busy_request_count++;
+    requests->busy_count++;
     request->step = STEP_READ;
-    request->serving = request->infer.serving = servings_hold(&server->servings);
+    request->serving = request->infer.serving = servings_hold(requests->uses.servings);
     if (request->serving->transfers) { /* otherwise the device was lost */
         hal_pool_join(request->upload_pool, request->serving->transfers);
         request->body.pool = request->upload_pool;
@@ -177,13 +143,13 @@ void request_release_job(struct request *request)
 /* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
 void request_give_back(struct request *request)
 {
-    struct server *server = request->server;
+    struct requests *requests = request->requests;
     body_reset(&request->body);
     infer_reset(&request->infer);
     request_release_job(request);
     access_end(request);
     if (request->sender.is_counted) {
-        share_give(&server->requests, request->client.id, 1);
+        share_give(&requests->admitted, request->client.id, 1);
     }
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
@@ -198,14 +164,14 @@ void request_give_back(struct request *request)
         repository_unref_index(request->page.listing);
         request->page.listing = NULL;
     }
-    servings_let_go(&server->servings, request->serving);
+    servings_let_go(requests->uses.servings, request->serving);
     request->serving = request->infer.serving = NULL;
     request->exchange = NULL;
-    server->busy_request_count--;
-    trim_note_use(&server->trim);
-    if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
-        list_push_front(&server->idle_requests, &request->link);
-        server->idle_request_count++;
+    requests->busy_count--;
+    trim_note_use(requests->uses.trim);
+    if (requests->idle_count < IDLE_MAX) {
+        list_push_front(&requests->idle, &request->link);
+        requests->idle_count++;
     } else {
         request_free(request);
     }

@@ -5,10 +5,12 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/server.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/http/body.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
@@ -72,16 +74,16 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
 
 /* ---- how much -------------------------------------------------------------------------------- */
 
-static struct hal_pool *pool_of(const struct server *server)
+static struct hal_pool *pool_of(const struct transfers *transfers)
 {
-    return server->servings.current ? server->servings.current->transfers : NULL;
+    return transfers->servings->current ? transfers->servings->current->transfers : NULL;
 }
 
-static void charge(struct server *server, size_t before, size_t bytes)
+static void charge(struct transfers *transfers, size_t before, size_t bytes)
 {
-    struct hal_pool *pool = pool_of(server);
-    server->transfers.heap_bytes += bytes;
-    server->transfers.heap_bytes -= before;
+    struct hal_pool *pool = pool_of(transfers);
+    transfers->heap_bytes += bytes;
+    transfers->heap_bytes -= before;
     if (pool && bytes > before) {
         hal_pool_charge(pool, bytes - before);
     } else if (pool && bytes < before) {
@@ -94,22 +96,22 @@ void transfers_update(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     size_t heap_bytes = exchange_heap_bytes(exchange);
     if (heap_bytes != exchange->charged_bytes) {
-        charge(exchange->server, exchange->charged_bytes, heap_bytes);
+        charge(&exchange->requests->transfers, exchange->charged_bytes, heap_bytes);
         exchange->charged_bytes = heap_bytes;
     }
 }
 
-void transfers_leave_pool(struct server *server)
+void transfers_leave_pool(struct transfers *transfers)
 {
-    if (pool_of(server)) {
-        hal_pool_discharge(pool_of(server), server->transfers.heap_bytes);
+    if (pool_of(transfers)) {
+        hal_pool_discharge(pool_of(transfers), transfers->heap_bytes);
     }
 }
 
-void transfers_enter_pool(struct server *server)
+void transfers_enter_pool(struct transfers *transfers)
 {
-    if (pool_of(server)) {
-        hal_pool_charge(pool_of(server), server->transfers.heap_bytes);
+    if (pool_of(transfers)) {
+        hal_pool_charge(pool_of(transfers), transfers->heap_bytes);
     }
 }
 
@@ -129,13 +131,13 @@ static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t
 
 /* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
  * bytes; among equally slow ones the exchange that holds most. NULL: there is none. */
-static struct exchange *find_slowest(const struct server *server, const struct exchange *except,
-                                     uint64_t limit, uint64_t now_ms)
+static struct exchange *find_slowest(const struct transfers *transfers,
+                                     const struct exchange *except, uint64_t limit, uint64_t now_ms)
 {
     struct exchange *slowest = NULL;
     uint64_t lowest = limit;
     size_t most = 0;
-    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+    for (struct list *node = transfers->exchanges.next; node != &transfers->exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         uint64_t pace;
@@ -154,22 +156,23 @@ static struct exchange *find_slowest(const struct server *server, const struct e
 
 static void evict(struct exchange *exchange)
 {
-    if (log_gate_admits(&exchange->server->loop.log, LOG_KIND_REFUSED, exchange->client)) {
+    struct transfers *transfers = &exchange->requests->transfers;
+    if (log_gate_admits(&transfers->loop->log, LOG_KIND_REFUSED, exchange->client)) {
         log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
                  exchange_held_bytes(exchange));
     }
-    exchange->server->transfers.evicted_count++;
-    exchange->server->transfers.is_evicting = true;
+    transfers->evicted_count++;
+    transfers->is_evicting = true;
     exchange_evict(exchange);
-    exchange->server->transfers.is_evicting = false;
+    transfers->is_evicting = false;
 }
 
-static bool evict_below(struct server *server, const struct exchange *except, uint64_t limit)
+static bool evict_below(struct transfers *transfers, const struct exchange *except, uint64_t limit)
 {
-    if (server->transfers.is_evicting) {
+    if (transfers->is_evicting) {
         return false;
     }
-    struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop.uv));
+    struct exchange *slowest = find_slowest(transfers, except, limit, uv_now(&transfers->loop->uv));
     if (slowest) {
         evict(slowest);
     }
@@ -181,20 +184,21 @@ static bool evict_below(struct server *server, const struct exchange *except, ui
 static bool make_room(struct exchange *exchange)
 {
     uint64_t far_slower =
-        recent_bytes(&exchange->pace, uv_now(&exchange->server->loop.uv)) / FAR_SLOWER;
-    return evict_below(exchange->server, exchange,
+        recent_bytes(&exchange->pace, uv_now(&exchange->requests->uses.loop->uv)) / FAR_SLOWER;
+    return evict_below(&exchange->requests->transfers, exchange,
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
 
-bool transfers_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing)
+bool transfers_evict_slowest(struct transfers *transfers, const struct exchange *except,
+                             bool is_pressing)
 {
-    return evict_below(server, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
+    return evict_below(transfers, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
 }
 
 bool transfers_are_over(const struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    struct hal_pool *pool = pool_of(exchange->server);
+    struct hal_pool *pool = pool_of(&exchange->requests->transfers);
     struct hal_pool_stats stats;
     if (!pool || !hal_pool_is_over(pool)) {
         return false;
@@ -215,9 +219,9 @@ static void move_all(struct list *from, struct list *to)
 }
 
 /* If no upload has a precharge, one goes on, however large it is. */
-static bool is_only_upload(const struct server *server)
+static bool is_only_upload(const struct transfers *transfers)
 {
-    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+    for (struct list *node = transfers->exchanges.next; node != &transfers->exchanges;
          node = node->next) {
         const struct body *body = exchange_upload(LIST_ENTRY(node, struct exchange, link));
         if (body && body->precharged) {
@@ -238,7 +242,7 @@ static bool precharge(struct exchange *exchange)
             break;
         }
     }
-    return is_only_upload(exchange->server) && body_precharge(body, true);
+    return is_only_upload(&exchange->requests->transfers) && body_precharge(body, true);
 }
 
 /* Memory that was precharged may still be in use, for example by an upload that has paused since.
@@ -265,7 +269,7 @@ static bool may_send_large(struct exchange *exchange)
         return true;
     }
     if (!body->precharged &&
-        (exchange->server->transfers.is_upload_waiting || !precharge(exchange))) {
+        (exchange->requests->transfers.is_upload_waiting || !precharge(exchange))) {
         return false;
     }
     return has_room(exchange);
@@ -274,8 +278,8 @@ static bool may_send_large(struct exchange *exchange)
 /* Small bodies have a part of the memory for transfers that large bodies cannot take. */
 static bool may_send_small(struct exchange *exchange)
 {
-    const struct hal_pool *pool = pool_of(exchange->server);
-    size_t of_others = exchange->server->transfers.heap_bytes - exchange->charged_bytes;
+    const struct hal_pool *pool = pool_of(&exchange->requests->transfers);
+    size_t of_others = exchange->requests->transfers.heap_bytes - exchange->charged_bytes;
     return !exchange_upload(exchange)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
 }
 
@@ -296,10 +300,10 @@ bool transfers_may_send(struct exchange *exchange)
     return !transfers_are_over(exchange);
 }
 
-static void take_precharges_back(struct server *server)
+static void take_precharges_back(struct transfers *transfers)
 {
-    uint64_t now_ms = uv_now(&server->loop.uv);
-    for (struct list *node = server->transfers.exchanges.next; node != &server->transfers.exchanges;
+    uint64_t now_ms = uv_now(&transfers->loop->uv);
+    for (struct list *node = transfers->exchanges.next; node != &transfers->exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         struct body *body = exchange_upload(exchange);
@@ -357,26 +361,27 @@ void transfers_stats(struct transfers *transfers, struct share_stats *out_stats)
  */
 static void on_retry(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    struct list *waiting = &server->transfers.waiting, now;
-    take_turns(&server->transfers, &now);
-    bool was_upload_waiting = server->transfers.is_upload_waiting;
+    struct transfers *transfers;
+    OBJ_CAST(transfers, timer->data, TRANSFERS_MAGIC);
+    struct list *waiting = &transfers->waiting, now;
+    take_turns(transfers, &now);
+    bool was_upload_waiting = transfers->is_upload_waiting;
     if (was_upload_waiting) {
-        take_precharges_back(server);
+        take_precharges_back(transfers);
     }
-    server->transfers.is_upload_waiting = false;
+    transfers->is_upload_waiting = false;
     bool has_time = true;
     while (has_time && !list_is_empty(&now)) {
         struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, wait_link);
         list_remove(&exchange->wait_link);
         if (!exchange_retry(exchange)) {
             list_push_back(waiting, &exchange->wait_link);
-            server->transfers.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+            transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
         }
-        has_time = turns_has_time(&server->loop.turns);
+        has_time = turns_has_time(&transfers->loop->turns);
     }
     if (!list_is_empty(&now)) {
-        server->transfers.is_upload_waiting |= was_upload_waiting;
+        transfers->is_upload_waiting |= was_upload_waiting;
         move_all(waiting, &now);
         move_all(&now, waiting);
     }
@@ -385,25 +390,27 @@ static void on_retry(uv_timer_t *timer)
     }
 }
 
-void transfers_init(struct server *server)
+void transfers_init(struct transfers *transfers, struct loop *loop, const struct servings *servings)
 {
-    list_init(&server->transfers.exchanges);
-    list_init(&server->transfers.waiting);
-    share_init_for_one_thread(&server->transfers.turn, UINT64_MAX, 0);
-    uv_timer_init(&server->loop.uv, &server->transfers.timer);
+    *transfers = (struct transfers){.magic = TRANSFERS_MAGIC, .loop = loop, .servings = servings};
+    list_init(&transfers->exchanges);
+    list_init(&transfers->waiting);
+    share_init_for_one_thread(&transfers->turn, UINT64_MAX, 0);
+    uv_timer_init(&loop->uv, &transfers->timer);
+    transfers->timer.data = transfers;
 }
 
-void transfers_fini(struct server *server)
+void transfers_fini(struct transfers *transfers)
 {
-    share_fini(&server->transfers.turn);
+    share_fini(&transfers->turn);
 }
 
 void transfers_wait_for_memory(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    struct transfers *transfers = &exchange->server->transfers;
+    struct transfers *transfers = &exchange->requests->transfers;
     must(list_is_empty(&exchange->wait_link));
-    exchange->wait_since_ms = uv_now(&exchange->server->loop.uv);
+    exchange->wait_since_ms = uv_now(&transfers->loop->uv);
     transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
     list_push_back(&transfers->waiting, &exchange->wait_link);
     if (!uv_is_active((const uv_handle_t *)&transfers->timer)) {

@@ -28,8 +28,11 @@
 #include "base/share.h"
 
 struct exchange;
+struct loop;
 struct params;
-struct server;
+struct servings;
+
+#define TRANSFERS_MAGIC 0x74726673u
 
 /* The longest time that a request waits for memory; then it is refused. */
 #define TRANSFERS_WAIT_MS_MAX 5000
@@ -60,6 +63,9 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
 
 /* One for the daemon. Heap memory is charged to the pool of the current serving. */
 struct transfers {
+    uint32_t magic;
+    struct loop *loop; /* borrowed, like |servings| */
+    const struct servings *servings;
     struct list exchanges; /* all there are, by |link| */
     size_t heap_bytes;     /* bytes that they hold outside the pool */
     uint64_t evicted_count;
@@ -70,10 +76,12 @@ struct transfers {
     uv_timer_t timer; /* runs while there are any */
 };
 
-void transfers_init(struct server *server);
+/* Once the loop is initialised. */
+void transfers_init(struct transfers *transfers, struct loop *loop,
+                    const struct servings *servings);
 
 /* There is no exchange any more, or there never was one: zeroed. */
-void transfers_fini(struct server *server);
+void transfers_fini(struct transfers *transfers);
 
 /* What transfers hold, by client; the size is not set. Looks at each exchange. */
 void transfers_stats(struct transfers *transfers, struct share_stats *out_stats);
@@ -82,8 +90,8 @@ void transfers_stats(struct transfers *transfers, struct share_stats *out_stats)
 void transfers_update(struct exchange *exchange);
 
 /* Around the replacement of the serving, and before a serving gives up its memory. */
-void transfers_leave_pool(struct server *server);
-void transfers_enter_pool(struct server *server);
+void transfers_leave_pool(struct transfers *transfers);
+void transfers_enter_pool(struct transfers *transfers);
 
 /* All transfers together hold more than they may, and others than |exchange| hold some of it. */
 bool transfers_are_over(const struct exchange *exchange);
@@ -101,7 +109,7 @@ bool transfers_may_send(struct exchange *exchange);
  * it hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction
  * makes no other: with its answer the client's next request may begin, and the caller relies on
  * |except|. */
-bool transfers_evict_slowest(struct server *server, const struct exchange *except,
+bool transfers_evict_slowest(struct transfers *transfers, const struct exchange *except,
                              bool is_pressing);
 
 #endif
