@@ -275,6 +275,28 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_waits_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_waits_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime
 
+# Time, timers and work for threads are the test's.
+SERVING_SUPPORT = %D%/serving_support.c %D%/serving_support.h
+SERVING_WRAPS = -Wl,--wrap=uv_hrtime,--wrap=uv_now,--wrap=uv_timer_start,--wrap=uv_timer_stop \
+	-Wl,--wrap=uv_is_active,--wrap=offload_begin,--wrap=offload_end \
+	-Wl,--wrap=log_line,--wrap=notify_send
+UNIT_SERVING_TESTS = %D%/test_changes %D%/test_recovery %D%/test_reload
+check_PROGRAMS += $(UNIT_SERVING_TESTS)
+TESTS += $(UNIT_SERVING_TESTS)
+%C%_test_changes_SOURCES = %D%/test_changes.c $(SERVING_SUPPORT)
+%C%_test_changes_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_changes_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_changes_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS)
+%C%_test_recovery_SOURCES = %D%/test_recovery.c $(SERVING_SUPPORT)
+%C%_test_recovery_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_recovery_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_recovery_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS)
+%C%_test_reload_SOURCES = %D%/test_reload.c $(SERVING_SUPPORT)
+%C%_test_reload_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_reload_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_reload_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS) -Wl,--wrap=inotify_add_watch \
+	-Wl,--wrap=inotify_init1
+
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
