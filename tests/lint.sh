@@ -183,6 +183,8 @@ include_rules() {
             folder = name; sub(/[^\/]*$/, "", folder)
             if (name ~ /_priv\.h$/ && index(file, folder) != 1)
                 print file ":" line ": \"" name "\" is private to its folder"
+            if (name == "server/daemon/server.h" && file !~ /^server\/daemon\/(server|main)\.c$/)
+                print file ":" line ": \"" name "\" is for server.c and main.c"
             if ($0 ~ /"[^"]*"/ && name !~ allowed(file))
                 print file ":" line ": may not include \"" name "\""
         }' >>"$report"

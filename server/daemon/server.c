@@ -79,13 +79,17 @@ static void close_handles(struct server *server)
     }
 }
 
-void server_check_drained(struct server *server)
+/* Of a callback. */
+static struct server *server_of(void *data)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
-    if (server->loop.is_draining && !server->loop.is_closing && server->conns.count == 0 &&
-        server->requests.busy_count == 0 && list_is_empty(&server->listeners.all)) {
-        close_handles(server);
-    }
+    struct server *server;
+    OBJ_CAST(server, data, SERVER_MAGIC);
+    return server;
+}
+
+static void end_loop(void *owner)
+{
+    close_handles(server_of(owner));
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -248,7 +252,7 @@ static void end_start(void *owner, enum status status, const struct error *err)
     must(server->loop.is_starting && !server->loop.is_draining);
     if (status != ST_OK) {
         server->failure = *err;
-        drain_begin(server);
+        drain_begin(&server->drain);
         return;
     }
     server->loop.is_starting = false;
@@ -261,13 +265,13 @@ static void end_start(void *owner, enum status status, const struct error *err)
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
-    watchdog_start(server); /* nobody expects signs of life before */
+    watchdog_start(&server->watchdog); /* nobody expects signs of life before */
 }
 
 /* A connection or a request is gone, or a change is over. */
 static void check_drained(void *owner)
 {
-    server_check_drained(server_of(owner));
+    drain_check(&server_of(owner)->drain);
 }
 
 static const struct turns_ops turns_ops = {request_go_on, conn_go_on_reader};
@@ -344,6 +348,32 @@ static void init_models(struct server *server)
     watch_init(&server->watch, loop, &server->changes, &server->reload);
 }
 
+/* What ends the daemon, and what says that it gets on. */
+static void init_ends(struct server *server)
+{
+    const struct drain_uses drain = {
+        .loop = &server->loop,
+        .params = server->params,
+        .listeners = &server->listeners,
+        .conns = &server->conns,
+        .requests = &server->requests,
+        .changes = &server->changes,
+        .proving = &server->proving,
+        .access_log = &server->access_log,
+        .notify = &server->notify,
+        .end = end_loop,
+        .owner = server,
+    };
+    const struct watchdog_uses watchdog = {
+        .loop = &server->loop,
+        .servings = &server->servings,
+        .listeners = &server->listeners,
+        .notify = &server->notify,
+    };
+    drain_init(&server->drain, &drain);
+    watchdog_init(&server->watchdog, &watchdog);
+}
+
 /* The inits without a check cannot fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
@@ -353,21 +383,14 @@ static enum status init_handles(struct server *server, struct error *err)
                    server, err));
     TRY(conns_open(&server->conns, err));
     log_gate_open(&server->loop.log, &server->loop.uv);
-    drain_init(server);
     requests_open(&server->requests);
     init_models(server);
     turns_init(&server->loop.turns, &server->loop.uv, &server->loop.watch, &turns_ops);
-    watchdog_init(server);
+    init_ends(server);
     uv_signal_init(&server->loop.uv, &server->sighup);
     uv_signal_init(&server->loop.uv, &server->sigusr1);
-    uv_handle_t *handles[HANDLE_COUNT];
-    list_handles(server, handles);
-    for (size_t i = 0; i < HANDLE_COUNT; i++) {
-        if (handles[i]->loop && !handles[i]->data) { /* parts have set that of their own ones */
-            handles[i]->data = server;
-        }
-    }
-    tls_init(&server->tls, &server->loop); /* sets its own */
+    server->sighup.data = server->sigusr1.data = server;
+    tls_init(&server->tls, &server->loop);
     return ST_OK;
 }
 
@@ -484,7 +507,7 @@ enum status server_start(struct server *server, struct error *err)
 enum status server_run(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    drain_watch_signals(server);
+    drain_watch_signals(&server->drain);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
     uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
     TRY(server_start(server, err));

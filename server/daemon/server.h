@@ -6,14 +6,12 @@
 #ifndef PTED_SERVER_DAEMON_SERVER_H
 #define PTED_SERVER_DAEMON_SERVER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <uv.h>
 
 #include "base/check.h"
-#include "base/list.h"
 #include "base/status.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/connection/conns.h"
@@ -92,16 +90,5 @@ MUST_CHECK enum status server_run(struct server *server, struct error *err);
 
 /* Also after a failed server_init(). */
 void server_fini(struct server *server);
-
-/* The server of a callback: |data| of its handle or its work. */
-static inline struct server *server_of(void *data)
-{
-    struct server *server;
-    OBJ_CAST(server, data, SERVER_MAGIC);
-    return server;
-}
-
-/* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
-void server_check_drained(struct server *server);
 
 #endif

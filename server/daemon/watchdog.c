@@ -8,88 +8,91 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "server/daemon/connection/listener.h"
-#include "server/daemon/server.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/serving/serving.h"
+#include "server/daemon/serving/servings.h"
 #include "server/process/log.h"
+#include "server/process/notify.h"
+#include "server/process/offload.h"
 
 /* While the device is being opened anew there is none. */
-static bool is_device_stuck(struct server *server)
+static bool is_device_stuck(struct watchdog *watchdog)
 {
-    struct watchdog *watchdog = &server->watchdog;
-    OBJ_CHECK(watchdog, WATCHDOG_MAGIC);
-    OBJ_CHECK(server->servings.current, SERVING_MAGIC);
+    const struct serving *current = watchdog->uses.servings->current;
+    OBJ_CHECK(current, SERVING_MAGIC);
     struct watched now = {false, 0};
-    if (watchdog->serving != server->servings.current) {
-        watchdog->serving = server->servings.current;
+    if (watchdog->serving != current) {
+        watchdog->serving = current;
         watchdog->device = now;
     }
-    if (server->servings.current->device) {
-        struct hal_progress progress = hal_device_progress(server->servings.current->device);
+    if (current->device) {
+        struct hal_progress progress = hal_device_progress(current->device);
         now = (struct watched){progress.is_busy, progress.mark};
     }
     return watched_is_stuck(&watchdog->device, now);
 }
 
 /* Loads of models may have all threads of the pool for as long as they take. */
-static bool is_pool_stuck(struct server *server)
+static bool is_pool_stuck(struct watchdog *watchdog)
 {
-    const struct offload *offload = &server->offload;
+    const struct offload *offload = watchdog->uses.loop->offload;
     OBJ_CHECK(offload, OFFLOAD_MAGIC);
     struct watched now = {
         .has_work = offload->open[OFFLOAD_REQUEST] + offload->open[OFFLOAD_HEAVY] > 0 &&
                     offload->open[OFFLOAD_LONG] < offload->threads,
         .mark = offload->done[OFFLOAD_REQUEST] + offload->done[OFFLOAD_HEAVY],
     };
-    return watched_is_stuck(&server->watchdog.pool, now);
+    return watched_is_stuck(&watchdog->pool, now);
 }
 
 /* True: |name| is. */
-static bool report(const struct server *server, bool is_stuck, const char *name)
+static bool report(const struct watchdog *watchdog, bool is_stuck, const char *name)
 {
     if (is_stuck) {
         log_line(LOG_ERROR,
                  "watchdog: %s, and nothing was completed in %" PRIu64
                  " ms; systemd gets no sign of life until it gets on",
-                 name, server->notify.watchdog_ms);
+                 name, watchdog->uses.notify->watchdog_ms);
     }
     return is_stuck;
 }
 
 /* Each part is looked at each time, so that two looks, one interval apart, are compared. */
-static bool find_stuck(struct server *server)
+static bool find_stuck(struct watchdog *watchdog)
 {
-    bool is_stuck =
-        report(server, listeners_is_stuck(&server->listeners), "clients wait to be accepted");
-    is_stuck |= report(server, is_device_stuck(server), "the device has work");
-    is_stuck |= report(server, is_pool_stuck(server), "threads have steps of requests to run");
+    bool is_stuck = report(watchdog, listeners_is_stuck(watchdog->uses.listeners),
+                           "clients wait to be accepted");
+    is_stuck |= report(watchdog, is_device_stuck(watchdog), "the device has work");
+    is_stuck |= report(watchdog, is_pool_stuck(watchdog), "threads have steps of requests to run");
     return is_stuck;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = server_of(timer->data);
-    OBJ_CHECK(&server->watchdog, WATCHDOG_MAGIC);
-    bool is_stuck = find_stuck(server);
+    struct watchdog *watchdog;
+    OBJ_CAST(watchdog, timer->data, WATCHDOG_MAGIC);
+    bool is_stuck = find_stuck(watchdog);
     if (!is_stuck) {
-        notify_send(&server->notify, "WATCHDOG=1");
+        notify_send(watchdog->uses.notify, "WATCHDOG=1");
     }
-    if (server->watchdog.is_silent && !is_stuck) {
+    if (watchdog->is_silent && !is_stuck) {
         log_line(LOG_NOTICE, "watchdog: everything gets on again");
     }
-    server->watchdog.is_silent = is_stuck;
+    watchdog->is_silent = is_stuck;
 }
 
-void watchdog_init(struct server *server)
+void watchdog_init(struct watchdog *watchdog, const struct watchdog_uses *uses)
 {
-    server->watchdog = (struct watchdog){.magic = WATCHDOG_MAGIC};
-    uv_timer_init(&server->loop.uv, &server->watchdog.timer);
+    *watchdog = (struct watchdog){.magic = WATCHDOG_MAGIC, .uses = *uses};
+    uv_timer_init(&uses->loop->uv, &watchdog->timer);
+    watchdog->timer.data = watchdog;
 }
 
-void watchdog_start(struct server *server)
+void watchdog_start(struct watchdog *watchdog)
 {
-    OBJ_CHECK(&server->watchdog, WATCHDOG_MAGIC);
-    uint64_t interval_ms = server->notify.watchdog_ms;
+    OBJ_CHECK(watchdog, WATCHDOG_MAGIC);
+    uint64_t interval_ms = watchdog->uses.notify->watchdog_ms;
     if (interval_ms) {
-        uv_timer_start(&server->watchdog.timer, on_timer, interval_ms, interval_ms);
+        uv_timer_start(&watchdog->timer, on_timer, interval_ms, interval_ms);
     }
 }

@@ -17,22 +17,34 @@
 
 #include "server/daemon/loop/watched.h"
 
-struct server;
+struct listeners;
+struct loop;
+struct notify;
 struct serving;
+struct servings;
 
 #define WATCHDOG_MAGIC 0x77646f67u
 
+/* What it looks at, and by whom it gives signs; all of it is borrowed. */
+struct watchdog_uses {
+    struct loop *loop;
+    const struct servings *servings;
+    struct listeners *listeners;
+    const struct notify *notify;
+};
+
 struct watchdog {
     uint32_t magic;
+    struct watchdog_uses uses;
     uv_timer_t timer;
     const struct serving *serving; /* the serving whose |device| was seen */
     struct watched device, pool;
     bool is_silent; /* something is stuck */
 };
 
-void watchdog_init(struct server *server);
+void watchdog_init(struct watchdog *watchdog, const struct watchdog_uses *uses);
 
 /* From now on; without effect where systemd does not ask for it. */
-void watchdog_start(struct server *server);
+void watchdog_start(struct watchdog *watchdog);
 
 #endif
