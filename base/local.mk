@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libbase.a
 %C%_libbase_a_CFLAGS = $(STRICT_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libbase_a_SOURCES = \
 	%D%/arena.c %D%/arena.h \
+	%D%/array.c %D%/array.h \
 	%D%/asan.h \
 	%D%/blake2b.c %D%/blake2b.h \
 	%D%/buf.c %D%/buf.h \

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/command.h"
 
@@ -101,15 +102,8 @@ static bool is_kept(const struct hal_profile *profile, const struct hal_command 
 /* With the lock held. */
 static bool keep(struct hal_profile *profile, struct hal_command *command)
 {
-    if (profile->command_count == profile->command_capacity) {
-        size_t capacity = profile->command_capacity ? profile->command_capacity * 2 : 16;
-        struct hal_command **commands =
-            reallocarray(profile->commands, capacity, sizeof(struct hal_command *));
-        if (!commands) {
-            return false;
-        }
-        profile->commands = commands;
-        profile->command_capacity = capacity;
+    if (!ARRAY_ROOM(profile->commands, profile->command_capacity, profile->command_count + 1)) {
+        return false;
     }
     profile->commands[profile->command_count++] = hal_command_ref(command);
     return true;

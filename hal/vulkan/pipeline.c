@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/vulkan/device.h"
 #include "hal/vulkan/shaders/generated/spirv.h"
@@ -309,21 +310,6 @@ static enum status compile(const struct hal_vulkan_device *device, const struct 
     return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, kernel->name);
 }
 
-/* Call with the lock held. */
-static bool make_room(struct hal_vulkan_device *device)
-{
-    if (device->pipeline_count < device->pipeline_capacity) {
-        return true;
-    }
-    size_t capacity = device->pipeline_capacity ? 2 * device->pipeline_capacity : 64;
-    void *grown = realloc(device->pipelines, capacity * sizeof(*device->pipelines));
-    if (grown) {
-        device->pipelines = grown;
-        device->pipeline_capacity = capacity;
-    }
-    return grown != NULL;
-}
-
 /* Call with the lock held. There are a few hundred kernels at most. */
 static enum status find_or_compile(struct hal_vulkan_device *device,
                                    const struct hal_kernel *kernel, VkPipeline *out_pipeline,
@@ -335,7 +321,7 @@ static enum status find_or_compile(struct hal_vulkan_device *device,
             return ST_OK;
         }
     }
-    if (!make_room(device)) {
+    if (!ARRAY_ROOM(device->pipelines, device->pipeline_capacity, device->pipeline_count + 1)) {
         return error_no_memory(err, "a pipeline");
     }
     TRY(compile(device, kernel, out_pipeline, err));

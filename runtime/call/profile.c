@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/call/inside.h"
@@ -35,10 +36,12 @@ struct rt_profile {
     struct rt_method *method; /* its program: ref held */
     struct hal_profile *spans;
     struct source *sources;
-    uint32_t source_count, source_capacity;
+    uint32_t source_count;
+    size_t source_capacity;
     struct arena arena; /* has the memory of the members below */
     struct rt_profile_row *rows;
-    uint32_t row_count, row_capacity;
+    uint32_t row_count;
+    size_t row_capacity;
 };
 
 enum status rt_profile_new(struct rt_method *method, size_t span_max,
@@ -111,17 +114,9 @@ static struct source *find_source(struct rt_profile *profile, const struct hal_c
 
 static struct source *add_source(struct rt_profile *profile)
 {
-    if (profile->source_count == profile->source_capacity) {
-        uint32_t capacity = profile->source_capacity ? profile->source_capacity * 2 : 16;
-        struct source *sources =
-            reallocarray(profile->sources, capacity, sizeof(*profile->sources));
-        if (!sources) {
-            return NULL;
-        }
-        profile->sources = sources;
-        profile->source_capacity = capacity;
-    }
-    return &profile->sources[profile->source_count++];
+    return ARRAY_ROOM(profile->sources, profile->source_capacity, profile->source_count + 1)
+               ? &profile->sources[profile->source_count++]
+               : NULL;
 }
 
 enum status rt_profile_note(struct rt_profile *profile, const struct rt_block *block,
@@ -152,14 +147,8 @@ enum status rt_profile_note(struct rt_profile *profile, const struct rt_block *b
 
 static struct rt_profile_row *add_row(struct rt_profile *profile)
 {
-    if (profile->row_count == profile->row_capacity) {
-        uint32_t capacity = profile->row_capacity ? profile->row_capacity * 2 : 64;
-        struct rt_profile_row *rows = reallocarray(profile->rows, capacity, sizeof(*rows));
-        if (!rows) {
-            return NULL;
-        }
-        profile->rows = rows;
-        profile->row_capacity = capacity;
+    if (!ARRAY_ROOM(profile->rows, profile->row_capacity, profile->row_count + 1)) {
+        return NULL;
     }
     profile->rows[profile->row_count] = (struct rt_profile_row){0};
     return &profile->rows[profile->row_count++];

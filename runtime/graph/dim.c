@@ -14,10 +14,9 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "runtime/graph/dim_priv.h"
-
-#define EXPRS_MAX 4096 /* solving a symbol looks at all requirements */
 
 enum status rt_dims_check(const struct rt_dims *dims, struct error *err)
 {
@@ -96,26 +95,6 @@ static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
     }
 }
 
-bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
-                       size_t size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    uint32_t wanted = *capacity ? *capacity * 2 : 16;
-    void *bigger = wanted <= EXPRS_MAX ? arena_array(dims->arena, wanted, size) : NULL;
-    if (!bigger) {
-        dims->failed = true;
-        return false;
-    }
-    if (*array) {
-        memcpy(bigger, *array, count * size);
-    }
-    *array = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 static uint32_t hash(enum rt_expr_kind kind, struct rt_dim a, struct rt_dim b)
 {
     uint64_t mixed = (a.expr ? a.expr : (uint64_t)a.value * 31) * 0x9e3779b97f4a7c15;
@@ -126,18 +105,13 @@ static uint32_t hash(enum rt_expr_kind kind, struct rt_dim a, struct rt_dim b)
 
 static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
 {
-    void *exprs = dims->exprs, *solved = dims->solved;
-    uint32_t capacity = dims->expr_capacity;
-    if (!rt_dims_make_room(dims, &exprs, dims->expr_count, &capacity, sizeof(e))) {
+    size_t count = (size_t)dims->expr_count + 1;
+    if (count > RT_DIM_EXPRS_MAX ||
+        !ARENA_ROOM(dims->arena, dims->exprs, dims->expr_capacity, count) ||
+        !ARENA_ROOM(dims->arena, dims->solved, dims->solved_capacity, count)) {
+        dims->failed = true;
         return rt_dim_of(0);
     }
-    capacity = dims->expr_capacity;
-    if (!rt_dims_make_room(dims, &solved, dims->expr_count, &capacity, sizeof(*dims->solved))) {
-        return rt_dim_of(0);
-    }
-    dims->exprs = exprs;
-    dims->solved = solved;
-    dims->expr_capacity = capacity;
     uint32_t expr = dims->expr_count++, *head = &dims->heads[hash(e.kind, e.a, e.b)];
     e.next = *head;
     *head = expr;

@@ -64,13 +64,15 @@ struct rt_requirement {
 struct rt_dims {
     struct arena *arena;   /* borrowed */
     struct rt_expr *exprs; /* [0] is unused */
-    uint32_t expr_count, expr_capacity;
+    uint32_t expr_count;
+    size_t expr_capacity, solved_capacity;
     uint32_t heads[RT_DIM_HEADS]; /* by hash: the newest expression */
     struct rt_dim
         *solved; /* by expression: the value of a solved symbol; a free symbol is itself */
     uint32_t resolved_count; /* how many entries of |solved| are up to date */
     struct rt_requirement *requirements;
-    uint32_t requirement_count, requirement_capacity;
+    uint32_t requirement_count;
+    size_t requirement_capacity;
     bool failed; /* the arena is exhausted, or an expression grew too large */
 };
 

@@ -33,13 +33,12 @@ struct rt_dim_range rt_dim_double_range(const struct rt_dims *dims, const struct
 /* Evaluates an expression of doubles; |b| is not used by all kinds. False: no int64 has it. */
 bool rt_dim_double_eval(enum rt_expr_kind kind, int64_t a, int64_t b, int64_t *out);
 
+/* The most expressions, and the most requirements: solving a symbol looks at all of these. */
+#define RT_DIM_EXPRS_MAX 4096
+
 /* The only expression of that kind over these operands; made if it does not exist yet. */
 struct rt_dim rt_dim_intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b);
-
-/* Makes room for one more element in an arena-backed array; the old array stays in the arena. */
-bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
-                       size_t size);
 
 static inline struct rt_dim rt_dim_of_expr(const struct rt_dims *dims, uint32_t expr)
 {

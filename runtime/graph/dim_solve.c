@@ -3,6 +3,7 @@
  * every call. */
 #include "config.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "runtime/graph/dim_priv.h"
 
@@ -125,12 +126,12 @@ static enum status keep_requirement(struct rt_dims *dims, const struct rt_requir
             return ST_OK;
         }
     }
-    void *requirements = dims->requirements;
-    if (!rt_dims_make_room(dims, &requirements, dims->requirement_count,
-                           &dims->requirement_capacity, sizeof(*dims->requirements))) {
+    size_t count = (size_t)dims->requirement_count + 1;
+    if (count > RT_DIM_EXPRS_MAX ||
+        !ARENA_ROOM(dims->arena, dims->requirements, dims->requirement_capacity, count)) {
+        dims->failed = true;
         return rt_dims_check(dims, err);
     }
-    dims->requirements = requirements;
     dims->requirements[dims->requirement_count++] = *requirement;
     return ST_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/graph/op.h"
@@ -65,33 +66,12 @@ static void *copy_array(struct rt_graph *graph, const void *items, size_t count,
     return copy;
 }
 
-/* Doubles |array|; the old one stays in the arena. */
-static bool grow(struct rt_graph *graph, void **array, uint32_t count, uint32_t *capacity,
-                 size_t size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    uint32_t wanted = *capacity ? *capacity * 2 : 64;
-    void *bigger = take(graph, wanted, size);
-    if (!bigger) {
-        return false;
-    }
-    if (count) {
-        memcpy(bigger, *array, count * size);
-    }
-    *array = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 static uint32_t add_value(struct rt_graph *graph, struct rt_value value)
 {
-    void *values = graph->values;
-    if (!grow(graph, &values, graph->value_count, &graph->value_capacity, sizeof(value))) {
+    if (!ARENA_ROOM(&graph->arena, graph->values, graph->value_capacity, graph->value_count + 1)) {
+        graph->failed = true;
         return 0;
     }
-    graph->values = values;
     value.node = RT_NO_NODE;
     graph->values[graph->value_count] = value;
     return graph->value_count++;
@@ -230,14 +210,13 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     must(arg_count <= UINT16_MAX && out_count <= UINT16_MAX);
-    void *nodes = graph->nodes;
     uint32_t *arg_copy = copy_array(graph, args, arg_count, sizeof(*args));
     uint32_t *out_copy = copy_array(graph, outs, out_count, sizeof(*outs));
     if (!arg_copy || !out_copy ||
-        !grow(graph, &nodes, graph->node_count, &graph->node_capacity, sizeof(*graph->nodes))) {
+        !ARENA_ROOM(&graph->arena, graph->nodes, graph->node_capacity, graph->node_count + 1)) {
+        graph->failed = true;
         return RT_NO_NODE;
     }
-    graph->nodes = nodes;
     uint32_t node = graph->node_count++;
     graph->nodes[node] = (struct rt_node){.op = op,
                                           .args = arg_copy,

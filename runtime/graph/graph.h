@@ -99,9 +99,11 @@ struct rt_graph {
                      CPU read */
     uint32_t f32_per_read, bf16_speed, group_max; /* of that device: see hal/device.h */
     struct rt_value *values;
-    uint32_t value_count, value_capacity;
+    uint32_t value_count;
+    size_t value_capacity;
     struct rt_node *nodes;
-    uint32_t node_count, node_capacity;
+    uint32_t node_count;
+    size_t node_capacity;
     uint32_t *inputs, input_count; /* values, RT_NONE for unused inputs */
     uint32_t *outputs, output_count;
     struct rt_origin origin;      /* origin of the nodes that are made from now on */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
@@ -28,7 +29,7 @@ static enum status open_block(struct import *im)
     if (code->block_count == BLOCKS_MAX) {
         return error_set(im->err, ST_TOO_LARGE, "more than %d blocks", BLOCKS_MAX);
     }
-    if (!IMPORT_ROOM(im, code->blocks, code->block_count, im->block_capacity) ||
+    if (!ARENA_ROOM(&code->arena, code->blocks, im->block_capacity, code->block_count + 1) ||
         !(block = calloc(1, sizeof(*block)))) {
         return rt_import_fail_full(im);
     }
@@ -36,7 +37,7 @@ static enum status open_block(struct import *im)
     code->blocks[code->block_count++] = block;
     im->block = block;
     im->graph = &block->graph;
-    im->graph_inputs_capacity = 0;
+    im->graph_inputs_capacity = im->block_inputs_capacity = 0;
     im->graph->origin = (struct rt_origin){.instr = im->position};
     return ST_OK;
 }
@@ -47,7 +48,7 @@ enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt)
     if (code->stmt_count == STATEMENTS_MAX) {
         return error_set(im->err, ST_TOO_LARGE, "more than %d statements", STATEMENTS_MAX);
     }
-    if (!IMPORT_ROOM(im, code->stmts, code->stmt_count, im->stmt_capacity)) {
+    if (!ARENA_ROOM(&code->arena, code->stmts, im->stmt_capacity, code->stmt_count + 1)) {
         return rt_import_fail_full(im);
     }
     code->stmts[code->stmt_count++] = stmt;
@@ -56,7 +57,7 @@ enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt)
 
 enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, uint32_t extent)
 {
-    if (!IMPORT_ROOM(im, im->outs, im->out_count, im->out_capacity)) {
+    if (!ARENA_ROOM(&im->code->arena, im->outs, im->out_capacity, im->out_count + 1)) {
         return rt_import_fail_full(im);
     }
     im->outs[im->out_count++] = (struct rt_import_output){reg, value, extent};
@@ -210,7 +211,7 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
 
 enum status rt_import_enqueue(struct import *im, struct rt_stmt stmt)
 {
-    if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
+    if (!ARENA_ROOM(&im->code->arena, im->queue, im->queue_capacity, im->queue_count + 1)) {
         return rt_import_fail_full(im);
     }
     stmt.origin = im->position;

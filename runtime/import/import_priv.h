@@ -56,20 +56,22 @@ struct import {
     struct hal_device *device;
     struct rt_code *code;
     struct rt_block *block;
-    struct rt_graph *graph; /* the block's */
-    uint32_t graph_inputs_capacity;
-    struct rt_import_content *contents; /* by plan value */
+    struct rt_graph *graph;                              /* the block's */
+    size_t graph_inputs_capacity, block_inputs_capacity; /* graph->inputs, block->ins */
+    struct rt_import_content *contents;                  /* by plan value */
     struct rt_liveness live;
     uint32_t *touched; /* plan values whose content belongs to the current block */
     uint32_t touched_count;
     struct rt_import_output *outs;
-    uint32_t out_count, out_capacity;
+    uint32_t out_count;
+    size_t out_capacity;
     struct rt_stmt *queue; /* statements that follow the current block */
-    uint32_t queue_count, queue_capacity;
-    uint32_t stmt_capacity, register_capacity, block_capacity;
+    uint32_t queue_count;
+    size_t queue_capacity;
+    size_t stmt_capacity, register_capacity, block_capacity; /* of |code| */
     uint32_t *stmt_of;                /* by instruction, for targets of jumps */
     struct rt_import_writer *writers; /* by register */
-    uint32_t writer_capacity;
+    size_t writer_capacity;
     bool has_branched;                    /* the import has passed a jump or the target of a jump */
     struct rt_import_resident *residents; /* newest last */
     uint32_t resident_count;
@@ -138,13 +140,6 @@ struct rt_import_writer {
     uint32_t count, block, output;
     bool is_input, is_extent;
 };
-
-/* Makes room for one more item in an array of |arena|; the old array stays in the arena. */
-bool rt_import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
-                         size_t size);
-
-#define IMPORT_ROOM(im, array, count, capacity)                                                    \
-    rt_import_make_room(&(im)->code->arena, (void **)&(array), count, &(capacity), sizeof(*(array)))
 
 /* Notes that the current block uses plan value |index|. */
 void rt_import_touch(struct import *im, uint32_t index);

@@ -4,27 +4,9 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "runtime/import/import_priv.h"
-
-bool rt_import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
-                         size_t size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    uint32_t wanted = *capacity ? *capacity * 2 : 16;
-    void *bigger = arena_array(arena, wanted, size);
-    if (!bigger) {
-        return false;
-    }
-    if (count) {
-        memcpy(bigger, *array, count * size);
-    }
-    *array = bigger;
-    *capacity = wanted;
-    return true;
-}
 
 void rt_import_touch(struct import *im, uint32_t index)
 {
@@ -37,8 +19,9 @@ void rt_import_touch(struct import *im, uint32_t index)
 enum status rt_import_add_register(struct import *im, struct rt_register r, uint32_t *out_reg)
 {
     struct rt_code *code = im->code;
-    if (!IMPORT_ROOM(im, im->writers, code->register_count, im->writer_capacity) ||
-        !IMPORT_ROOM(im, code->registers, code->register_count, im->register_capacity)) {
+    size_t count = (size_t)code->register_count + 1;
+    if (!ARENA_ROOM(&code->arena, im->writers, im->writer_capacity, count) ||
+        !ARENA_ROOM(&code->arena, code->registers, im->register_capacity, count)) {
         return rt_import_fail_full(im);
     }
     im->writers[code->register_count] = (struct rt_import_writer){0};
@@ -115,11 +98,9 @@ enum status rt_import_add_temporary(struct import *im, uint32_t value, bool is_e
 enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value)
 {
     struct rt_graph *graph = im->graph;
-    uint32_t capacity = im->graph_inputs_capacity;
-    if (!rt_import_make_room(&graph->arena, (void **)&graph->inputs, graph->input_count, &capacity,
-                             sizeof(*graph->inputs)) ||
-        !rt_import_make_room(&graph->arena, (void **)&im->block->ins, graph->input_count,
-                             &im->graph_inputs_capacity, sizeof(*im->block->ins))) {
+    size_t count = (size_t)graph->input_count + 1;
+    if (!ARENA_ROOM(&graph->arena, graph->inputs, im->graph_inputs_capacity, count) ||
+        !ARENA_ROOM(&graph->arena, im->block->ins, im->block_inputs_capacity, count)) {
         return rt_import_fail_full(im);
     }
     im->block->ins[graph->input_count] = reg;

@@ -34,7 +34,7 @@ static bool copy_dims(struct rt_dims *dims, const struct rt_dims *from, struct a
 {
     *dims = *from;
     dims->arena = arena;
-    dims->expr_capacity = from->expr_count;
+    dims->expr_capacity = dims->solved_capacity = from->expr_count;
     dims->requirement_capacity = from->requirement_count;
     dims->exprs = copy(arena, from->exprs, from->expr_count, sizeof(*from->exprs));
     dims->solved = copy(arena, from->solved, from->expr_count, sizeof(*from->solved));
@@ -54,9 +54,9 @@ static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *fro
         return arena_fail(&graph->arena, "the method", err);
     }
     graph->values = values;
-    graph->value_count = graph->value_capacity = from->value_count;
+    graph->value_capacity = graph->value_count = from->value_count;
     graph->nodes = nodes;
-    graph->node_count = graph->node_capacity = from->node_count;
+    graph->node_capacity = graph->node_count = from->node_count;
     graph->inputs = from->inputs;
     graph->input_count = from->input_count;
     graph->outputs = from->outputs;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
@@ -185,17 +186,9 @@ static bool is_written_by(const struct exec *e, const struct rt_node *node, uint
 
 static enum status grow_updates(struct rt_plan *plan, struct error *err)
 {
-    if (plan->update_count < plan->update_capacity) {
-        return ST_OK;
-    }
-    uint32_t capacity = plan->update_capacity ? plan->update_capacity * 2 : 16;
-    struct rt_plan_update *updates = realloc(plan->updates, capacity * sizeof(*updates));
-    if (!updates) {
-        return error_no_memory(err, "a plan");
-    }
-    plan->updates = updates;
-    plan->update_capacity = capacity;
-    return ST_OK;
+    return ARRAY_ROOM(plan->updates, plan->update_capacity, plan->update_count + 1)
+               ? ST_OK
+               : error_no_memory(err, "a plan");
 }
 
 /* Only the first update of a result reads from elsewhere; others find what that one has left. */

@@ -61,7 +61,8 @@ struct rt_plan {
     uint32_t input_count, result_count;
     struct rt_plan_result *results; /* owned */
     struct rt_plan_update *updates; /* owned */
-    uint32_t update_count, update_capacity;
+    uint32_t update_count;
+    size_t update_capacity;
     bool is_empty; /* nothing has to be submitted */
     size_t bytes;  /* memory that the plan itself takes, approximately */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "runtime/graph/op.h"
 #include "runtime/program/method.h"
@@ -26,7 +27,8 @@ struct keeping {
     const struct rt_keep *keep;
     struct rt_notes notes;
     struct kept *items; /* owned */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     bool *varies; /* owned; by value of the block at hand: it depends on the call */
     bool *is_used;
     struct buf text, origin;
@@ -103,23 +105,11 @@ static const char *choose_name(struct keeping *k, uint32_t block, const struct r
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-static bool make_room(struct keeping *k)
-{
-    if (k->count < k->capacity) {
-        return true;
-    }
-    uint32_t capacity = k->capacity ? 2 * k->capacity : 64;
-    struct kept *items = realloc(k->items, capacity * sizeof(*items));
-    k->items = items ? items : k->items;
-    k->capacity = items ? capacity : k->capacity;
-    return items != NULL;
-}
-
 static enum status offer(struct keeping *k, uint32_t block, const struct rt_node *node,
                          uint32_t value)
 {
     const char *name = choose_name(k, block, node, value);
-    if (!name || !make_room(k)) {
+    if (!name || !ARRAY_ROOM(k->items, k->capacity, k->count + 1)) {
         return error_no_memory(k->err, "kept values");
     }
     buf_reset(&k->text);

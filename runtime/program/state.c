@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "base/array.h"
 #include "runtime/program/state_cells.h"
 
 #include <stdlib.h>
@@ -38,21 +39,6 @@ static bool is_same_buffer(const struct rt_state_cell *cell, const struct pte_pl
            (s->memory > 0 || home_of(cell->plan) == home_of(plan));
 }
 
-static enum status grow(struct rt_state_cells *cells, struct error *err)
-{
-    if (cells->count < cells->capacity) {
-        return ST_OK;
-    }
-    uint32_t capacity = cells->capacity ? cells->capacity * 2 : 16;
-    struct rt_state_cell *items = realloc(cells->items, capacity * sizeof(*items));
-    if (!items) {
-        return error_no_memory(err, "%u mutable buffers", capacity);
-    }
-    cells->items = items;
-    cells->capacity = capacity;
-    return ST_OK;
-}
-
 static enum status make_initial(struct hal_device *device, const struct pte_tensor *t,
                                 struct hal_buffer **out_buffer, struct error *err)
 {
@@ -74,7 +60,9 @@ enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *
     }
     if (i == cells->count) {
         struct rt_state_cell cell = {.tensor = *tensor, .plan = plan};
-        TRY(grow(cells, err));
+        if (!ARRAY_ROOM(cells->items, cells->capacity, cells->count + 1)) {
+            return error_no_memory(err, "%u mutable buffers", cells->count + 1);
+        }
         TRY(make_initial(device, tensor, &cell.initial, err));
         cell.begins_zero = !tensor->bytes.ptr;
         cells->items[cells->count++] = cell;

@@ -35,7 +35,8 @@ struct rt_state_cell {
 /* All cells of a program. */
 struct rt_state_cells {
     struct rt_state_cell *items; /* owned */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /*

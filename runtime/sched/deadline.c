@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "runtime/sched/sched.h"
 
-#define CAPACITY_MIN 64
 #define NOT_IN UINT32_MAX
 
 void rt_deadlines_fini(struct rt_deadlines *deadlines)
@@ -61,15 +61,8 @@ enum status rt_deadlines_add(struct rt_deadlines *deadlines, struct rt_sched_job
     if (job->deadline_ns == RT_SCHED_NEVER) {
         return ST_OK;
     }
-    if (deadlines->count == deadlines->capacity) {
-        uint32_t capacity = deadlines->capacity ? deadlines->capacity * 2 : CAPACITY_MIN;
-        struct rt_sched_job **jobs =
-            realloc(deadlines->jobs, capacity * sizeof(struct rt_sched_job *));
-        if (!jobs) {
-            return error_no_memory(err, "%u deadlines", capacity);
-        }
-        deadlines->jobs = jobs;
-        deadlines->capacity = capacity;
+    if (!ARRAY_ROOM(deadlines->jobs, deadlines->capacity, deadlines->count + 1)) {
+        return error_no_memory(err, "%u deadlines", deadlines->count + 1);
     }
     move_up(deadlines, deadlines->count++, job);
     return ST_OK;

@@ -14,7 +14,8 @@ struct rt_sched_job;
 
 struct rt_deadlines {
     struct rt_sched_job **jobs; /* owned; a heap of borrowed pointers */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 void rt_deadlines_fini(struct rt_deadlines *deadlines);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/folder.h"
@@ -39,19 +40,9 @@ static enum status lack_memory(const struct builder *m, struct error *err)
 /* A further value of |to|, zeroed; NULL: no memory. */
 static struct bench_value *add_value(struct builder *m, struct bench_body_input *to)
 {
-    if (to->count == to->capacity) {
-        uint32_t capacity = to->capacity ? 2 * to->capacity : 1;
-        struct bench_value *values = arena_array(&m->out->arena, capacity, sizeof(*values));
-        if (!values) {
-            return NULL;
-        }
-        if (to->count) {
-            memcpy(values, to->values, to->count * sizeof(*values));
-        }
-        to->values = values;
-        to->capacity = capacity;
-    }
-    return &to->values[to->count++];
+    return ARENA_ROOM(&m->out->arena, to->values, to->capacity, to->count + 1)
+               ? &to->values[to->count++]
+               : NULL;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -28,8 +28,9 @@ struct bench_value {
 struct bench_body_input {
     const struct bench_input *input; /* borrowed from the model */
     struct bench_value *values;      /* owned by the arena; used in turn */
-    uint32_t count, capacity;        /* a count of 0: an optional input that is left out */
-    bool is_chosen;                  /* other shapes were possible, and no option says which */
+    uint32_t count;                  /* 0: an optional input that is left out */
+    size_t capacity;
+    bool is_chosen; /* other shapes were possible, and no option says which */
 };
 
 struct bench_bodies {

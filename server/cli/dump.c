@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "server/cli/call.h"
 
 /* What a call keeps: of the values that match, those from |first| on. */
@@ -23,14 +24,8 @@ struct window {
 
 static struct dump_value *add(struct dump *dump, const char *name, struct span origin)
 {
-    if (dump->count == dump->capacity) {
-        uint32_t capacity = dump->capacity ? 2 * dump->capacity : 64;
-        struct dump_value *items = realloc(dump->items, capacity * sizeof(*items));
-        if (!items) {
-            return NULL;
-        }
-        dump->items = items;
-        dump->capacity = capacity;
+    if (!ARRAY_ROOM(dump->items, dump->capacity, dump->count + 1)) {
+        return NULL;
     }
     struct dump_value value = {
         .name = strdup(name),

@@ -32,7 +32,8 @@ struct dump_value {
 
 struct dump {
     struct dump_value *items; /* owned; results, then values in the order of the program */
-    uint32_t count, result_count, capacity;
+    uint32_t count, result_count;
+    size_t capacity;
     size_t bytes;
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "server/language/transcriber.h"
 #include "server/language/words.h"
@@ -36,7 +37,7 @@ void transcript_fini(struct transcript *transcript)
 size_t transcript_bytes(const struct transcript *transcript)
 {
     return transcript->text.capacity + transcript->tokens.capacity +
-           transcript->segment_room * sizeof(transcript->segments[0]);
+           transcript->segment_capacity * sizeof(transcript->segments[0]);
 }
 
 /* ---- which tokens may come ------------------------------------------------------------------- */
@@ -167,21 +168,14 @@ void transcript_begin(struct transcript *transcript, uint64_t window)
 
 static enum status make_room(struct transcript *transcript, struct error *err)
 {
-    if (transcript->segment_count < transcript->segment_room) {
-        return ST_OK;
-    }
-    uint32_t room = transcript->segment_room ? 2 * transcript->segment_room : 16;
-    if (room > TRANSCRIPT_SEGMENTS_MAX) {
+    uint32_t count = transcript->segment_count;
+    if (count == TRANSCRIPT_SEGMENTS_MAX) {
         return error_set(err, ST_TOO_LARGE, "the sound has more than %u segments",
                          TRANSCRIPT_SEGMENTS_MAX);
     }
-    struct transcript_segment *segments = realloc(transcript->segments, room * sizeof(*segments));
-    if (!segments) {
-        return error_no_memory(err, "speech");
-    }
-    transcript->segments = segments;
-    transcript->segment_room = room;
-    return ST_OK;
+    return ARRAY_ROOM(transcript->segments, transcript->segment_capacity, count + 1)
+               ? ST_OK
+               : error_no_memory(err, "speech");
 }
 
 static bool has_text(const struct transcript *transcript)

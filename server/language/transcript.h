@@ -43,7 +43,8 @@ struct transcript {
     struct buf text;
     struct buf tokens;                   /* uint32_t */
     struct transcript_segment *segments; /* owned */
-    uint32_t segment_count, segment_room;
+    uint32_t segment_count;
+    size_t segment_capacity;
     /* ---- the window ---- */
     uint64_t window; /* its first sample */
     uint32_t count;  /* tokens of the answer in it */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/folder.h"
 #include "server/model/card/beside.h"
@@ -20,7 +21,6 @@
 
 #define SUFFIX ".pte"
 #define FILES_MAX 65536
-#define CAPACITY_MIN 16
 #define ARENA_BYTES_MAX (64 << 20)
 
 struct lister {
@@ -107,20 +107,6 @@ static uint64_t data_bytes(const struct options *options, const struct catalog_f
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-static enum status grow(struct catalog *catalog, struct error *err)
-{
-    uint32_t capacity = catalog->capacity ? 2 * catalog->capacity : CAPACITY_MIN;
-    struct catalog_file *files =
-        capacity > FILES_MAX ? NULL : realloc(catalog->files, capacity * sizeof(*files));
-    if (!files) {
-        return error_set(err, ST_EXHAUSTED, "models: no room for more than %u files",
-                         catalog->count);
-    }
-    catalog->files = files;
-    catalog->capacity = capacity;
-    return ST_OK;
-}
-
 /* The card that was named, which must be there, or the one beside the program, which may be. */
 static enum status find_card(const struct lister *lister, struct catalog_file *file,
                              struct error *err)
@@ -168,8 +154,10 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
 {
     struct catalog *catalog = lister->catalog;
     OBJ_CHECK(catalog, CATALOG_MAGIC);
-    if (catalog->count == catalog->capacity) {
-        TRY(grow(catalog, err));
+    if (catalog->count == FILES_MAX ||
+        !ARRAY_ROOM(catalog->files, catalog->capacity, catalog->count + 1)) {
+        return error_set(err, ST_EXHAUSTED, "models: no room for more than %u files",
+                         catalog->count);
     }
     struct catalog_file file = {
         .name = arena_strdup(&catalog->arena, name.ptr, name.len),

@@ -31,7 +31,8 @@ struct catalog {
     uint32_t magic;
     struct arena arena;         /* memory of the texts */
     struct catalog_file *files; /* owned; by name, and of a name the highest version first */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /*

@@ -4,26 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "server/model/repository_priv.h"
 
 #define MODELS_MAX 65536
-#define CAPACITY_MIN 16
 
-static enum status grow(struct repository_draft *draft, uint32_t count, struct error *err)
+static enum status make_room(struct repository_draft *draft, uint32_t count, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    uint32_t capacity = draft->capacity ? draft->capacity : CAPACITY_MIN;
-    while (capacity < count && capacity < MODELS_MAX) {
-        capacity *= 2;
-    }
-    struct model **models =
-        count > capacity ? NULL : realloc(draft->models, capacity * sizeof(struct model *));
-    if (!models) {
+    if (count > MODELS_MAX || !ARRAY_ROOM(draft->models, draft->capacity, count)) {
         return error_set(err, ST_EXHAUSTED, "models: no room for more than %u", draft->count);
     }
-    draft->models = models;
-    draft->capacity = capacity;
     return ST_OK;
 }
 
@@ -33,7 +25,7 @@ enum status repository_draft_init(struct repository_draft *draft, struct reposit
     *draft = (struct repository_draft){
         .magic = REPOSITORY_DRAFT_MAGIC, .repository = repository, .options = options};
     struct repository_index *index = repository_ref_index(repository);
-    enum status status = grow(draft, index->count, err);
+    enum status status = make_room(draft, index->count, err);
     for (uint32_t i = 0; status == ST_OK && i < index->count; i++) {
         draft->models[draft->count++] = model_ref(index->models[i]);
     }
@@ -72,10 +64,7 @@ void repository_draft_fini(struct repository_draft *draft)
 static enum status add_unknown(struct repository_draft *draft, struct origin *origin,
                                struct span name, struct model **out_model, struct error *err)
 {
-    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    if (draft->count == draft->capacity) {
-        TRY(grow(draft, draft->count + 1, err));
-    }
+    TRY(make_room(draft, draft->count + 1, err));
     TRY(model_new(origin, name, out_model, err));
     draft->models[draft->count++] = *out_model;
     return ST_OK;
@@ -99,10 +88,7 @@ enum status repository_draft_list(struct repository_draft *draft, struct origin 
 enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
                                   struct error *err)
 {
-    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    if (draft->count == draft->capacity) {
-        TRY(grow(draft, draft->count + 1, err));
-    }
+    TRY(make_room(draft, draft->count + 1, err));
     draft->models[draft->count++] = model_ref(model);
     return ST_OK;
 }

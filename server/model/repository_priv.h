@@ -16,7 +16,8 @@ struct repository_draft {
     struct repository *repository; /* borrowed */
     const struct options *options; /* borrowed: the settings of models that are added */
     struct model **models;         /* owned; refs held */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 MUST_CHECK enum status repository_draft_init(struct repository_draft *draft,

@@ -50,7 +50,8 @@ struct bundle_call {
 struct bundle {
     uint32_t magic;
     struct bundle_call *calls; /* in the request's arena, like the other arrays */
-    uint32_t count, capacity, promise_count;
+    uint32_t count, promise_count;
+    size_t capacity;
     uint32_t *order;                 /* by step: the call's index */
     struct rt_sched_ticket *tickets; /* places in the sequences of the calls */
     uint32_t ticket_count;

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/daemon/infer/bundle.h"
@@ -17,8 +18,6 @@
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/infer_shared.h"
 #include "server/daemon/serving/serving.h"
-
-#define CALLS_FIRST 4 /* calls that there is room for at first; the room doubles */
 
 /* A list while it is read. */
 struct reader {
@@ -108,26 +107,6 @@ static enum status read_call(struct reader *r, struct json *in, struct bundle_ca
                : ST_OK;
 }
 
-/* Makes room for one more call. */
-static enum status grow(struct reader *r)
-{
-    struct bundle *bundle = r->bundle;
-    if (bundle->count < bundle->capacity) {
-        return ST_OK;
-    }
-    uint32_t capacity = bundle->capacity ? 2 * bundle->capacity : CALLS_FIRST;
-    struct bundle_call *calls = arena_array(r->arena, capacity, sizeof(*calls));
-    if (!calls) {
-        return no_memory(r);
-    }
-    if (bundle->count > 0) {
-        memcpy(calls, bundle->calls, bundle->count * sizeof(*calls));
-    }
-    bundle->calls = calls;
-    bundle->capacity = capacity;
-    return ST_OK;
-}
-
 static enum status read_list(struct reader *r)
 {
     struct bundle *bundle = r->bundle;
@@ -144,7 +123,9 @@ static enum status read_list(struct reader *r)
             return json_fail(&in, r->err, ST_TOO_LARGE, "expected at most %d requests",
                              BUNDLE_CALLS_MAX);
         }
-        TRY(grow(r));
+        if (!ARENA_ROOM(r->arena, bundle->calls, bundle->capacity, bundle->count + 1)) {
+            return no_memory(r);
+        }
         TRY(read_call(r, &in, &bundle->calls[bundle->count]));
         bundle->count++;
     }

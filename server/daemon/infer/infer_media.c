@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "hal/pool.h"
 #include "protocol/base64.h"
@@ -16,7 +17,6 @@
 #include "server/model/intake/medium.h"
 #include "server/process/offload.h"
 
-#define JOBS_FIRST 4 /* that there is room for at first; the room doubles */
 #define BEHIND_BYTES 32
 
 /* A file that becomes a row. */
@@ -192,17 +192,8 @@ static enum status add_job(struct infer *infer, const struct infer_media_job *jo
 {
     struct infer_media *media = &infer->media;
     struct arena *arena = &infer->arena;
-    if (media->count == media->capacity) {
-        uint32_t capacity = media->capacity ? 2 * media->capacity : JOBS_FIRST;
-        struct infer_media_job *jobs = arena_array(arena, capacity, sizeof(*jobs));
-        if (!jobs) {
-            return arena_fail(arena, "the request", err);
-        }
-        if (media->count > 0) {
-            memcpy(jobs, media->jobs, media->count * sizeof(*jobs));
-        }
-        media->jobs = jobs;
-        media->capacity = capacity;
+    if (!ARENA_ROOM(arena, media->jobs, media->capacity, media->count + 1)) {
+        return arena_fail(arena, "the request", err);
     }
     media->jobs[media->count++] = *job;
     return ST_OK;

@@ -34,7 +34,8 @@ struct infer;
 struct infer_media {
     uint64_t began_ns, ended_ns;  /* the time of reading them; 0: it has not begun, or ended */
     struct infer_media_job *jobs; /* in the arena */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     size_t wanted; /* bytes that there was no room for */
     uint64_t work; /* as in struct medium_reader, for files that are read in step DECODE */
     /* ---- while threads read ---- */

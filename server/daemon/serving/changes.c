@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/resource.h"
 #include "runtime/sched/sequence.h"
@@ -154,25 +155,12 @@ void changes_drop_retired(struct changes *changes)
     end_going(changes);
 }
 
-static bool reserve_retired(struct changes *changes, uint32_t count)
-{
-    if (count > changes->retired_capacity) {
-        struct changes_retired *retired =
-            realloc(changes->retired, count * sizeof(*changes->retired));
-        if (!retired) {
-            return false;
-        }
-        changes->retired = retired;
-        changes->retired_capacity = count;
-    }
-    return true;
-}
-
 /* Takes the references over. */
 static void retire(struct changes *changes, struct model **models, uint32_t count,
                    struct serving *serving)
 {
-    bool has_room = reserve_retired(changes, changes->retired_count + count);
+    bool has_room = ARRAY_ROOM(changes->retired, changes->retired_capacity,
+                               (size_t)changes->retired_count + count);
     for (uint32_t i = 0; i < count; i++) {
         if (has_room) {
             servings_hold(changes->uses.servings);

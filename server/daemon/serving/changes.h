@@ -115,7 +115,8 @@ struct changes {
     uv_work_t work;
     uv_timer_t timer; /* looks whether retired models can go; runs while there are any */
     struct changes_retired *retired; /* owned */
-    uint32_t retired_count, retired_capacity;
+    uint32_t retired_count;
+    size_t retired_capacity;
     struct changes_retired *going; /* owned; a thread frees them. NULL: none */
     uint32_t going_count;
     uv_work_t going_work;

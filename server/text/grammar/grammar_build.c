@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "server/text/grammar/grammar_priv.h"
 
 #define BUILDER_BYTES_MAX (64u << 20)
@@ -120,20 +121,12 @@ uint32_t grammar_rule_new(struct grammar_builder *builder)
         grammar_refuse(builder, ST_TOO_LARGE, "a grammar of more than %d rules", GRAMMAR_RULES_MAX);
         return UINT32_MAX;
     }
-    if (builder->rule_count == builder->rule_capacity) {
-        uint32_t more = builder->rule_capacity ? builder->rule_capacity * 2 : 16;
-        const struct part **rules = arena_array(&builder->arena, more, sizeof(*rules));
-        if (!rules) {
-            if (builder->status == ST_OK) {
-                builder->status = arena_fail(&builder->arena, "a grammar", builder->err);
-            }
-            return UINT32_MAX;
+    if (!ARENA_ROOM(&builder->arena, builder->rules, builder->rule_capacity,
+                    builder->rule_count + 1)) {
+        if (builder->status == ST_OK) {
+            builder->status = arena_fail(&builder->arena, "a grammar", builder->err);
         }
-        if (builder->rule_count) {
-            memcpy(rules, builder->rules, builder->rule_count * sizeof(*rules));
-        }
-        builder->rules = rules;
-        builder->rule_capacity = more;
+        return UINT32_MAX;
     }
     return builder->rule_count++;
 }
@@ -245,7 +238,7 @@ const struct part *grammar_json_codes(struct grammar_builder *builder, uint32_t 
 struct compiler {
     struct grammar_builder *builder;
     struct grammar *grammar;
-    uint32_t capacity;
+    size_t capacity;
     uint32_t depth;
 };
 
@@ -255,21 +248,14 @@ struct compiler {
 static uint32_t add(struct compiler *compiler, struct move move)
 {
     struct grammar *grammar = compiler->grammar;
-    if (grammar->move_count == compiler->capacity) {
-        uint32_t more = compiler->capacity ? compiler->capacity * 2 : 256;
-        struct move *moves = NULL;
-        if (more > GRAMMAR_NODES_MAX) {
-            grammar_refuse(compiler->builder, ST_TOO_LARGE, "a grammar of more than %u nodes",
-                           GRAMMAR_NODES_MAX);
-            return NOWHERE;
-        }
-        moves = realloc(grammar->moves, more * sizeof(*moves));
-        if (!moves) {
-            grammar_refuse(compiler->builder, ST_EXHAUSTED, "no memory for a grammar");
-            return NOWHERE;
-        }
-        grammar->moves = moves;
-        compiler->capacity = more;
+    if (grammar->move_count == GRAMMAR_NODES_MAX) {
+        grammar_refuse(compiler->builder, ST_TOO_LARGE, "a grammar of more than %u nodes",
+                       GRAMMAR_NODES_MAX);
+        return NOWHERE;
+    }
+    if (!ARRAY_ROOM(grammar->moves, compiler->capacity, grammar->move_count + 1)) {
+        grammar_refuse(compiler->builder, ST_EXHAUSTED, "no memory for a grammar");
+        return NOWHERE;
     }
     grammar->moves[grammar->move_count] = move;
     return grammar->move_count++;

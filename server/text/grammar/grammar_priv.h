@@ -57,7 +57,8 @@ struct grammar_builder {
     enum status status;
     const char *path; /* of the schema that is read now, for errors; NULL: none */
     const struct part **rules;
-    uint32_t rule_count, rule_capacity;
+    uint32_t rule_count;
+    size_t rule_capacity;
 };
 
 void grammar_builder_init(struct grammar_builder *builder, struct error *err);

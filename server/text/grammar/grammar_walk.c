@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "server/text/grammar/grammar_walk_priv.h"
 
@@ -90,21 +91,13 @@ static bool grow_index(struct grammar_walk *walk, struct index *index)
     return true;
 }
 
-static void *grow(struct grammar_walk *walk, void *old, uint32_t *capacity, uint32_t most,
-                  size_t size)
+static bool has_room_for_frame(struct grammar_walk *walk)
 {
-    uint32_t more = *capacity ? *capacity * 2 : 64;
-    if (more > most) {
-        fail(walk, ST_TOO_LARGE);
-        return NULL;
+    if (walk->frame_count == FRAMES_MAX) {
+        return fail(walk, ST_TOO_LARGE);
     }
-    void *items = realloc(old, more * size);
-    if (!items) {
-        fail(walk, ST_EXHAUSTED);
-        return NULL;
-    }
-    *capacity = more;
-    return items;
+    return ARRAY_ROOM(walk->frames, walk->frame_capacity, walk->frame_count + 1) ||
+           fail(walk, ST_EXHAUSTED);
 }
 
 /* ---- open rules ------------------------------------------------------------------------------ */
@@ -123,13 +116,8 @@ static uint32_t find_frame(struct grammar_walk *walk, uint32_t next, uint32_t ou
             return item - 1;
         }
     }
-    if (walk->frame_count == walk->frame_capacity) {
-        struct frame *frames =
-            grow(walk, walk->frames, &walk->frame_capacity, FRAMES_MAX, sizeof(*frames));
-        if (!frames) {
-            return UNKNOWN;
-        }
-        walk->frames = frames;
+    if (!has_room_for_frame(walk)) {
+        return UNKNOWN;
     }
     walk->frames[walk->frame_count] = frame;
     put(walk, &walk->frame_index, walk->frame_count);
@@ -231,16 +219,13 @@ static bool is_state(const struct walk_state *state, const struct grammar_walk *
 static uint32_t keep_state(struct grammar_walk *walk, bool may_end)
 {
     struct walk_state state = {.count = walk->work_count, .may_end = may_end};
-    if (walk->state_count == walk->state_capacity) {
-        struct walk_state *states =
-            grow(walk, walk->states, &walk->state_capacity, GRAMMAR_STATES_MAX, sizeof(*states));
-        if (!states) {
-            return DEAD;
-        }
-        walk->states = states;
-    }
-    if (walk->place_count > PLACES_ALL_MAX - state.count) {
+    if (walk->state_count == GRAMMAR_STATES_MAX ||
+        walk->place_count > PLACES_ALL_MAX - state.count) {
         fail(walk, ST_TOO_LARGE);
+        return DEAD;
+    }
+    if (!ARRAY_ROOM(walk->states, walk->state_capacity, walk->state_count + 1)) {
+        fail(walk, ST_EXHAUSTED);
         return DEAD;
     }
     walk->place_count += state.count;
@@ -353,10 +338,9 @@ static bool prepare(struct grammar_walk *walk)
     walk->work = malloc(PLACES_MAX * sizeof(*walk->work));
     walk->pending = malloc(PLACES_MAX * sizeof(*walk->pending));
     walk->marks = calloc(MARKS, sizeof(*walk->marks));
-    walk->frames = grow(walk, NULL, &walk->frame_capacity, FRAMES_MAX, sizeof(*walk->frames));
-    walk->states =
-        grow(walk, NULL, &walk->state_capacity, GRAMMAR_STATES_MAX, sizeof(*walk->states));
-    if (!walk->work || !walk->pending || !walk->marks || !walk->frames || !walk->states) {
+    bool has_room = ARRAY_ROOM(walk->frames, walk->frame_capacity, 1) &&
+                    ARRAY_ROOM(walk->states, walk->state_capacity, 1);
+    if (!walk->work || !walk->pending || !walk->marks || !has_room) {
         return fail(walk, ST_EXHAUSTED);
     }
     walk->frames[0] = (struct frame){0};

@@ -55,9 +55,11 @@ struct kept_mask {
 struct grammar_walk {
     const struct grammar *grammar; /* borrowed */
     struct walk_state *states;     /* state 0 is GRAMMAR_DEAD */
-    uint32_t state_count, state_capacity;
+    uint32_t state_count;
+    size_t state_capacity;
     struct frame *frames;
-    uint32_t frame_count, frame_capacity;
+    uint32_t frame_count;
+    size_t frame_capacity;
     struct index state_index, frame_index;
     struct place *work; /* of a state that is being made */
     uint32_t work_count;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "server/text/template/template_priv.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -35,17 +36,8 @@ enum status template_scope_set(struct render *render, struct scope *scope, struc
         variable->value = value;
         return ST_OK;
     }
-    if (scope->count == scope->capacity) {
-        size_t more = scope->capacity ? scope->capacity * 2 : 4;
-        struct variable *variables = arena_array(render->arena, more, sizeof(*variables));
-        if (!variables) {
-            return template_no_memory(render);
-        }
-        if (scope->count) {
-            memcpy(variables, scope->variables, scope->count * sizeof(*variables));
-        }
-        scope->variables = variables;
-        scope->capacity = more;
+    if (!ARENA_ROOM(render->arena, scope->variables, scope->capacity, scope->count + 1)) {
+        return template_no_memory(render);
     }
     scope->variables[scope->count++] = (struct variable){name, value};
     return ST_OK;

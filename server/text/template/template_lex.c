@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "protocol/json.h"
 #include "server/text/template/pytext.h"
 #include "server/text/template/template_priv.h"
@@ -47,17 +48,8 @@ static enum status refuse(struct lexer *lexer, const uint8_t *at, enum status co
 static enum status add(struct lexer *lexer, enum token_kind kind, uint16_t op, struct span text)
 {
     struct tokens *tokens = lexer->tokens;
-    if (tokens->count == tokens->capacity) {
-        size_t more = tokens->capacity ? tokens->capacity * 2 : 64;
-        struct token *items = arena_array(lexer->arena, more, sizeof(*items));
-        if (!items) {
-            return arena_fail(lexer->arena, "the tokens of a template", lexer->err);
-        }
-        if (tokens->count) {
-            memcpy(items, tokens->items, tokens->count * sizeof(*items));
-        }
-        tokens->items = items;
-        tokens->capacity = more;
+    if (!ARENA_ROOM(lexer->arena, tokens->items, tokens->capacity, tokens->count + 1)) {
+        return arena_fail(lexer->arena, "the tokens of a template", lexer->err);
     }
     tokens->items[tokens->count++] =
         (struct token){.kind = kind, .op = op, .place = place_of(lexer, text.ptr), .text = text};

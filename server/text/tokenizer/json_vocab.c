@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 
@@ -383,26 +384,10 @@ static enum status read_score(struct reader *reader, double *out)
     return ST_OK;
 }
 
-static enum status grow_scores(struct reader *reader, struct model *model, uint32_t *capacity,
-                               uint32_t needed)
-{
-    if (needed <= *capacity) {
-        return ST_OK;
-    }
-    uint32_t wanted = needed * 2 + 256;
-    double *scores = realloc(model->scores, wanted * sizeof(*scores));
-    if (!scores) {
-        return fail(reader, ST_EXHAUSTED, reader->in.at, "no memory for the scores");
-    }
-    model->scores = scores;
-    *capacity = wanted;
-    return ST_OK;
-}
-
 static enum status read_scores(struct reader *reader, struct vocab *out, struct model *model)
 {
     bool is_begun = false, is_end;
-    uint32_t capacity = 0;
+    size_t capacity = 0;
     TRY(need_char(reader, '[', "a list of tokens and scores"));
     for (uint32_t id = 0;; id++) {
         struct span text;
@@ -410,7 +395,9 @@ static enum status read_scores(struct reader *reader, struct vocab *out, struct 
         if (is_end) {
             return ST_OK;
         }
-        TRY(grow_scores(reader, model, &capacity, id + 1));
+        if (!ARRAY_ROOM(model->scores, capacity, (size_t)id + 1)) {
+            return fail(reader, ST_EXHAUSTED, reader->in.at, "no memory for the scores");
+        }
         TRY(need_char(reader, '[', "a token and its score"));
         const uint8_t *at = reader->in.at;
         TRY(read_string(reader, &reader->text, &text));

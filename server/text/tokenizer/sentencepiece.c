@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/utf8.h"
 #include "protocol/json.h"
 #include "server/text/tokenizer/protobuf.h"
@@ -21,7 +22,7 @@ enum trainer_model { TRAINER_UNIGRAM = 1, TRAINER_BPE = 2, TRAINER_WORD = 3, TRA
 struct loader {
     struct tokenizer *tokenizer;
     struct error *err;
-    uint32_t capacity; /* of scores and types */
+    size_t score_capacity, type_capacity;
     uint64_t model_type;
     int32_t roles[TOKENIZER_PAD + 1]; /* -1: none */
     bool has_byte_fallback;
@@ -34,22 +35,13 @@ static enum status damaged(struct loader *in, const char *where)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-static enum status grow(struct loader *in, uint32_t needed)
+static enum status make_room(struct loader *in, size_t count)
 {
     struct model *model = &in->tokenizer->model;
-    if (needed <= in->capacity) {
-        return ST_OK;
-    }
-    uint32_t wanted = needed * 2 + 256;
-    double *scores = realloc(model->scores, wanted * sizeof(*scores));
-    model->scores = scores ? scores : model->scores;
-    uint8_t *types = realloc(model->piece_types, wanted);
-    model->piece_types = types ? types : model->piece_types;
-    if (!scores || !types) {
-        return error_no_memory(in->err, "the vocabulary");
-    }
-    in->capacity = wanted;
-    return ST_OK;
+    return ARRAY_ROOM(model->scores, in->score_capacity, count) &&
+                   ARRAY_ROOM(model->piece_types, in->type_capacity, count)
+               ? ST_OK
+               : error_no_memory(in->err, "the vocabulary");
 }
 
 static enum status add_piece(struct loader *in, struct span message)
@@ -74,7 +66,7 @@ static enum status add_piece(struct loader *in, struct span message)
         type > PIECE_BYTE || !json_is_utf8(text)) {
         return error_set(in->err, ST_CORRUPT, "piece %u of the SentencePiece model is damaged", id);
     }
-    TRY(grow(in, id + 1));
+    TRY(make_room(in, (size_t)id + 1));
     tokenizer->model.scores[id] = (double)score;
     tokenizer->model.piece_types[id] = (uint8_t)type;
     return vocab_add(&tokenizer->vocab, id, text, in->err);

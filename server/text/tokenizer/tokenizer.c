@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/text/tokenizer/decode.h"
@@ -237,14 +238,8 @@ void token_list_fini(struct token_list *list)
 
 enum status token_list_add(struct token_list *list, uint32_t id, struct error *err)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64, bytes;
-        uint32_t *ids = mul_size(capacity, sizeof(*ids), &bytes) ? realloc(list->ids, bytes) : NULL;
-        if (!ids) {
-            return error_no_memory(err, "the tokens of a text");
-        }
-        list->ids = ids;
-        list->capacity = capacity;
+    if (!ARRAY_ROOM(list->ids, list->capacity, list->count + 1)) {
+        return error_no_memory(err, "the tokens of a text");
     }
     list->ids[list->count++] = id;
     return ST_OK;

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* The first bytes as a number that sorts like them. */
 static uint64_t key_of(struct span text)
 {
@@ -34,33 +36,24 @@ struct builder {
     struct trie *trie;
     const struct trie_entry *entries;
     struct range *ranges; /* of each node */
-    uint32_t capacity;
+    size_t node_capacity, label_capacity, range_capacity;
 };
 
-static enum status grow(struct builder *builder, struct error *err)
+static enum status make_room(struct builder *builder, struct error *err)
 {
     struct trie *trie = builder->trie;
-    if (trie->node_count < builder->capacity) {
-        return ST_OK;
-    }
-    uint32_t capacity = builder->capacity ? builder->capacity * 2 : 256;
-    struct trie_node *nodes = realloc(trie->nodes, capacity * sizeof(*nodes));
-    trie->nodes = nodes ? nodes : trie->nodes;
-    uint8_t *labels = realloc(trie->labels, capacity);
-    trie->labels = labels ? labels : trie->labels;
-    struct range *ranges = realloc(builder->ranges, capacity * sizeof(*ranges));
-    builder->ranges = ranges ? ranges : builder->ranges;
-    if (!nodes || !labels || !ranges) {
-        return error_no_memory(err, "the vocabulary");
-    }
-    builder->capacity = capacity;
-    return ST_OK;
+    size_t count = (size_t)trie->node_count + 1;
+    return ARRAY_ROOM(trie->nodes, builder->node_capacity, count) &&
+                   ARRAY_ROOM(trie->labels, builder->label_capacity, count) &&
+                   ARRAY_ROOM(builder->ranges, builder->range_capacity, count)
+               ? ST_OK
+               : error_no_memory(err, "the vocabulary");
 }
 
 static enum status add_node(struct builder *builder, uint8_t label, struct range range,
                             struct error *err)
 {
-    TRY(grow(builder, err));
+    TRY(make_room(builder, err));
     struct trie *trie = builder->trie;
     trie->labels[trie->node_count] = label;
     trie->nodes[trie->node_count] = (struct trie_node){0, TRIE_NONE, 0};

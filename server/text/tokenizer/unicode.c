@@ -8,6 +8,7 @@
 
 #include <utf8proc.h>
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/utf8.h"
 #include "server/process/library.h"
@@ -239,16 +240,9 @@ void unicode_codes_fini(struct unicode_codes *codes)
 /* Twice the room: the second half is for sorting. */
 static enum status reserve(struct unicode_codes *codes, size_t count, struct error *err)
 {
-    if (count * 2 <= codes->capacity) {
-        return ST_OK;
-    }
-    size_t capacity = count * 3 + 256;
-    int32_t *ptr = realloc(codes->ptr, capacity * sizeof(*ptr));
-    if (!ptr) {
-        return error_no_memory(err, "a normal form");
-    }
-    *codes = (struct unicode_codes){ptr, capacity};
-    return ST_OK;
+    return ARRAY_ROOM(codes->ptr, codes->capacity, 2 * count)
+               ? ST_OK
+               : error_no_memory(err, "a normal form");
 }
 
 static unsigned class_of(int32_t code)

@@ -8,6 +8,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/array.h"
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint64_t process_seed;
 
@@ -40,44 +42,30 @@ void vocab_fini(struct vocab *vocab)
     *vocab = (struct vocab){0};
 }
 
-static enum status grow_pool(struct vocab *vocab, size_t needed, struct error *err)
+static enum status reserve_pool(struct vocab *vocab, size_t needed, struct error *err)
 {
-    if (needed <= vocab->pool_capacity) {
-        return ST_OK;
-    }
     if (needed > VOCAB_BYTES_MAX) {
         return error_set(err, ST_TOO_LARGE, "the tokens have more than %zu bytes together",
                          VOCAB_BYTES_MAX);
     }
-    size_t capacity = vocab->pool_capacity * 2 > needed ? vocab->pool_capacity * 2 : needed + 4096;
-    uint8_t *pool = realloc(vocab->pool, capacity);
-    if (!pool) {
-        return error_no_memory(err, "the vocabulary");
-    }
-    vocab->pool = pool;
-    vocab->pool_capacity = capacity;
-    return ST_OK;
+    return ARRAY_ROOM(vocab->pool, vocab->pool_capacity, needed)
+               ? ST_OK
+               : error_no_memory(err, "the vocabulary");
 }
 
-static enum status grow_tokens(struct vocab *vocab, uint32_t needed, struct error *err)
+static enum status reserve_tokens(struct vocab *vocab, uint32_t needed, struct error *err)
 {
-    if (needed <= vocab->capacity) {
-        return ST_OK;
-    }
+    size_t old = vocab->capacity;
     if (needed > VOCAB_TOKENS_MAX) {
         return error_set(err, ST_TOO_LARGE, "token %u: the largest id may be %u", needed - 1,
                          VOCAB_TOKENS_MAX - 1);
     }
-    uint32_t capacity = vocab->capacity * 2 > needed ? vocab->capacity * 2 : needed + 64;
-    struct vocab_token *tokens = realloc(vocab->tokens, capacity * sizeof(*tokens));
-    if (!tokens) {
+    if (!ARRAY_ROOM(vocab->tokens, vocab->capacity, needed)) {
         return error_no_memory(err, "the vocabulary");
     }
-    for (uint32_t i = vocab->capacity; i < capacity; i++) {
-        tokens[i] = (struct vocab_token){VOCAB_NONE, 0};
+    for (size_t i = old; i < vocab->capacity; i++) {
+        vocab->tokens[i] = (struct vocab_token){VOCAB_NONE, 0};
     }
-    vocab->tokens = tokens;
-    vocab->capacity = capacity;
     return ST_OK;
 }
 
@@ -93,7 +81,7 @@ static void put_slot(uint64_t *slots, size_t slot_count, uint64_t hash, uint32_t
 static uint32_t find_hash(const struct vocab *vocab, uint64_t hash, struct span text);
 
 /* At most half of the slots are in use. */
-static enum status grow_slots(struct vocab *vocab, uint32_t count, struct error *err)
+static enum status reserve_slots(struct vocab *vocab, uint32_t count, struct error *err)
 {
     size_t slot_count = vocab->slot_count ? vocab->slot_count : 64;
     while (slot_count / 2 < count) {
@@ -123,9 +111,9 @@ static enum status grow_slots(struct vocab *vocab, uint32_t count, struct error 
 
 enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t bytes, struct error *err)
 {
-    TRY(grow_pool(vocab, bytes, err));
-    TRY(grow_tokens(vocab, count, err));
-    return grow_slots(vocab, count, err);
+    TRY(reserve_pool(vocab, bytes, err));
+    TRY(reserve_tokens(vocab, count, err));
+    return reserve_slots(vocab, count, err);
 }
 
 /* The slot of |text|; NULL: it has none. */
@@ -174,9 +162,9 @@ static enum status add(struct vocab *vocab, uint32_t id, struct span text, bool 
     if (!add_size(vocab->pool_len, text.len, &needed)) {
         return error_no_memory(err, "the vocabulary");
     }
-    TRY(grow_pool(vocab, needed, err));
-    TRY(grow_tokens(vocab, id + 1, err));
-    TRY(grow_slots(vocab, vocab->count + 1, err));
+    TRY(reserve_pool(vocab, needed, err));
+    TRY(reserve_tokens(vocab, id + 1, err));
+    TRY(reserve_slots(vocab, vocab->count + 1, err));
     uint64_t hash = vocab_hash(vocab->seed, text.ptr, text.len);
     uint64_t *slot = find_slot(vocab, hash, text);
     if (slot && !may_repeat) {

@@ -28,7 +28,8 @@ struct vocab {
     uint8_t *pool; /* owned; the texts one behind the other */
     size_t pool_len, pool_capacity;
     struct vocab_token *tokens; /* owned, by id */
-    uint32_t size, capacity;    /* size: largest id + 1 */
+    uint32_t size;              /* largest id + 1 */
+    size_t capacity;
     uint32_t count;
     uint32_t longest;  /* bytes of the longest text */
     bool has_repeated; /* a text has several ids */

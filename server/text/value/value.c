@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "protocol/number.h"
 #include "server/text/value/value.h"
-
-#define LIST_CAPACITY_FIRST 4
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -45,29 +44,11 @@ bool value_map_new(struct arena *arena, struct value *out)
     return out->map != NULL;
 }
 
-/* A larger copy of |count| elements; NULL: no memory. */
-static void *grow(struct arena *arena, const void *old, size_t count, size_t size, size_t *capacity)
-{
-    size_t more = *capacity ? *capacity * 2 : LIST_CAPACITY_FIRST;
-    void *items = arena_array(arena, more, size);
-    if (items) {
-        if (count) {
-            memcpy(items, old, count * size);
-        }
-        *capacity = more;
-    }
-    return items;
-}
-
 bool value_list_add(struct arena *arena, struct value *list, struct value item)
 {
     struct value_list *to = list->list;
-    if (to->count == to->capacity) {
-        struct value *items = grow(arena, to->items, to->count, sizeof(item), &to->capacity);
-        if (!items) {
-            return false;
-        }
-        to->items = items;
+    if (!ARENA_ROOM(arena, to->items, to->capacity, to->count + 1)) {
+        return false;
     }
     to->items[to->count++] = item;
     return true;
@@ -76,13 +57,8 @@ bool value_list_add(struct arena *arena, struct value *list, struct value item)
 bool value_map_add(struct arena *arena, struct value *map, struct value key, struct value value)
 {
     struct value_map *to = map->map;
-    if (to->count == to->capacity) {
-        struct value_member *members =
-            grow(arena, to->members, to->count, sizeof(*members), &to->capacity);
-        if (!members) {
-            return false;
-        }
-        to->members = members;
+    if (!ARENA_ROOM(arena, to->members, to->capacity, to->count + 1)) {
+        return false;
     }
     to->members[to->count++] = (struct value_member){key, value};
     return true;
