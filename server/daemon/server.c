@@ -19,8 +19,8 @@
 #include "base/check.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
-#include "server/daemon/connection/conn.h"
 #include "server/daemon/connection/listener.h"
+#include "server/daemon/connection/session.h"
 #include "server/daemon/observe/dump.h"
 #include "server/daemon/request/request.h"
 #include "server/daemon/serving/reload.h"
@@ -274,7 +274,7 @@ static void check_drained(void *owner)
     drain_check(&server_of(owner)->drain);
 }
 
-static const struct turns_ops turns_ops = {request_go_on, conn_go_on_reader};
+static const struct turns_ops turns_ops = {request_go_on, session_go_on_reader};
 static const struct changes_ops changes_ops = {end_start, check_drained};
 
 static void note_request_end(void *owner, struct request *request)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 
 #define FILE_BYTES_MAX (1 << 20)
@@ -22,7 +23,6 @@
 #define CIPHERS_1_2 "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 static const unsigned char session_context[] = "pted";
-static const unsigned char protocols[] = "\x08http/1.1"; /* RFC 7301: a length, then the name */
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -136,19 +136,32 @@ static enum status read_client_ca(struct tls_context *context, const char *path,
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* A client that names protocols and not http/1.1 is refused, as RFC 7301 says. */
+/* |name| has its length in front of it. */
+static bool has_name(struct span names, const uint8_t *name)
+{
+    for (size_t at = 0; at < names.len; at += 1u + names.ptr[at]) {
+        if (names.ptr[at] == *name && *name < names.len - at &&
+            memcmp(names.ptr + at, name, 1u + *name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first of ours that the client names, too. A client that names others only is refused, as RFC
+ * 7301 says. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                            const unsigned char *in, unsigned in_len, void *user)
 {
-    const struct openssl *openssl = user;
-    unsigned char *chosen;
     (void)ssl;
-    if (openssl->SSL_select_next_proto(&chosen, out_len, protocols, sizeof(protocols) - 1, in,
-                                       in_len) != OPENSSL_NPN_NEGOTIATED) {
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    for (const uint8_t *name = user; *name; name += 1u + *name) {
+        if (has_name(span_of(in, in_len), name)) {
+            *out = name + 1;
+            *out_len = *name;
+            return SSL_TLSEXT_ERR_OK;
+        }
     }
-    *out = chosen;
-    return SSL_TLSEXT_ERR_OK;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 /* In the words of the macros of openssl/ssl.h, which call the linked library. */
@@ -157,12 +170,13 @@ static bool set(const struct openssl *openssl, SSL_CTX *ctx, int command, long n
     return openssl->SSL_CTX_ctrl(ctx, command, number, text) > 0;
 }
 
-static enum status set_up(struct tls_context *context, bool needs_1_3, struct error *err)
+static enum status set_up(struct tls_context *context, const struct tls_files *files,
+                          struct error *err)
 {
     const struct openssl *openssl = context->openssl;
     SSL_CTX *ctx = context->ctx;
     static char groups[] = GROUPS;
-    long version = needs_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
+    long version = files->needs_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
     openssl->SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                           SSL_OP_CIPHER_SERVER_PREFERENCE |
                                           SSL_OP_PRIORITIZE_CHACHA);
@@ -173,7 +187,10 @@ static enum status set_up(struct tls_context *context, bool needs_1_3, struct er
     openssl->SSL_CTX_ctrl(ctx, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
     openssl->SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MAX_CERT_LIST, CHAIN_BYTES_MAX, NULL);
     openssl->SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-    openssl->SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, (void *)(uintptr_t)openssl);
+    if (files->protocols) {
+        openssl->SSL_CTX_set_alpn_select_cb(ctx, choose_protocol,
+                                            (void *)(uintptr_t)files->protocols);
+    }
     bool is_good = set(openssl, ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, version, NULL) &&
                    set(openssl, ctx, SSL_CTRL_SET_GROUPS_LIST, 0, groups) &&
                    openssl->SSL_CTX_set_cipher_list(ctx, CIPHERS_1_2) == 1 &&
@@ -198,7 +215,7 @@ void tls_context_free(struct tls_context *context)
 static enum status fill(struct tls_context *context, const struct tls_files *files,
                         struct error *err)
 {
-    TRY(set_up(context, files->needs_1_3, err));
+    TRY(set_up(context, files, err));
     TRY(read_certificate(context, files->certificate, err));
     TRY(read_key(context, files->key ? files->key : files->certificate, err));
     return files->client_ca ? read_client_ca(context, files->client_ca, err) : ST_OK;

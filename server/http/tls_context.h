@@ -5,8 +5,8 @@
  * with a context keeps OpenSSL's part of it alive. Reading blocks.
  *
  * TLS 1.2 and 1.3 (RFC 5246, RFC 8446), only ciphers with forward secrecy and authentication, the
- * curves X25519 and P-256, the protocol http/1.1 (RFC 7301). No renegotiation, no compression, no
- * early data. Sessions are resumed by tickets, and nothing of them is kept here.
+ * curves X25519 and P-256. No renegotiation, no compression, no early data. Sessions are resumed by
+ * tickets, and nothing of them is kept here.
  */
 #ifndef PTED_SERVER_HTTP_TLS_CONTEXT_H
 #define PTED_SERVER_HTTP_TLS_CONTEXT_H
@@ -19,12 +19,16 @@
 
 #define TLS_SUBJECT_MAX 256 /* bytes of the name in a certificate that are kept, with the end */
 
-/* Paths; PEM. */
+/* Paths, of files in PEM; and what else there is to choose. */
 struct tls_files {
     const char *certificate; /* with the certificates between it and its authority */
     const char *key;         /* NULL: in the file of the certificate */
     const char *client_ca;   /* clients need a certificate of one of these; NULL: they need none */
     bool needs_1_3;          /* no TLS 1.2 */
+    /* The names of what may be spoken above TLS (RFC 7301), each behind its length, the preferred
+     * one first; a length of 0 ends them. Constant: connections outlive the context. NULL: no
+     * protocol is chosen. */
+    const uint8_t *protocols;
 };
 
 #define TLS_CONTEXT_MAGIC 0x746c7363u

@@ -13,13 +13,14 @@ void transport_init(struct transport *transport, const struct transport_ops *ops
     transport->peer = (struct transport_peer){.client = 0};
     transport->is_opening = false;
     transport->version = transport->subject = NULL;
+    transport->protocol = (struct span){0};
 }
 
 void transport_set_user(struct transport *transport, const struct transport_user *callbacks,
                         void *user)
 {
     OBJ_CHECK(transport, TRANSPORT_MAGIC);
-    must(!transport->callbacks && callbacks);
+    must(callbacks);
     transport->callbacks = callbacks;
     transport->user = user;
 }

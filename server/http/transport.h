@@ -101,12 +101,14 @@ struct transport {
     const struct transport_user *callbacks;
     void *user;
     struct transport_peer peer;
-    bool is_opening;     /* the two sides have yet to agree; OPENED or REFUSED will say more */
-    const char *version; /* of TLS, a constant, once it is open; NULL: the bytes are plain */
-    const char *subject; /* of the client's certificate; the row's own; NULL: it has none */
+    bool is_opening;      /* the two sides have yet to agree; OPENED or REFUSED will say more */
+    const char *version;  /* of TLS, a constant, once it is open; NULL: the bytes are plain */
+    const char *subject;  /* of the client's certificate; the row's own; NULL: it has none */
+    struct span protocol; /* that TLS has chosen (RFC 7301); the row's own; empty: none */
 };
 
-/* |ops| are the row's. There is no user yet: transport_set_user() comes before any event. */
+/* |ops| are the row's. There is no user yet: transport_set_user() comes before any event, and again
+ * when another user takes the transport over. */
 void transport_init(struct transport *transport, const struct transport_ops *ops);
 void transport_set_user(struct transport *transport, const struct transport_user *callbacks,
                         void *user);

@@ -184,6 +184,15 @@ static void note_subject(struct transport_tls *tls)
     }
 }
 
+/* In memory of OpenSSL's that lives as long as the connection. */
+static void note_protocol(struct transport_tls *tls)
+{
+    const unsigned char *name;
+    unsigned len;
+    tls_openssl->SSL_get0_alpn_selected(tls->ssl, &name, &len);
+    tls->transport.protocol = span_of(name, len);
+}
+
 static void open_up(struct transport_tls *tls)
 {
     const char *name = tls_openssl->SSL_get_version(tls->ssl);
@@ -195,6 +204,7 @@ static void open_up(struct transport_tls *tls)
     tls->transport.version = tls_version_name(version);
     tls->transport.is_opening = false;
     note_subject(tls);
+    note_protocol(tls);
     tls_tell(tls, TRANSPORT_OPENED);
     if (!tls->is_closing && tls->leftover_count == 0) {
         tls_go_on_writing(tls); /* bytes that the user has written meanwhile */

@@ -96,9 +96,9 @@ struct world *world_get(void)
 static void shrink_last(struct server *server)
 {
     const int least = 1;
-    struct conn *conn = LIST_ENTRY(server->conns.all.prev, struct conn, link);
+    struct session *last = LIST_ENTRY(server->conns.all.prev, struct session, link);
     must(!list_is_empty(&server->conns.all)); /* accepting takes one turn */
-    int fd = transport_socket_fd(conn->transport);
+    int fd = transport_socket_fd(last->transport);
     if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
     }
@@ -174,7 +174,7 @@ void world_close(struct client *client)
 #define EACH_CONN(server, node, conn)                                                              \
     for (struct list *node = (server)->conns.all.next, *next_;                                     \
          node != &(server)->conns.all && (next_ = node->next, true); node = next_)                 \
-        for (struct conn *conn = LIST_ENTRY(node, struct conn, link); conn; conn = NULL)
+        for (struct conn *conn = LIST_ENTRY(node, struct conn, session.link); conn; conn = NULL)
 
 void world_turn(struct world *world)
 {
@@ -203,7 +203,7 @@ static size_t progress(struct world *world)
     size_t sum = world->server.conns.count;
     EACH_CONN(&world->server, node, conn)
     {
-        sum += transport_pending(conn->transport, TRANSPORT_IN);
+        sum += transport_pending(conn->session.transport, TRANSPORT_IN);
         sum = sum * 31 + conn->state + conn->ahead.len;
     }
     for (size_t i = 0; i < world->client_count; i++) {
@@ -228,21 +228,21 @@ void world_settle(struct world *world)
 }
 
 /* Calls |fn| for all connections except the first client's, which is first in the list. */
-static void do_to_others(struct world *world, void (*fn)(struct conn *conn))
+static void do_to_others(struct world *world, void (*fn)(struct session *session))
 {
     bool is_first = true;
     EACH_CONN(&world->server, node, conn)
     {
         if (!is_first) {
-            fn(conn);
+            fn(&conn->session);
         }
         is_first = false;
     }
 }
 
-static void time_out(struct conn *conn)
+static void time_out(struct session *session)
 {
-    conn_check_deadline(conn, UINT64_MAX);
+    session->ops->check_deadline(session, UINT64_MAX);
 }
 
 void world_time_out(struct world *world)
@@ -250,9 +250,14 @@ void world_time_out(struct world *world)
     do_to_others(world, time_out);
 }
 
+static void drain(struct session *session)
+{
+    session->ops->drain(session);
+}
+
 void world_drain(struct world *world)
 {
-    do_to_others(world, conn_drain);
+    do_to_others(world, drain);
 }
 
 void world_end(struct world *world)

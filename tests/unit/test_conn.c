@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "server/daemon/connection/conn.h"
 #include "server/daemon/connection/conns.h"
+#include "server/daemon/connection/opening.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
 #include "server/daemon/request/requests.h"
@@ -209,7 +210,7 @@ static void go_on(struct turn_job *job)
     fail(); /* nothing is handed back */
 }
 
-static const struct turns_ops turns_ops = {go_on, conn_go_on_reader};
+static const struct turns_ops turns_ops = {go_on, session_go_on_reader};
 
 static int set_up(void **state)
 {
@@ -237,7 +238,7 @@ static int set_up(void **state)
     wire.room = SIZE_MAX;
     transport_init(&wire.transport, &wire_ops);
     wire.transport.is_opening = is_opening;
-    assert_true(conn_accept(&conns, &wire.transport, LISTENER_PUBLIC));
+    assert_true(opening_accept(&conns, &wire.transport, LISTENER_PUBLIC));
     return 0;
 }
 
@@ -424,31 +425,70 @@ static int set_up_opening(void **state)
     return set_up(state);
 }
 
-/* A transport that is opening has the time of a head, then that of an idle connection. */
-static void a_transport_opens_or_is_refused(void **state)
+static struct session *only_session(void)
 {
-    struct conn *conn = LIST_ENTRY(conns.all.next, struct conn, link);
-    (void)state;
-    uint64_t now_ms = uv_now(&loop.uv);
-    assert_int_equal(conn->deadline_ms, now_ms + conns.params->header_timeout);
+    assert_int_equal(conns.count, 1);
+    return LIST_ENTRY(conns.all.next, struct session, link);
+}
+
+static void check_deadline(uint64_t now_ms)
+{
+    struct session *session = only_session();
+    session->ops->check_deadline(session, now_ms);
+}
+
+static void open_transport(void)
+{
     wire.transport.is_opening = is_opening = false;
     wire.transport.version = "TLSv1.3";
     transport_tell(&wire.transport, TRANSPORT_OPENED, (struct span){0});
-    assert_int_equal(conn->deadline_ms, now_ms + conns.params->idle_timeout);
-    assert_string_equal(conn->exchange.tls_version, "TLSv1.3");
+}
+
+/* A transport that is opening has the time of a head, then that of an idle connection. */
+static void a_transport_opens(void **state)
+{
+    (void)state;
+    uint64_t now_ms = uv_now(&loop.uv);
+    assert_int_equal(only_session()->deadline_ms, now_ms + conns.params->header_timeout);
+    assert_int_equal(conns.places.used, 1);
+    open_transport();
+    assert_int_equal(only_session()->deadline_ms, now_ms + conns.params->idle_timeout);
+    assert_int_equal(conns.places.used, 1); /* it has been handed over */
+    receive(GET_1_1);
+    assert_int_equal(runs, 1);
+    assert_string_equal(call.exchange->tls_version, "TLSv1.3");
+}
+
+static void a_transport_that_does_not_open_lingers(void **state)
+{
+    (void)state;
     transport_tell(&wire.transport, TRANSPORT_REFUSED, (struct span){0});
     assert_true(wire.is_shut && !wire.is_closing); /* the client may read why */
-    conn_check_deadline(conn, now_ms + conns.params->linger_timeout);
+    receive("what is this?");
+    assert_false(wire.is_closing);
+    check_deadline(uv_now(&loop.uv) + conns.params->linger_timeout);
     assert_true(wire.is_closing);
+    is_opening = false;
+}
+
+static void a_transport_that_opens_has_the_time_of_a_drain(void **state)
+{
+    (void)state;
+    loop.is_draining = true;
+    conns_drain(&conns);
+    assert_false(wire.is_shut || wire.is_closing);
+    open_transport();
+    assert_int_equal(only_session()->deadline_ms,
+                     uv_now(&loop.uv) + conns.params->drain_incomplete_timeout);
 }
 
 static void an_idle_connection_ends_with_a_shutdown(void **state)
 {
-    struct conn *conn = LIST_ENTRY(conns.all.next, struct conn, link);
+    uint64_t deadline_ms = only_session()->deadline_ms;
     (void)state;
-    conn_check_deadline(conn, conn->deadline_ms - 1);
+    check_deadline(deadline_ms - 1);
     assert_false(wire.is_shut || wire.is_closing);
-    conn_check_deadline(conn, conn->deadline_ms);
+    check_deadline(deadline_ms);
     assert_true(wire.is_shut && wire.is_closing);
 }
 
@@ -479,7 +519,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_rest_is_copied_and_a_long_one_is_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_goes_cancels_a_stream, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_transport_opens_or_is_refused, set_up_opening, tear_down),
+        cmocka_unit_test_setup_teardown(a_transport_opens, set_up_opening, tear_down),
+        cmocka_unit_test_setup_teardown(a_transport_that_does_not_open_lingers, set_up_opening,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_transport_that_opens_has_the_time_of_a_drain,
+                                        set_up_opening, tear_down),
         cmocka_unit_test_setup_teardown(an_idle_connection_ends_with_a_shutdown, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_write_to_a_broken_transport_says_so, set_up, tear_down),
     };

@@ -134,7 +134,8 @@ static const struct tls_hub_ops hub_ops = {has_time, on_failed};
 
 static int set_up(void **state)
 {
-    const struct tls_files files = {.certificate = certificate_path};
+    const struct tls_files files = {.certificate = certificate_path,
+                                    .protocols = (const uint8_t *)"\2h3\2h2\10http/1.1"};
     struct error err;
     int fds[2], uv_code;
     (void)state;
@@ -461,6 +462,43 @@ static void a_shutdown_comes_behind_the_last_byte(void **state)
     free(bytes);
 }
 
+/* The first of ours that the client names, whatever the client prefers. */
+static void a_protocol_is_chosen_by_name(void **state)
+{
+    static const struct {
+        const char *names, *chosen;
+    } rows[] = {
+        {NULL, ""},
+        {"\10http/1.1\2h2", "h2"},
+        {"\10http/1.1", "http/1.1"},
+        {"\1h\3h2c\10http/1.0\2h2", "h2"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *names = rows[i].names;
+        if (i > 0) {
+            tear_down(state);
+            set_up(state);
+        }
+        if (names) {
+            SSL_set_alpn_protos(world.client, (const uint8_t *)names, (unsigned)strlen(names));
+        }
+        shake_hands();
+        assert_true(span_is(world.transport->protocol, rows[i].chosen));
+    }
+}
+
+static void a_client_that_names_other_protocols_is_refused(void **state)
+{
+    (void)state;
+    SSL_set_alpn_protos(world.client, (const uint8_t *)"\2h4\7http/1.", 11);
+    for (int i = 0; i < STEPS_MAX && world.counts[TRANSPORT_REFUSED] == 0; i++) {
+        SSL_do_handshake(world.client);
+        turn();
+    }
+    assert_int_equal(world.counts[TRANSPORT_REFUSED], 1);
+    assert_int_equal(world.failures, 1u << TLS_FAILURE_PROTOCOL);
+}
+
 static void the_client_ends_its_side(void **state)
 {
     struct span answer = span_str("answer");
@@ -670,6 +708,8 @@ int main(void)
     make_certificate();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(a_protocol_is_chosen_by_name),
+        TEST(a_client_that_names_other_protocols_is_refused),
         TEST(bytes_come_in_the_room_of_the_user),
         TEST(a_user_without_room_gets_all_later),
         TEST(a_user_may_stop_in_the_middle_of_a_record),

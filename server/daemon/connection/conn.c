@@ -30,28 +30,31 @@ static struct conn *conn_of(void *user)
 static void on_closed(void *user)
 {
     struct conn *conn = conn_of(user);
-    struct conns *conns = conn->conns;
-    list_remove(&conn->link);
     buf_fini(&conn->ahead);
     must(!conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
+    session_end(&conn->session);
     free(conn);
-    conns_note_gone(conns);
 }
 
 void conn_set_state(struct conn *conn, enum conn_state state)
 {
+    static const enum session_state states[] = {
+        [CONN_IDLE] = SESSION_QUIET,      [CONN_HEAD] = SESSION_QUIET,
+        [CONN_BODY] = SESSION_BUSY,       [CONN_BUSY] = SESSION_BUSY,
+        [CONN_FLUSH] = SESSION_BUSY,      [CONN_LINGER] = SESSION_LINGER,
+        [CONN_CLOSING] = SESSION_CLOSING,
+    };
     static const enum exchange_phase phases[] = {
         [CONN_IDLE] = EXCHANGE_IDLE,    [CONN_HEAD] = EXCHANGE_HEAD,
         [CONN_BODY] = EXCHANGE_BODY,    [CONN_BUSY] = EXCHANGE_CALL,
         [CONN_FLUSH] = EXCHANGE_FLUSH,  [CONN_LINGER] = EXCHANGE_IDLE,
         [CONN_CLOSING] = EXCHANGE_IDLE,
     };
-    must(conn->state != CONN_CLOSING);
     conn->state = state;
     conn->exchange.phase = phases[state];
-    places_note_state(&conn->conns->places, conn);
+    session_set_state(&conn->session, states[state]);
 }
 
 static void close_now(struct conn *conn)
@@ -59,8 +62,7 @@ static void close_now(struct conn *conn)
     if (conn->state != CONN_CLOSING) {
         conn_set_state(conn, CONN_CLOSING);
         list_remove(&conn->exchange.wait_link);
-        list_remove(&conn->turn.link);
-        transport_close(conn->transport);
+        session_close(&conn->session);
     }
 }
 
@@ -73,7 +75,7 @@ void conn_abort(struct conn *conn)
 
 void conn_set_deadline(struct conn *conn, uint64_t ms)
 {
-    conn->deadline_ms = uv_now(&conn->conns->loop->uv) + ms;
+    session_set_deadline(&conn->session, ms);
 }
 
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
@@ -95,23 +97,20 @@ static void start_reading(struct conn *conn);
 static void on_shut(void *user, bool is_ok)
 {
     struct conn *conn = conn_of(user);
-    if (!is_ok || conn->is_eof) {
+    if (!session_note_shut(&conn->session, is_ok)) {
         close_now(conn);
     }
 }
 
-/* Closing a socket with unread bytes resets it, and the reset may overtake the answer. So only our
- * side is closed, and further bytes are discarded for a while. */
 void conn_linger(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
     conn_enter(conn, CONN_LINGER, conn_params(conn)->linger_timeout);
-    conn->discarded_bytes = 0;
-    if (conn->is_stopped && !conn->is_eof) {
+    if (conn->is_stopped && !conn->session.is_eof) {
         start_reading(conn);
     }
     buf_fini(&conn->ahead);
-    if (conn->is_broken || !transport_shutdown(conn->transport)) {
+    if (conn->is_broken || !session_linger(&conn->session)) {
         close_now(conn);
     }
 }
@@ -126,7 +125,7 @@ static bool is_reading_message(const struct conn *conn)
 /* While an exchange gives its memory back, another message is being read. */
 static bool may_begin(struct conn *conn)
 {
-    return turns_may_begin(&conn->conns->loop->turns, &conn->turn,
+    return turns_may_begin(&conn->session.conns->loop->turns, &conn->session.turn,
                            !exchange_is_evicting(&conn->exchange));
 }
 
@@ -162,7 +161,7 @@ static bool is_reading_body(const struct conn *conn)
  * room is filled. */
 static bool has_read_enough(struct conn *conn)
 {
-    struct turns *turns = &conn->conns->loop->turns;
+    struct turns *turns = &conn->session.conns->loop->turns;
     return conn->read_turn == turns->number && !turns_has_time(turns);
 }
 
@@ -174,7 +173,7 @@ static struct transport_room on_room(void *user)
     if (has_read_enough(conn)) {
         return room;
     }
-    conn->read_turn = conn->conns->loop->turns.number;
+    conn->read_turn = conn->session.conns->loop->turns.number;
     if (is_reading_body(conn)) {
         size_t missing = conn_message_missing(conn);
         bool is_direct = missing >= DIRECT_BYTES_MIN;
@@ -184,20 +183,20 @@ static struct transport_room on_room(void *user)
         room.len = room.len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : room.len;
     }
     if (room.len == 0) {
-        room = (struct transport_room){conn->conns->read_buffer, CONNS_READ_BYTES};
+        room = (struct transport_room){conn->session.conns->read_buffer, CONNS_READ_BYTES};
     }
     return room;
 }
 
 static void start_reading(struct conn *conn)
 {
-    transport_read(conn->transport, true);
+    transport_read(conn->session.transport, true);
     conn->is_stopped = false;
 }
 
 static void stop_reading(struct conn *conn)
 {
-    transport_read(conn->transport, false);
+    transport_read(conn->session.transport, false);
     conn->is_stopped = true;
 }
 
@@ -207,10 +206,9 @@ static bool is_busy(const struct conn *conn)
     return conn->state == CONN_BUSY || conn->state == CONN_FLUSH;
 }
 
-/* Does not look at received bytes before others have had their turn. */
 static bool is_waiting(const struct conn *conn)
 {
-    return !list_is_empty(&conn->turn.link);
+    return session_is_waiting(&conn->session);
 }
 
 /* Keeps bytes that follow an unanswered request or come before their turn; if there are too many,
@@ -227,10 +225,9 @@ static void keep_ahead(struct conn *conn, struct span bytes)
 
 static void on_bytes(struct conn *conn, struct span bytes)
 {
-    counter_add(&conn->conns->counts.received_bytes, bytes.len);
+    counter_add(&conn->session.conns->counts.received_bytes, bytes.len);
     if (conn->state == CONN_LINGER) {
-        conn->discarded_bytes += bytes.len;
-        if (conn->discarded_bytes > CONN_DISCARD_BYTES_MAX) {
+        if (!session_discard(&conn->session, bytes.len)) {
             close_now(conn);
         }
         return;
@@ -246,9 +243,8 @@ static void on_bytes(struct conn *conn, struct span bytes)
  */
 static void end_side(struct conn *conn)
 {
-    bool is_open = conn->state != CONN_LINGER && conn->state != CONN_CLOSING && !conn->is_broken &&
-                   !conn->transport->is_opening;
-    if (is_open && !transport_shutdown(conn->transport)) {
+    bool is_open = conn->state != CONN_LINGER && conn->state != CONN_CLOSING && !conn->is_broken;
+    if (is_open && !transport_shutdown(conn->session.transport)) {
         conn->is_broken = true;
     }
 }
@@ -257,7 +253,7 @@ static void end_side(struct conn *conn)
  * out, but no work is begun for a client that has probably gone. */
 static void on_eof(struct conn *conn)
 {
-    conn->is_eof = true;
+    conn->session.is_eof = true;
     if (!exchange_is_answering(&conn->exchange) && !is_waiting(conn)) {
         end_side(conn);
         conn_abort(conn);
@@ -273,48 +269,10 @@ static void on_no_room(struct conn *conn)
     }
 }
 
-/* Who is at the other end: the listener knows it, or a proxy has said it. */
-static void note_peer(struct conn *conn)
-{
-    const struct transport_peer *peer = &conn->transport->peer;
-    conn->place_client = peer->place_client;
-    conn->exchange.client = peer->client;
-    conn->exchange.via = peer->via[0] ? peer->via : NULL;
-    conn->exchange.is_local = peer->is_local;
-    conn->exchange.is_proxy = peer->is_proxy;
-}
-
-/* The header of a proxy has come: now the connection needs a place. */
-static void on_named(struct conn *conn)
-{
-    if (!conn->is_unnamed) {
-        return; /* the daemon is ending it */
-    }
-    note_peer(conn);
-    enum share_taken place = places_take(&conn->conns->places, conn);
-    conn_set_state(conn, CONN_IDLE);
-    if (place != SHARE_TAKEN) {
-        conn_answer_turn_away(conn, place);
-    }
-}
-
-/* The first request may come. In a drain it is probably on its way. */
-static void on_opened(struct conn *conn)
-{
-    const struct params *params = conn_params(conn);
-    if (conn->state != CONN_IDLE) {
-        return; /* it was turned away */
-    }
-    conn->exchange.tls_version = conn->transport->version;
-    conn->exchange.tls_subject = conn->transport->subject;
-    conn_set_deadline(conn, conn->conns->loop->is_draining ? params->drain_incomplete_timeout
-                                                           : params->idle_timeout);
-}
-
 static void on_received(void *user, enum transport_event event, struct span bytes)
 {
     struct conn *conn = conn_of(user);
-    turn_watch_enter(&conn->conns->loop->watch, TURN_RECEIVE);
+    turn_watch_enter(&conn->session.conns->loop->watch, TURN_RECEIVE);
     switch (event) {
     case TRANSPORT_BYTES:
         on_bytes(conn, bytes);
@@ -329,14 +287,9 @@ static void on_received(void *user, enum transport_event event, struct span byte
         conn_abort(conn);
         break;
     case TRANSPORT_NAMED:
-        on_named(conn);
-        break;
     case TRANSPORT_OPENED:
-        on_opened(conn);
-        break;
     case TRANSPORT_REFUSED:
-        conn_linger(conn);
-        break;
+        break; /* it is open (opening.h) */
     }
 }
 
@@ -361,7 +314,7 @@ static void go_on(struct conn *conn)
         buf_fini(&conn->ahead); /* an idle connection is small */
     }
     conn_count_bytes(conn);
-    if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
+    if (conn->session.is_eof && !is_busy(conn) && !is_waiting(conn)) {
         end_side(conn);
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
@@ -369,9 +322,17 @@ static void go_on(struct conn *conn)
     }
 }
 
-void conn_go_on_reader(struct turn_reader *turn)
+/* Bytes have come that the loop has not seen yet. */
+static bool has_unread(const struct conn *conn)
 {
-    go_on(conn_of(LIST_ENTRY(turn, struct conn, turn)));
+    return transport_pending(conn->session.transport, TRANSPORT_IN) > 0;
+}
+
+static void drain(struct conn *conn)
+{
+    if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
+        conn_linger(conn);
+    }
 }
 
 void conn_next(struct conn *conn)
@@ -385,10 +346,10 @@ void conn_next(struct conn *conn)
     if (conn->is_parsing) {
         return;
     }
-    if (conn->ahead.len || conn->is_eof) {
+    if (conn->ahead.len || conn->session.is_eof) {
         go_on(conn);
-    } else if (conn->conns->is_grace_over) {
-        conn_drain(conn);
+    } else if (conn->session.conns->is_grace_over) {
+        drain(conn);
     }
 }
 
@@ -422,49 +383,14 @@ static const struct exchange_ops exchange_ops = {
     .abort = break_off,
 };
 
-/* ---- opening, time, draining ----------------------------------------------------------------- */
-
-bool conn_accept(struct conns *conns, struct transport *transport, enum listener_role role)
-{
-    struct conn *conn = calloc(1, sizeof(*conn));
-    if (!conn) {
-        return false;
-    }
-    conn->magic = CONN_MAGIC;
-    conn->conns = conns;
-    conn->transport = transport;
-    transport_set_user(transport, &transport_user, conn);
-    list_init(&conn->turn.link);
-    list_init(&conn->quiet_link);
-    exchange_init(&conn->exchange, conns->requests, &exchange_ops, transport->peer.remote);
-    note_peer(conn);
-    conn->exchange.role = role;
-    buf_init(&conn->ahead, conns->params->pipeline_bytes_max + CONNS_READ_BYTES);
-    list_push_back(&conns->all, &conn->link);
-    conns->count++;
-    enum share_taken place = SHARE_TAKEN;
-    if (transport->peer.is_unnamed) {
-        places_await_name(&conns->places, conn);
-    } else {
-        place = places_take(&conns->places, conn);
-    }
-    conn_enter(conn, CONN_IDLE,
-               transport->is_opening ? conns->params->header_timeout : conns->params->idle_timeout);
-    conn_message_init(conn);
-    conns_note_new(conns);
-    start_reading(conn);
-    if (place != SHARE_TAKEN) {
-        conn_answer_turn_away(conn, place);
-    }
-    return true;
-}
+/* ---- time, draining -------------------------------------------------------------------------- */
 
 /* The time of an incomplete request is over, or the client sends too little. */
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     struct exchange *exchange = &conn->exchange;
     bool may_send = list_is_empty(&exchange->wait_link);
-    if (now_ms >= conn->deadline_ms || now_ms >= conn->conns->refuses_at_ms) {
+    if (now_ms >= conn->session.deadline_ms || now_ms >= conn->session.conns->refuses_at_ms) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
     } else if (conn->state == CONN_BODY && may_send &&
                pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {
@@ -476,18 +402,23 @@ static void check_busy(struct conn *conn, uint64_t now_ms)
 {
     if (exchange_is_answering(&conn->exchange)) {
         conn_answer_look(conn);
-        if (now_ms >= conn->deadline_ms ||
+        if (now_ms >= conn->session.deadline_ms ||
             pace_is_too_slow(&conn->exchange.pace, conn_params(conn), now_ms)) {
             conn_abort(conn);
         }
-    } else if (now_ms >= conn->deadline_ms) { /* the scheduler watches it */
+    } else if (now_ms >= conn->session.deadline_ms) { /* the scheduler watches it */
         conn_set_deadline(conn, conn_params(conn)->request_timeout);
     }
 }
 
-void conn_check_deadline(struct conn *conn, uint64_t now_ms)
+static struct conn *conn_of_session(const struct session *session)
 {
-    OBJ_CHECK(conn, CONN_MAGIC);
+    return conn_of(LIST_ENTRY((struct session *)(uintptr_t)session, struct conn, session));
+}
+
+static void check_deadline(struct session *session, uint64_t now_ms)
+{
+    struct conn *conn = conn_of_session(session);
     switch (conn->state) {
     case CONN_HEAD:
     case CONN_BODY:
@@ -498,13 +429,13 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
         check_busy(conn, now_ms);
         break;
     case CONN_IDLE:
-        if (now_ms >= conn->deadline_ms) {
+        if (now_ms >= session->deadline_ms) {
             end_side(conn);
             close_now(conn);
         }
         break;
     case CONN_LINGER:
-        if (now_ms >= conn->deadline_ms) {
+        if (now_ms >= session->deadline_ms) {
             close_now(conn);
         }
         break;
@@ -513,39 +444,97 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
     }
 }
 
-void conn_postpone(struct conn *conn, uint64_t pause_ms, uint64_t now_ms)
+static void postpone(struct session *session, uint64_t pause_ms, uint64_t now_ms)
 {
-    OBJ_CHECK(conn, CONN_MAGIC);
-    conn->deadline_ms += pause_ms;
-    pace_begin(&conn->exchange.pace, now_ms);
+    session_postpone(session, pause_ms);
+    pace_begin(&conn_of_session(session)->exchange.pace, now_ms);
 }
 
-/* Bytes have come that the loop has not seen yet. */
-static bool has_unread(const struct conn *conn)
+static bool is_quiet(const struct session *session)
 {
-    return transport_pending(conn->transport, TRANSPORT_IN) > 0;
+    const struct conn *conn = conn_of_session(session);
+    return !is_waiting(conn) && !(conn->state == CONN_IDLE && has_unread(conn));
 }
 
-bool conn_is_quiet(const struct conn *conn)
+static void abort_session(struct session *session)
 {
-    bool has_time = conn->state == CONN_IDLE && !conn->transport->is_opening;
-    return !is_waiting(conn) && !(has_time && has_unread(conn));
+    conn_abort(conn_of_session(session));
 }
 
-void conn_displace(struct conn *conn)
+static void leave(struct session *session)
 {
-    OBJ_CHECK(conn, CONN_MAGIC);
-    if (log_gate_admits(&conn->conns->loop->log, LOG_KIND_REFUSED, conn->exchange.client)) {
-        log_line(LOG_INFO, "connection: closed while idle, others need its place");
-    }
+    struct conn *conn = conn_of_session(session);
     end_side(conn);
     conn_abort(conn);
 }
 
-void conn_drain(struct conn *conn)
+static void drain_session(struct session *session)
 {
-    OBJ_CHECK(conn, CONN_MAGIC);
-    if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
-        conn_linger(conn);
-    }
+    drain(conn_of_session(session));
 }
+
+static void go_on_session(struct session *session)
+{
+    go_on(conn_of_session(session));
+}
+
+static const struct session_ops session_ops = {
+    .abort = abort_session,
+    .leave = leave,
+    .drain = drain_session,
+    .check_deadline = check_deadline,
+    .postpone = postpone,
+    .is_quiet = is_quiet,
+    .go_on = go_on_session,
+};
+
+/* ---- the protocol ---------------------------------------------------------------------------- */
+
+/* Who is at the other end: the listener knows it, or a proxy or a certificate has said it. */
+static void note_peer(struct conn *conn, const struct session_client *client)
+{
+    const struct transport *transport = client->transport;
+    struct exchange *exchange = &conn->exchange;
+    exchange->client = transport->peer.client;
+    exchange->via = transport->peer.via[0] ? transport->peer.via : NULL;
+    exchange->is_local = transport->peer.is_local;
+    exchange->is_proxy = transport->peer.is_proxy;
+    exchange->role = client->role;
+    exchange->tls_version = transport->version;
+    exchange->tls_subject = transport->subject;
+}
+
+/* The first request may come. In a drain a client whose connection had to open has it probably on
+ * its way. */
+static uint64_t first_timeout(const struct session_client *client)
+{
+    const struct params *params = client->conns->params;
+    return client->before && client->conns->loop->is_draining ? params->drain_incomplete_timeout
+                                                              : params->idle_timeout;
+}
+
+static bool accept_client(const struct session_client *client)
+{
+    struct conns *conns = client->conns;
+    struct conn *conn = calloc(1, sizeof(*conn));
+    if (!conn) {
+        return false;
+    }
+    conn->magic = CONN_MAGIC;
+    transport_set_user(client->transport, &transport_user, conn);
+    exchange_init(&conn->exchange, conns->requests, &exchange_ops, client->transport->peer.remote);
+    note_peer(conn, client);
+    buf_init(&conn->ahead, conns->params->pipeline_bytes_max + CONNS_READ_BYTES);
+    enum share_taken place = session_begin(&conn->session, &session_ops, client);
+    conn_enter(conn, CONN_IDLE, first_timeout(client));
+    conn_message_init(conn);
+    if (!client->before) { /* else it is being read */
+        start_reading(conn);
+    }
+    if (place != SHARE_TAKEN) {
+        conn_answer_turn_away(conn, place);
+    }
+    return true;
+}
+
+const struct protocol conn_protocol = {.name = "http/1.1", .accept = accept_client};

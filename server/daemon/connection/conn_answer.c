@@ -46,18 +46,18 @@ static struct conn *conn_of_rest(const struct transport_rest *rest)
 /* From now on the client takes an answer. */
 static void begin_flushing(struct conn *conn)
 {
-    conn->queued_bytes = transport_pending(conn->transport, TRANSPORT_OUT);
-    pace_begin(&conn->exchange.pace, uv_now(&conn->conns->loop->uv));
+    conn->queued_bytes = transport_pending(conn->session.transport, TRANSPORT_OUT);
+    pace_begin(&conn->exchange.pace, uv_now(&conn->session.conns->loop->uv));
     conn_set_deadline(conn, conn_params(conn)->write_timeout);
 }
 
 void conn_answer_look(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    size_t queued = transport_pending(conn->transport, TRANSPORT_OUT);
+    size_t queued = transport_pending(conn->session.transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         size_t taken = conn->queued_bytes - queued;
-        pace_move(&conn->exchange.pace, taken, uv_now(&conn->conns->loop->uv));
+        pace_move(&conn->exchange.pace, taken, uv_now(&conn->session.conns->loop->uv));
         conn->queued_bytes = queued;
         conn_set_deadline(conn, conn_params(conn)->write_timeout);
     }
@@ -94,7 +94,7 @@ static bool queue(struct conn *conn, const struct span *spans, unsigned count,
 {
     conn->answer_rest.user = conn;
     conn->answer_rest.done = done;
-    return transport_write(conn->transport, spans, count, &conn->answer_rest) == 0;
+    return transport_write(conn->session.transport, spans, count, &conn->answer_rest) == 0;
 }
 
 /* Copies the rest of an answer, |bytes| in all, so that its request need not wait for the client.
@@ -148,7 +148,7 @@ static enum exchange_written note_broken(struct conn *conn)
 static enum exchange_written write_spans(struct conn *conn, struct span *spans, unsigned count,
                                          size_t bytes, bool may_copy)
 {
-    ssize_t done = transport_write(conn->transport, spans, count, NULL);
+    ssize_t done = transport_write(conn->session.transport, spans, count, NULL);
     if (done < 0) {
         return note_broken(conn);
     }
@@ -169,7 +169,7 @@ static enum exchange_written write_spans(struct conn *conn, struct span *spans, 
 static size_t print_head(struct conn *conn, const struct http_answer *answer, char *out)
 {
     conn->is_chunked = answer->is_stream && !conn->is_http_1_0 && !conn->exchange.is_head_only;
-    if (conn->conns->loop->is_draining || (answer->is_stream && conn->is_http_1_0)) {
+    if (conn->session.conns->loop->is_draining || (answer->is_stream && conn->is_http_1_0)) {
         conn->is_keep_alive = false;
     }
     unsigned flags = (conn->is_keep_alive ? 0 : HTTP1_CLOSE) |
@@ -213,7 +213,7 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     spans[0] = span_of(text, text_bytes);
     size_t bytes = sum_of(spans, count + 1);
     exchange->sent_bytes += bytes;
-    counter_add(&conn->conns->counts.sent_bytes, bytes);
+    counter_add(&conn->session.conns->counts.sent_bytes, bytes);
     return write_spans(conn, spans, count + 1, bytes, is_last);
 }
 
@@ -248,21 +248,21 @@ void conn_answer_continue(struct conn *conn)
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct span span = span_of(text, sizeof(text) - 1);
     conn->wants_continue = false;
-    ssize_t done = transport_write(conn->transport, &span, 1, NULL);
+    ssize_t done = transport_write(conn->session.transport, &span, 1, NULL);
     if (done >= 0 && (size_t)done < span.len) {
         span = span_of(text + done, span.len - (size_t)done);
         conn->continue_rest.done = on_continue_taken;
-        (void)transport_write(conn->transport, &span, 1, &conn->continue_rest);
+        (void)transport_write(conn->session.transport, &span, 1, &conn->continue_rest);
     }
 }
 
 void conn_answer_turn_away(struct conn *conn, enum share_taken why)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
-    counter_add(&conn->conns->counts.turned_away, 1);
+    counter_add(&conn->session.conns->counts.turned_away, 1);
     struct error err;
     char body[sizeof(err.text) + 16];
-    (void)places_refuse(&conn->conns->places, conn, why, &err);
+    (void)places_refuse(&conn->session.conns->places, &conn->session, why, &err);
     snprintf(body, sizeof(body), "{\"error\":\"%s\"}", err.text); /* words and numbers */
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",
@@ -273,6 +273,6 @@ void conn_answer_turn_away(struct conn *conn, enum share_taken why)
         span_of(text, http1_print_head(&answer, HTTP1_CLOSE, text)),
         span_str(body),
     };
-    (void)transport_write(conn->transport, spans, 2, NULL);
+    (void)transport_write(conn->session.transport, spans, 2, NULL);
     conn_linger(conn);
 }

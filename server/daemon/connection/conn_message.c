@@ -153,7 +153,7 @@ static bool ensure_request(struct conn *conn)
     }
     llhttp_reset(&conn->parser);
     conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
-    conn->discarded_bytes = 0;
+    conn->session.discarded_bytes = 0;
     conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
     return true;
 }
@@ -180,7 +180,7 @@ static enum route_method method_of(const llhttp_t *parser)
 /* A refused request keeps its connection if its body is short enough to be skipped. */
 static bool can_discard(struct conn *conn, bool is_chunked, uint64_t length)
 {
-    bool is_short = is_chunked || length <= CONN_DISCARD_BYTES_MAX;
+    bool is_short = is_chunked || length <= SESSION_DISCARD_BYTES_MAX;
     return is_short && !head_has(fields_of(conn), HTTP_EXPECT);
 }
 
@@ -231,8 +231,8 @@ static bool take_data(struct conn *conn, struct span bytes)
 {
     must(conn->state == CONN_BODY);
     if (exchange_is_refused(&conn->exchange)) {
-        conn->discarded_bytes += bytes.len;
-        return conn->discarded_bytes <= CONN_DISCARD_BYTES_MAX;
+        conn->session.discarded_bytes += bytes.len;
+        return conn->session.discarded_bytes <= SESSION_DISCARD_BYTES_MAX;
     }
     return settle(conn, exchange_add_body(&conn->exchange, bytes));
 }

@@ -9,21 +9,21 @@
 #include "server/daemon/loop/loop.h"
 #include "server/process/options.h"
 
-/* An unwanted body up to this size is read to keep the connection; otherwise the connection is
- * closed. */
-#define CONN_DISCARD_BYTES_MAX (64 << 10)
-
 static inline const struct params *conn_params(const struct conn *conn)
 {
-    return conn->conns->params;
+    return conn->session.conns->params;
 }
 
 /* The current state may last |ms| from now on. */
 void conn_set_deadline(struct conn *conn, uint64_t ms);
 
-/* Changes the state, and the phase of the exchange with it; conn_enter() sets its deadline too. */
+/* Changes the state, and with it that of the session and the phase of the exchange; conn_enter()
+ * sets its deadline too. */
 void conn_set_state(struct conn *conn, enum conn_state state);
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
+
+/* Ends the connection now: the request is cancelled in whatever step it is. */
+void conn_abort(struct conn *conn);
 
 /* Bytes that were read ahead or are left of an answer have changed: others count them. */
 void conn_count_bytes(struct conn *conn);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/protocol.h"
+#include "server/daemon/connection/session.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/requests.h"
 #include "server/process/options.h"
@@ -14,25 +15,35 @@
 #define SWEEP_MS_MAX 1000
 #define SWEEP_MS_MIN 10
 
-static void for_each(struct conns *conns, void (*fn)(struct conn *conn))
+static void for_each(struct conns *conns, void (*fn)(struct session *session))
 {
     for (struct list *node = conns->all.next, *next; node != &conns->all; node = next) {
         next = node->next;
-        fn(LIST_ENTRY(node, struct conn, link));
+        fn(LIST_ENTRY(node, struct session, link));
     }
+}
+
+static void drain_one(struct session *session)
+{
+    session->ops->drain(session);
+}
+
+static void abort_one(struct session *session)
+{
+    session->ops->abort(session);
 }
 
 void conns_drain(struct conns *conns)
 {
     OBJ_CHECK(conns, CONNS_MAGIC);
     conns->is_grace_over = true;
-    for_each(conns, conn_drain);
+    for_each(conns, drain_one);
 }
 
 void conns_abort(struct conns *conns)
 {
     OBJ_CHECK(conns, CONNS_MAGIC);
-    for_each(conns, conn_abort);
+    for_each(conns, abort_one);
 }
 
 void conns_refuse_later(struct conns *conns, uint64_t ms)
@@ -49,7 +60,8 @@ void conns_refuse_later(struct conns *conns, uint64_t ms)
 static void postpone(struct conns *conns, uint64_t pause_ms, uint64_t now)
 {
     for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
-        conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
+        struct session *session = LIST_ENTRY(node, struct session, link);
+        session->ops->postpone(session, pause_ms, now);
     }
     conns->refuses_at_ms += conns->loop->is_draining ? pause_ms : 0;
 }
@@ -66,8 +78,9 @@ static void on_sweep(uv_timer_t *timer)
         return;
     }
     for (struct list *node = conns->all.next, *next; node != &conns->all; node = next) {
+        struct session *session = LIST_ENTRY(node, struct session, link);
         next = node->next;
-        conn_check_deadline(LIST_ENTRY(node, struct conn, link), now);
+        session->ops->check_deadline(session, now);
     }
 }
 
@@ -91,6 +104,7 @@ static uint64_t sweep_interval_ms(const struct params *params)
 void conns_note_new(struct conns *conns)
 {
     OBJ_CHECK(conns, CONNS_MAGIC);
+    conns->count++;
     if (!uv_is_active((const uv_handle_t *)&conns->sweep)) {
         uint64_t interval = sweep_interval_ms(conns->params);
         conns->swept_ms = uv_now(&conns->loop->uv);
@@ -120,6 +134,7 @@ void conns_init(struct conns *conns, struct requests *requests, void (*note_gone
         .requests = requests,
         .owner = owner,
         .note_gone = note_gone,
+        .protocols = protocols_all,
         .refuses_at_ms = UINT64_MAX,
     };
     list_init(&conns->all);

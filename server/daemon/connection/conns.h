@@ -19,6 +19,7 @@
 
 struct loop;
 struct params;
+struct protocol;
 struct requests;
 
 #define CONNS_MAGIC 0x636e7373u
@@ -35,11 +36,12 @@ struct conns {
     uint32_t magic;
     struct loop *loop; /* borrowed, like |params|, |requests| and |owner| */
     const struct params *params;
-    struct requests *requests;      /* that they carry */
-    void *owner;                    /* of |note_gone| */
-    void (*note_gone)(void *owner); /* a connection is gone */
-    struct list all;                /* by |link| */
-    uint32_t count;                 /* those that are being closed included */
+    struct requests *requests;               /* that they carry */
+    void *owner;                             /* of |note_gone| */
+    void (*note_gone)(void *owner);          /* a connection is gone */
+    const struct protocol *const *protocols; /* that clients may speak; see protocol.h */
+    struct list all;                         /* sessions, by |link| */
+    uint32_t count;                          /* those that are being closed included */
     struct places places;
     struct conns_counts counts;
     uint8_t *read_buffer;   /* owned; CONNS_READ_BYTES, for the current read */
@@ -59,7 +61,7 @@ MUST_CHECK enum status conns_open(struct conns *conns, struct error *err);
 /* There are none any more. */
 void conns_fini(struct conns *conns);
 
-/* A connection was added: its deadline is looked at from now on. One is gone. */
+/* A session was added: its deadline is looked at from now on. One is gone. */
 void conns_note_new(struct conns *conns);
 void conns_note_gone(struct conns *conns);
 

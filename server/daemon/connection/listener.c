@@ -25,8 +25,8 @@
 #include <uv.h>
 
 #include "base/check.h"
-#include "server/daemon/connection/conn.h"
 #include "server/daemon/connection/conns.h"
+#include "server/daemon/connection/opening.h"
 #include "server/daemon/connection/tls.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/loop/watched.h"
@@ -481,7 +481,7 @@ static void begin_conn(struct listener *listener, int fd)
     }
     bool has_header = note_peer(listener, transport);
     if (!add_layers(listener, has_header, &transport) ||
-        !conn_accept(listeners->conns, transport, listener->kind.role)) {
+        !opening_accept(listeners->conns, transport, listener->kind.role)) {
         refuse_client(listeners, UV_ENOMEM);
         transport_close(transport);
     }

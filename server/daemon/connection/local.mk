@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sockets, TLS and HTTP/1, a protocol that owns exchanges.
+# Sockets, TLS, sessions of clients; HTTP/1, a protocol that owns exchanges.
 server_daemon_libdaemon_a_SOURCES += \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \
@@ -7,5 +7,8 @@ server_daemon_libdaemon_a_SOURCES += \
 	%D%/conn_priv.h \
 	%D%/conns.c %D%/conns.h \
 	%D%/listener.c %D%/listener.h \
+	%D%/opening.c %D%/opening.h \
 	%D%/places.c %D%/places.h \
+	%D%/protocol.c %D%/protocol.h \
+	%D%/session.c %D%/session.h \
 	%D%/tls.c %D%/tls.h

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/resource.h"
-#include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/session.h"
 
 /* Clients that are turned away and may read why; the descriptors are those that are reserved. */
 #define AWAY_MAX 16
@@ -84,53 +84,59 @@ static bool has_room(struct places *places, enum listener_role role)
 
 /* ---- who gives a place up -------------------------------------------------------------------- */
 
-/* May |client|, which has |held| places, have the place of |conn|? Only a client that has more
+/* May |client|, which has |held| places, have the place of |session|? Only a client that has more
  * loses one to another client. */
-static bool may_displace(struct places *places, const struct conn *conn, uint64_t client,
+static bool may_displace(struct places *places, const struct session *session, uint64_t client,
                          uint64_t held)
 {
-    return conn->place_client == client ||
-           share_held(&places->shares[conn->exchange.role], conn->place_client) > held;
+    return session->place_client == client ||
+           share_held(&places->shares[session->role], session->place_client) > held;
 }
 
 /* The connection that has been quiet for the longest time, of those whose place |client| may have;
  * NULL: there is none. */
-static struct conn *find_quiet(struct places *places, enum listener_role role, uint64_t client)
+static struct session *find_quiet(struct places *places, enum listener_role role, uint64_t client)
 {
     const struct list *quiet = &places->quiet[role];
     uint64_t held = share_held(&places->shares[role], client);
     uint32_t seen = 0;
     for (struct list *node = quiet->next; node != quiet && seen < SEARCH_MAX; node = node->next) {
-        struct conn *conn = LIST_ENTRY(node, struct conn, quiet_link);
-        if (may_displace(places, conn, client, held) && conn_is_quiet(conn)) {
-            return conn;
+        struct session *session = LIST_ENTRY(node, struct session, quiet_link);
+        if (may_displace(places, session, client, held) && session->ops->is_quiet(session)) {
+            return session;
         }
         seen++;
     }
     return NULL;
 }
 
-static bool displace(struct places *places, struct conn *conn)
+static bool displace(struct places *places, struct session *session)
 {
-    enum listener_role role = conn->exchange.role;
-    uint64_t client = conn->place_client;
-    struct conn *quiet = find_quiet(places, role, client);
+    enum listener_role role = session->role;
+    uint64_t client = session->place_client;
+    struct session *quiet = find_quiet(places, role, client);
     if (!quiet || !share_move(&places->shares[role], quiet->place_client, client, 1)) {
         return false;
     }
-    conn->has_place = true;
+    session->has_place = true;
     list_remove(&quiet->quiet_link);
     quiet->has_place = false;
     counter_add(&places->displaced, 1);
-    conn_displace(quiet);
+    session_displace(quiet);
     return true;
 }
 
-static void forget_unnamed(struct places *places, struct conn *conn)
+static void abort_first(struct list *sessions)
 {
-    list_remove(&conn->quiet_link);
-    places->unnamed_count -= conn->is_unnamed;
-    conn->is_unnamed = false;
+    struct session *first = LIST_ENTRY(sessions->next, struct session, quiet_link);
+    first->ops->abort(first);
+}
+
+static void forget_unnamed(struct places *places, struct session *session)
+{
+    list_remove(&session->quiet_link);
+    places->unnamed_count -= session->is_unnamed;
+    session->is_unnamed = false;
 }
 
 uint32_t places_unnamed_max(uint32_t size)
@@ -138,77 +144,86 @@ uint32_t places_unnamed_max(uint32_t size)
     return size / 4 > UNNAMED_MIN ? size / 4 : UNNAMED_MIN;
 }
 
-void places_await_name(struct places *places, struct conn *conn)
+void places_await_name(struct places *places, struct session *session)
 {
     uint32_t max = places_unnamed_max(places->size);
-    conn->is_unnamed = true;
-    list_push_back(&places->unnamed, &conn->quiet_link);
+    session->is_unnamed = true;
+    list_push_back(&places->unnamed, &session->quiet_link);
     if (++places->unnamed_count > max) {
         counter_add(&places->displaced, 1);
-        conn_abort(LIST_ENTRY(places->unnamed.next, struct conn, quiet_link));
+        abort_first(&places->unnamed);
     }
 }
 
-enum share_taken places_take(struct places *places, struct conn *conn)
+enum share_taken places_take(struct places *places, struct session *session)
 {
-    forget_unnamed(places, conn);
-    enum listener_role role = conn->exchange.role;
-    uint64_t client = conn->place_client;
+    forget_unnamed(places, session);
+    enum listener_role role = session->role;
+    uint64_t client = session->place_client;
     enum share_taken taken =
         has_room(places, role) ? share_take(&places->shares[role], client, 1) : SHARE_ALL_IN_USE;
     if (taken == SHARE_TAKEN) {
         places->used++;
-        conn->has_place = true;
-    } else if (displace(places, conn)) {
+        session->has_place = true;
+    } else if (displace(places, session)) {
         taken = SHARE_TAKEN;
     }
     return taken;
 }
 
-static void give_back(struct places *places, struct conn *conn)
+static void give_back(struct places *places, struct session *session)
 {
-    if (conn->has_place) {
-        share_give(&places->shares[conn->exchange.role], conn->place_client, 1);
+    if (session->has_place) {
+        share_give(&places->shares[session->role], session->place_client, 1);
         places->used--;
-        conn->has_place = false;
+        session->has_place = false;
     }
+}
+
+void places_hand_over(struct places *places, struct session *from, struct session *to)
+{
+    (void)places;
+    must(from->place_client == to->place_client && from->role == to->role && !to->has_place);
+    must(from->state == SESSION_QUIET && !from->is_unnamed);
+    list_remove(&from->quiet_link);
+    to->has_place = from->has_place;
+    from->has_place = false;
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-static void linger_without_place(struct places *places, struct conn *conn)
+static void linger_without_place(struct places *places, struct session *session)
 {
-    list_push_back(&places->away, &conn->quiet_link);
+    list_push_back(&places->away, &session->quiet_link);
     if (++places->away_count > AWAY_MAX) {
-        conn_abort(LIST_ENTRY(places->away.next, struct conn, quiet_link));
+        abort_first(&places->away);
     }
 }
 
-void places_note_state(struct places *places, struct conn *conn)
+void places_note_state(struct places *places, struct session *session)
 {
-    if (conn->is_unnamed && conn->state == CONN_IDLE) {
+    if (session->is_unnamed && session->state == SESSION_QUIET) {
         return;
     }
-    if (conn->is_unnamed) {
-        forget_unnamed(places, conn);
+    if (session->is_unnamed) {
+        forget_unnamed(places, session);
     }
-    bool is_quiet =
-             conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_LINGER,
-         was_away = !conn->has_place && !list_is_empty(&conn->quiet_link);
-    list_remove(&conn->quiet_link);
+    bool is_quiet = session->state == SESSION_QUIET || session->state == SESSION_LINGER,
+         was_away = !session->has_place && !list_is_empty(&session->quiet_link);
+    list_remove(&session->quiet_link);
     places->away_count -= was_away;
-    if (conn->state == CONN_CLOSING) {
-        give_back(places, conn);
-    } else if (conn->has_place && is_quiet) {
-        list_push_back(&places->quiet[conn->exchange.role], &conn->quiet_link);
-    } else if (conn->state == CONN_LINGER) {
-        linger_without_place(places, conn);
+    if (session->state == SESSION_CLOSING) {
+        give_back(places, session);
+    } else if (session->has_place && is_quiet) {
+        list_push_back(&places->quiet[session->role], &session->quiet_link);
+    } else if (session->state == SESSION_LINGER) {
+        linger_without_place(places, session);
     }
 }
 
-enum status places_refuse(const struct places *places, const struct conn *conn,
+enum status places_refuse(const struct places *places, const struct session *session,
                           enum share_taken why, struct error *err)
 {
-    enum listener_role role = conn->exchange.role;
-    return resource_refuse(resources[role], &places->shares[role], why, conn->place_client, err);
+    enum listener_role role = session->role;
+    return resource_refuse(resources[role], &places->shares[role], why, session->place_client, err);
 }

@@ -33,7 +33,7 @@
 #include "base/status.h"
 #include "server/daemon/request/exchange.h"
 
-struct conn;
+struct session;
 
 struct places {
     uint32_t size;
@@ -58,19 +58,22 @@ void places_add_role(struct places *places, enum listener_role role);
 /* How many connections may wait for a name, beside |size| places: a quarter of them, or a few. */
 uint32_t places_unnamed_max(uint32_t size);
 
-/* |conn| is new; places_take() follows when it is known who it is. Another one may be closed. */
-void places_await_name(struct places *places, struct conn *conn);
+/* |session| is new; places_take() follows when it is known who it is. Another one may be closed. */
+void places_await_name(struct places *places, struct session *session);
 
-/* A place for |conn|, which is new and in no state yet, or has waited for its name. Another
+/* A place for |session|, which is new and in no state yet, or has waited for its name. Another
  * connection may be closed for it. Otherwise the connection is to be turned away;
  * SHARE_CLIENT_IS_UP: its client has its share. */
-MUST_CHECK enum share_taken places_take(struct places *places, struct conn *conn);
+MUST_CHECK enum share_taken places_take(struct places *places, struct session *session);
 
-/* |conn| changes its state; in CONN_CLOSING it gives its place back. */
-void places_note_state(struct places *places, struct conn *conn);
+/* |to| has the place of |from|, if that has one. Both are of one client. */
+void places_hand_over(struct places *places, struct session *from, struct session *to);
 
-/* What to say to the client of |conn|, for which places_take() has said |why|: ST_EXHAUSTED. */
-enum status places_refuse(const struct places *places, const struct conn *conn,
+/* |session| changes its state; in SESSION_CLOSING it gives its place back. */
+void places_note_state(struct places *places, struct session *session);
+
+/* What to say to the client of |session|, for which places_take() has said |why|: ST_EXHAUSTED. */
+enum status places_refuse(const struct places *places, const struct session *session,
                           enum share_taken why, struct error *err);
 
 #endif

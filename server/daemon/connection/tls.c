@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "server/daemon/connection/protocol.h"
 #include "server/daemon/loop/loop.h"
 #include "server/process/log.h"
 
@@ -19,6 +20,7 @@ enum status tls_read(const struct options *options, struct tls_context **out, st
         .key = options->tls_key,
         .client_ca = options->tls_client_ca,
         .needs_1_3 = options->tls_needs_1_3,
+        .protocols = protocol_names(),
     };
     *out = NULL;
     return files.certificate ? tls_context_new(&files, out, err) : ST_OK;
