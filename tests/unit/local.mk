@@ -163,7 +163,8 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
-	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_api %D%/test_api_calls %D%/test_api_models \
+	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_otlp %D%/test_spans \
+	%D%/test_api %D%/test_api_calls %D%/test_api_models \
 	%D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
@@ -271,6 +272,18 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_turns_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime
 
+OBSERVE_SUPPORT = %D%/observe_support.c %D%/observe_support.h
+%C%_test_access_log_SOURCES = %D%/test_access_log.c $(OBSERVE_SUPPORT)
+%C%_test_access_log_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_access_log_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_access_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=clock_gettime
+%C%_test_otlp_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_otlp_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_otlp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=curl_load,--wrap=nanosleep
+%C%_test_spans_SOURCES = %D%/test_spans.c $(OBSERVE_SUPPORT)
+%C%_test_spans_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_spans_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_spans_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=clock_gettime
 API_SUPPORT = %D%/api_support.c %D%/api_support.h
 %C%_test_api_SOURCES = %D%/test_api.c $(API_SUPPORT)
 %C%_test_api_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
