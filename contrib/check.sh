@@ -69,10 +69,37 @@ words() {
     printf 'include Makefile\nprint:\n\t@echo $(%s)\n' "$1" | make -s -f - print | tr ' ' '\n'
 }
 
-# All tests but those against a running server, which other steps run.
-server_free_tests() {
-    words TESTS | grep -v '^tests/http/' | tr '\n' ' '
+# Reads tests, one a line, and prints them as one line with the longest ones first: a long test that
+# begins last leaves a processor idle. The order here is that of their times under a sanitizer.
+LONGEST='http/run_generate http/run_sched http/run_memory http/run_shares http/run_pte
+    fuzz/test_program_mutations hal/test_uk_math hal/test_uk_gemm hal/test_uk_u8 hal/test_uk_bf16
+    hal/test_uk_vec hal/test_uk_dw hal/test_uk_winograd http/run_drafts http/run_lifecycle
+    http/run_batch ops/shaders http/run_fetch'
+longest_first() {
+    awk -v longest="$LONGEST" '
+        BEGIN {
+            count = split(longest, list)
+            for (i = 1; i <= count; i++) rank["tests/" list[i]] = i
+        }
+        {
+            name = $0
+            sub(/\.[a-z]+$/, "", name)
+            print (name in rank ? rank[name] : count + NR), $0
+        }' | sort -n | cut -d ' ' -f 2 | tr '\n' ' '
 }
+
+# The tests of texts run no more of the programs than --help, so the step gcc suffices for them.
+TEXTS='^tests/(archives|docs|lint|settings)\.sh$'
+
+# All tests but those of texts, and those against a running server, which other steps run.
+server_free_tests() {
+    words TESTS | grep -vE "^tests/http/|$TEXTS" | longest_first
+}
+
+# AddressSanitizer need not see every shader on every case of an operator: it sees the forms for the
+# CPU in test_ops, and the host's side of Vulkan in the tests of the HAL and of models.
+MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$"
+MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 
 # Every test of the HAL, against a running server and of a unit runs under ThreadSanitizer, except:
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
@@ -86,7 +113,7 @@ SAYINGS='answers|bench|cards|classes|config|console|folders|layouts|openai|opena
 SAYINGS=$SAYINGS'|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
-    words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | tr '\n' ' '
+    words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | longest_first
 }
 
 # Checks that the archive has every file of git, except files that only git and CI read.
@@ -110,7 +137,8 @@ step() {
     gcc)
         # In the archive, as its users build it.
         ../../contrib/shaders.sh --check && unpack_archive && cd pted-*/ &&
-            mkdir -p build/gcc && cd build/gcc && compile CC=gcc --enable-werror && check_twice
+            mkdir -p build/gcc && cd build/gcc && compile CC=gcc --enable-werror &&
+            check_twice TESTS="$(words TESTS | longest_first)"
         ;;
     clang)
         compile CC=clang CFLAGS=-O2 --enable-werror --without-vulkan &&
@@ -127,7 +155,9 @@ step() {
         # With -O2 the compiler takes twice as long, which is more than the tests save. The part of
         # it that is named here joins products and sums, as the bounds of tests of kernels want.
         compile CC=gcc CFLAGS='-O1 -g1 -fexpensive-optimizations' --enable-asan --enable-ubsan &&
-            check_twice
+            check_twice check_PROGRAMS="$(words check_PROGRAMS |
+                grep -vE "$MEMORY_PROGRAMS_EXCLUDE" | tr '\n' ' ')" \
+                TESTS="$(words TESTS | grep -vE "$MEMORY_EXCLUDE" | longest_first)"
         ;;
     threads)
         # The sanitizer's shadow memory does not fit every random layout of the address space.
