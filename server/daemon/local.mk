@@ -4,7 +4,7 @@ noinst_LIBRARIES += %D%/libdaemon.a
 %C%_libdaemon_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libdaemon_a_SOURCES = \
 	%D%/drain.c %D%/drain.h \
-	%D%/routes.c \
+	%D%/route_table.c %D%/route_table.h \
 	%D%/server.c %D%/server.h \
 	%D%/watchdog.c %D%/watchdog.h
 

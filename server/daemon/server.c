@@ -23,6 +23,7 @@
 #include "server/daemon/connection/session.h"
 #include "server/daemon/observe/dump.h"
 #include "server/daemon/request/request.h"
+#include "server/daemon/route_table.h"
 #include "server/daemon/serving/reload.h"
 #include "server/daemon/serving/serving.h"
 #include "server/process/log.h"
@@ -304,6 +305,7 @@ static void init_requests(struct server *server)
         .recovery = &server->recovery,
         .trim = &server->trim,
         .proxies = &server->proxies,
+        .routes = route_table,
         .api = &server->api,
         .ops = &requests_ops,
         .owner = server,

@@ -5,7 +5,7 @@
 #include "tests/unit/unit.h"
 
 #include "server/daemon/infer/query.h"
-#include "server/daemon/request/routes.h"
+#include "server/daemon/route_table.h"
 
 #define ALL (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
 
@@ -115,15 +115,15 @@ static void routes_say_what_they_take(void **state)
                                           ROUTE_V1_MODELS,   ROUTE_CONSOLE, ROUTE_CONSOLE_FILE};
     static const enum route_id strict[] = {ROUTE_SERVER, ROUTE_MODEL, ROUTE_GENERATE, ROUTE_BATCH,
                                            ROUTE_LOAD,   ROUTE_SHAPE, ROUTE_STATS};
-    assert_int_equal(routes_get(ROUTE_CALL)->queries, ALL);
-    assert_int_equal(routes_get(ROUTE_INFER)->queries, ALL);
-    assert_int_equal(routes_get(ROUTE_PREDICT)->queries, QUERY_BIT(PROFILE));
+    assert_int_equal(route_table[ROUTE_CALL].queries, ALL);
+    assert_int_equal(route_table[ROUTE_INFER].queries, ALL);
+    assert_int_equal(route_table[ROUTE_PREDICT].queries, QUERY_BIT(PROFILE));
     for (size_t i = 0; i < sizeof(loose) / sizeof(loose[0]); i++) {
-        assert_true(routes_get(loose[i])->ignores_queries);
+        assert_true(route_table[loose[i]].ignores_queries);
     }
     for (size_t i = 0; i < sizeof(strict) / sizeof(strict[0]); i++) {
-        assert_false(routes_get(strict[i])->ignores_queries);
-        assert_int_equal(routes_get(strict[i])->queries, 0);
+        assert_false(route_table[strict[i]].ignores_queries);
+        assert_int_equal(route_table[strict[i]].queries, 0);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/check.h"
-#include "server/daemon/request/request.h"
+#include "server/daemon/request/request_priv.h"
 #include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
 #include "server/http/client.h"
@@ -182,7 +182,7 @@ static int check_page(struct request *request)
 int access_begin(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct route *route = routes_get(request->match.id);
+    const struct route *route = request_route(request);
     enum listener_role role = request->exchange->role;
     if (role == LISTENER_HEALTH && !route->is_for_probes) {
         error_set(&request->err, ST_INVALID,

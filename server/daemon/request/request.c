@@ -564,7 +564,7 @@ static void print_error(struct request *request)
         request->infer.ops->print_error_event(&request->infer, &request->err, request->http_status,
                                               &request->out);
     } else {
-        routes_print_error(&request->match, &request->out, request->err.text, request->http_status);
+        request_route(request)->print_error(&request->out, request->err.text, request->http_status);
     }
 }
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files request*.c. Threads as in request.h. */
+/* Shared by the files of this folder. Threads as in request.h. */
 #ifndef PTED_SERVER_DAEMON_REQUEST_REQUEST_PRIV_H
 #define PTED_SERVER_DAEMON_REQUEST_REQUEST_PRIV_H
 
 #include <stddef.h>
 
 #include "server/daemon/request/request.h"
+#include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
 
 static inline const struct route *request_route(const struct request *request)
 {
-    return routes_get(request->match.id);
+    const struct route_match *match = &request->match;
+    bool is_of_v1 = match->id == ROUTE_COUNT && match->is_v1;
+    return &request->requests->uses.routes[is_of_v1 ? ROUTE_NONE_OF_V1 : match->id];
 }
 
 /* ---- request_head.c -------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct params;
 struct proxies;
 struct recovery;
 struct request;
+struct route;
 struct servings;
 struct trim;
 struct waits;
@@ -55,7 +56,8 @@ struct requests_uses {
     struct recovery *recovery;
     struct trim *trim;
     const struct proxies *proxies;
-    const struct api *api; /* for handlers of routes */
+    const struct route *routes; /* ROUTE_ROW_COUNT rows */
+    const struct api *api;      /* for their handlers */
     const struct requests_ops *ops;
     void *owner; /* given to |ops| */
 };

@@ -18,7 +18,10 @@ enum route_id {
 #define ROUTE(id, method, pattern, behaviour) ROUTE_##id,
 #include "server/daemon/request/route.def"
 #undef ROUTE
-    ROUTE_COUNT
+    ROUTE_COUNT,
+    ROUTE_NONE_OF_V1 =
+        ROUTE_COUNT + 1, /* no route, below /v1: errors are in the form of OpenAI's */
+    ROUTE_ROW_COUNT
 };
 
 enum route_method { ROUTE_GET_ONLY, ROUTE_HEAD_ONLY, ROUTE_POST_ONLY, ROUTE_OTHER };
@@ -29,7 +32,7 @@ struct route_match {
     char region[MODEL_NAME_MAX + 1]; /* of shared memory; likewise */
     uint32_t version;                /* 0: none was named */
     const char *allow;               /* of a 405 */
-    bool is_v1;                      /* no route, below /v1: errors are in the form of OpenAI's */
+    bool is_v1;                      /* with ROUTE_COUNT: the path is below /v1 */
 };
 
 /*

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The behaviour of each route: a row for each route of route.def. */
+/*
+ * The behaviour of a route: a row for each route of route.def. The table of all rows is lent to
+ * struct requests. ROUTE_COUNT and ROUTE_NONE_OF_V1, of requests that have no route, have rows too,
+ * which print errors.
+ */
 #ifndef PTED_SERVER_DAEMON_REQUEST_ROUTES_H
 #define PTED_SERVER_DAEMON_REQUEST_ROUTES_H
 
@@ -30,13 +34,5 @@ struct route {
     /* The form of an error's body. */
     void (*print_error)(struct buf *out, const char *text, int http_status);
 };
-
-/* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
-const struct route *routes_get(enum route_id id);
-
-/* Prints an error in the form of the route. If no route matches, paths of /v1 get the form of
- * OpenAI's API. */
-void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
-                        int http_status);
 
 #endif

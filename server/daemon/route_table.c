@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/daemon/request/routes.h"
+#include "server/daemon/route_table.h"
 
-#include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/generation/embedding.h"
@@ -19,6 +18,12 @@ static void print_error(struct buf *out, const char *text, int http_status)
 {
     (void)http_status; /* the protocol has no member for it */
     oip_print_error(out, text);
+}
+
+static void print_error_of_v1(struct buf *out, const char *text, int http_status)
+{
+    (void)http_status; /* 404 is about a model there */
+    reply_print_error(out, text, 400);
 }
 
 #define ANSWERS_ANYONE(fn)                                                                         \
@@ -92,25 +97,10 @@ static void print_error(struct buf *out, const char *text, int http_status)
         .codec = &(how), .print_error = (print)                                                    \
     }
 
-static const struct route routes[ROUTE_COUNT + 1] = {
+const struct route route_table[ROUTE_ROW_COUNT] = {
 #define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
 #include "server/daemon/request/route.def"
 #undef ROUTE
     [ROUTE_COUNT] = {.print_error = print_error},
+    [ROUTE_NONE_OF_V1] = {.print_error = print_error_of_v1},
 };
-
-void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
-                        int http_status)
-{
-    if (match->id == ROUTE_COUNT && match->is_v1) {
-        reply_print_error(out, text, 400); /* its 404 is about a model */
-    } else {
-        routes_get(match->id)->print_error(out, text, http_status);
-    }
-}
-
-const struct route *routes_get(enum route_id id)
-{
-    must(id <= ROUTE_COUNT);
-    return &routes[id];
-}
