@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Handlers of the routes that call no model.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libapi.a
+%C%_libapi_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libapi_a_SOURCES = \
 	%D%/api.h \
 	%D%/api_change.c \
 	%D%/api_console.c \

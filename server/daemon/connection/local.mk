@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Sockets, TLS, sessions of clients; HTTP/1, a protocol that owns exchanges.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libconnection.a
+%C%_libconnection_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libconnection_a_SOURCES = \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \
 	%D%/conn_message.c \

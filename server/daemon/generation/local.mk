@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Requests that take many calls of a model: generations, transcriptions, embeddings.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libgeneration.a
+%C%_libgeneration_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libgeneration_a_SOURCES = \
 	%D%/embedding.c %D%/embedding.h \
 	%D%/generation.c %D%/generation.h \
 	%D%/generation_choice.c \

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Calls of models: from the body of a request to its answer.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libinfer.a
+%C%_libinfer_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libinfer_a_SOURCES = \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_edges.c \
 	%D%/bundle_read.c \

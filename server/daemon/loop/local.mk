@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # The event loop, and what each part on it needs: words for the log, turns, phases.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libloop.a
+%C%_libloop_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libloop_a_SOURCES = \
 	%D%/handback.c %D%/handback.h \
 	%D%/log_gate.c %D%/log_gate.h \
 	%D%/loop.c %D%/loop.h \

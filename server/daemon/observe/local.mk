@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What operators see: metrics, traces, the access log.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libobserve.a
+%C%_libobserve_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libobserve_a_SOURCES = \
 	%D%/access_log.c %D%/access_log.h \
 	%D%/dump.c %D%/dump.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \

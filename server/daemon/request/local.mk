@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Requests: routes, who may ask, steps, memory, and exchanges with a protocol.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/librequest.a
+%C%_librequest_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_librequest_a_SOURCES = \
 	%D%/access.c %D%/access.h \
 	%D%/transfers.c %D%/transfers.h \
 	%D%/exchange.c %D%/exchange.h \

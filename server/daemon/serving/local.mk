@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What calls run on, and what changes it: models that come and go, a device that is lost.
-server_daemon_libdaemon_a_SOURCES += \
+noinst_LIBRARIES += %D%/libserving.a
+%C%_libserving_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libserving_a_SOURCES = \
 	%D%/changes.c %D%/changes.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
