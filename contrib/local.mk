@@ -3,7 +3,8 @@ EXTRA_DIST += %D%/check.sh %D%/coverage.py %D%/newer_mesa.sh %D%/packages.sh \
 	%D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \
-	%D%/export/README.md %D%/export/adapters.py %D%/export/answers.py %D%/export/chat.py \
+	%D%/export/README.md %D%/export/adapters.py %D%/export/answers.py %D%/export/boxes.py \
+	%D%/export/chat.py \
 	%D%/export/chat_templates.py %D%/export/digits.py %D%/export/encoder.py \
 	%D%/export/export.py %D%/export/exported.py %D%/export/forms_xnnpack.py \
 	%D%/export/grammars.py %D%/export/hub_pictures.py %D%/export/layers.py %D%/export/llm.py \

@@ -321,6 +321,17 @@ TESTS += $(UNIT_SERVING_TESTS)
 %C%_test_reload_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS) -Wl,--wrap=inotify_add_watch \
 	-Wl,--wrap=inotify_init1
 
+# Models: answers, intake, cards.
+UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes
+check_PROGRAMS += $(UNIT_MODEL_TESTS)
+TESTS += $(UNIT_MODEL_TESTS)
+%C%_test_answer_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_answer_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_answer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=png_write
+%C%_test_boxes_SOURCES = %D%/test_boxes.c %D%/boxes.def
+%C%_test_boxes_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_boxes_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 

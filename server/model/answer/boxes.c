@@ -21,20 +21,22 @@ static float number_at(const struct boxes_table *table, size_t candidate, size_t
     return table->at[candidate * table->of_candidate + feature * table->of_feature];
 }
 
-/* The class with the highest score. NaN never is the highest. */
+/* The class with the highest score, or the class that the model has chosen. NaN never is the
+ * highest. */
 static struct candidate best_of(const struct boxes_candidates *c, const struct boxes_rules *rules,
                                 size_t index)
 {
     struct candidate best = {.score = -INFINITY, .index = (uint32_t)index, .class = -1};
-    for (size_t k = 0; k < c->class_count; k++) {
+    if (c->classes) {
+        best.score = number_at(&c->scores, index, 0);
+        best.class = c->classes[index] == rules->background ? -1 : c->classes[index];
+    }
+    for (size_t k = 0; !c->classes && k < c->class_count; k++) {
         float score = number_at(&c->scores, index, k);
         if (score > best.score && (int64_t)k != rules->background) {
             best.score = score;
             best.class = (int64_t)k;
         }
-    }
-    if (c->classes) {
-        best.class = c->classes[index] == rules->background ? -1 : c->classes[index];
     }
     best.score *= c->objectness ? c->objectness[index * c->of_objectness] : 1;
     return best;

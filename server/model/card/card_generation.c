@@ -91,7 +91,7 @@ static enum status read_member(struct card *card, const struct document *in,
         }
         return read_number(row, in, value, (double *)(void *)((char *)out + row->offset))
                    ? ST_OK
-                   : document_fail(in, value, err, ST_INVALID, "expected %s from %g to %g",
+                   : document_fail(in, value, err, ST_INVALID, "expected %s from %.10g to %.10g",
                                    whole_word(row), row->least, row->most);
     }
     return document_refuse_member(
@@ -149,7 +149,7 @@ static void add_number(struct printing *p, const struct row *row, const struct c
 {
     double number;
     if (!read_number(row, p->in, value, &number)) {
-        derive_note(p->derive, "%s: %s: expected %s from %g to %g", beside_name(BESIDE_GENERATION),
+        derive_note(p->derive, "%s: %s: expected %s from %.10g to %.10g", beside_name(BESIDE_GENERATION),
                     row->config_name, whole_word(row), row->least, row->most);
         return;
     }
