@@ -322,7 +322,7 @@ TESTS += $(UNIT_SERVING_TESTS)
 	-Wl,--wrap=inotify_init1
 
 # Models: answers, intake, cards.
-UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes
+UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes %D%/test_derive
 check_PROGRAMS += $(UNIT_MODEL_TESTS)
 TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_answer_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -331,6 +331,9 @@ TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_boxes_SOURCES = %D%/test_boxes.c %D%/boxes.def
 %C%_test_boxes_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_boxes_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_derive_SOURCES = %D%/test_derive.c %D%/call_support.c %D%/call_support.h
+%C%_test_derive_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_derive_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)

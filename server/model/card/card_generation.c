@@ -149,8 +149,9 @@ static void add_number(struct printing *p, const struct row *row, const struct c
 {
     double number;
     if (!read_number(row, p->in, value, &number)) {
-        derive_note(p->derive, "%s: %s: expected %s from %.10g to %.10g", beside_name(BESIDE_GENERATION),
-                    row->config_name, whole_word(row), row->least, row->most);
+        derive_note(p->derive, "%s: %s: expected %s from %.10g to %.10g",
+                    beside_name(BESIDE_GENERATION), row->config_name, whole_word(row), row->least,
+                    row->most);
         return;
     }
     begin_member(p, row->name, row->config_name);
