@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text -> numbers. A float token becomes a whole number of up to 19 digits times a power of ten,
+ * Text -> numbers. A float becomes a whole number of up to 19 digits times a power of ten,
  * and then a float by the cheapest way that is certain to round correctly:
  *
  *   1. a float32 by one multiplication of doubles, unless that ends too close to a tie; a double by
@@ -55,7 +55,7 @@ static const double near_pow10[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e
 static const uint32_t small_pow10[] = {1,      10,      100,      1000,     10000,
                                        100000, 1000000, 10000000, 100000000};
 
-struct token {
+struct numeral {
     struct span digits;    /* may hold a '.' */
     int64_t text_exponent; /* of the last digit in |digits| */
     bool is_negative;
@@ -91,9 +91,9 @@ static inline uint64_t join_digits(uint64_t word, unsigned count)
 }
 
 /* The first 19 digits that count. */
-static void cut_mantissa(struct token *token)
+static void cut_mantissa(struct numeral *numeral)
 {
-    const uint8_t *p = token->digits.ptr, *end = p + token->digits.len;
+    const uint8_t *p = numeral->digits.ptr, *end = p + numeral->digits.len;
     while (p < end && (*p == '0' || *p == '.')) {
         p++;
     }
@@ -109,9 +109,9 @@ static void cut_mantissa(struct token *token)
             kept++;
         }
     }
-    token->mantissa = mantissa;
-    token->exponent = token->text_exponent + count - kept;
-    token->is_cut = count > kept;
+    numeral->mantissa = mantissa;
+    numeral->exponent = numeral->text_exponent + count - kept;
+    numeral->is_cut = count > kept;
 }
 
 /* "e+12" at |p|, which is at the 'e'. NULL when malformed. */
@@ -135,11 +135,11 @@ static const uint8_t *read_exponent(const uint8_t *p, const uint8_t *end, int64_
     return p;
 }
 
-/* Reads one token of JSON's number grammar. Returns the place behind it, or NULL. */
-static const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct token *token)
+/* Reads one numeral of JSON's number grammar. Returns the place behind it, or NULL. */
+static const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct numeral *numeral)
 {
-    token->is_negative = p < end && *p == '-';
-    p += token->is_negative;
+    numeral->is_negative = p < end && *p == '-';
+    p += numeral->is_negative;
     const uint8_t *first = p;
     for (; p < end && is_digit(*p); p++) {
     }
@@ -156,21 +156,21 @@ static const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct token *t
         }
         exponent = fraction - p;
     }
-    token->digits = span_of(first, (size_t)(p - first));
+    numeral->digits = span_of(first, (size_t)(p - first));
     if (p < end && (*p | 0x20) == 'e') {
         p = read_exponent(p, end, &exponent);
     }
-    token->text_exponent = exponent;
+    numeral->text_exponent = exponent;
     return p;
 }
 
-/* A token without sign and exponent and with at most 19 digits: mantissa / 10^places. */
+/* A numeral without sign and exponent and with at most 19 digits: mantissa / 10^places. */
 struct plain {
     uint64_t mantissa;
     unsigned places; /* at most 19 */
 };
 
-/* The place behind the token, or NULL when it is none of these or has a point within 16 bytes of
+/* The place behind the numeral, or NULL when it is none of these or has a point within 16 bytes of
  * the end. */
 __attribute__((always_inline)) static inline const uint8_t *
 scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
@@ -272,39 +272,40 @@ static uint64_t round_product(uint64_t w, int64_t q64, const struct float_format
     return bits < infinity ? bits : infinity;
 }
 
-static uint64_t convert(struct token *token, const struct float_format *format)
+static uint64_t convert(struct numeral *numeral, const struct float_format *format)
 {
     bool certain = true;
-    cut_mantissa(token);
-    uint64_t bits = round_product(token->mantissa, token->exponent, format, &certain);
-    if (token->is_cut) {
-        certain &= round_product(token->mantissa + 1, token->exponent, format, &certain) == bits;
+    cut_mantissa(numeral);
+    uint64_t bits = round_product(numeral->mantissa, numeral->exponent, format, &certain);
+    if (numeral->is_cut) {
+        certain &=
+            round_product(numeral->mantissa + 1, numeral->exponent, format, &certain) == bits;
     }
     if (certain) {
         return bits;
     }
-    struct decimal decimal = {token->digits, token->text_exponent};
+    struct decimal decimal = {numeral->digits, numeral->text_exponent};
     return number_parse_exact(&decimal, format, bits);
 }
 
 /* Multiplied instead of chosen: no branch. */
 static const float signs[] = {1, -1};
 
-/* Reads any number token to the bits of its float. NULL: it is malformed, or too large. */
+/* Reads any number to the bits of its float. NULL: it is malformed, or too large. */
 static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
                                 const struct float_format *format, uint64_t *out)
 {
-    struct token token;
-    const uint8_t *behind = scan(at, end, &token);
+    struct numeral numeral;
+    const uint8_t *behind = scan(at, end, &numeral);
     if (!behind) {
         return NULL;
     }
     uint64_t infinity = (uint64_t)format->exponent_infinite << format->mantissa_bits;
-    uint64_t bits = convert(&token, format);
+    uint64_t bits = convert(&numeral, format);
     if (bits == infinity) {
         return NULL;
     }
-    *out = token.is_negative ? bits | ((infinity << 1) & ~infinity) : bits;
+    *out = numeral.is_negative ? bits | ((infinity << 1) & ~infinity) : bits;
     return behind;
 }
 
@@ -399,8 +400,8 @@ enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, doub
         behind = number_read_word(*at, end, out);
     }
     if (!behind) {
-        struct token token;
-        return scan(*at, end, &token) ? NUMBER_RANGE : NUMBER_SYNTAX;
+        struct numeral numeral;
+        return scan(*at, end, &numeral) ? NUMBER_RANGE : NUMBER_SYNTAX;
     }
     *at = behind;
     return NUMBER_OK;
@@ -452,13 +453,13 @@ const uint8_t *number_read_i64(const uint8_t *at, const uint8_t *end, int64_t *o
 /* Why reading an integer failed. */
 static enum number_result explain_integer(const uint8_t *at, const uint8_t *end)
 {
-    struct token token;
-    const uint8_t *behind = scan(at, end, &token);
+    struct numeral numeral;
+    const uint8_t *behind = scan(at, end, &numeral);
     if (!behind) {
         return NUMBER_SYNTAX;
     }
-    const uint8_t *digits_end = token.digits.ptr + token.digits.len;
-    bool is_integer = behind == digits_end && !memchr(token.digits.ptr, '.', token.digits.len);
+    const uint8_t *digits_end = numeral.digits.ptr + numeral.digits.len;
+    bool is_integer = behind == digits_end && !memchr(numeral.digits.ptr, '.', numeral.digits.len);
     return is_integer ? NUMBER_RANGE : NUMBER_NOT_INTEGER;
 }
 

@@ -21,4 +21,4 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/steps.c %D%/steps.h \
 	%D%/steps_proof.c \
 	%D%/steps_trial.c %D%/steps_trial.h \
-	%D%/words.c %D%/words.h
+	%D%/messages.c %D%/messages.h

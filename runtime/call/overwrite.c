@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "hal/buffer.h"
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 #include "runtime/emit/log.h"
 
 /* The rows of |update| whose content has to be logged: those that may differ from the initial
@@ -17,7 +17,7 @@ static struct rt_rows find_kept(const struct rt_overwrite *o, const struct rt_up
 {
     struct rt_rows kept = rt_state_touched(o->state, o->cell, update->rows, update->row_bytes);
     if (update->tiles == 0) {
-        struct rt_rows known = rt_words_known(update, o->words);
+        struct rt_rows known = rt_messages_known(update, o->words);
         kept.first = kept.first > known.first ? kept.first : known.first;
         kept.end = kept.end < known.end ? kept.end : known.end;
     }
@@ -74,7 +74,7 @@ static size_t grow(const struct rt_overwrite *o, const struct rt_update *update,
 {
     const struct rt_state_cell *cell = &o->state->cells->items[o->cell];
     if (update->tiles == 0) {
-        struct rt_rows known = rt_words_known(update, o->words);
+        struct rt_rows known = rt_messages_known(update, o->words);
         *io_rows = rt_rows_join(*io_rows, known);
         return rt_state_paged_bytes(o->state, o->cell, RT_STATE_ALL_ROWS) -
                rt_state_paged_bytes(o->state, o->cell, known.first);
@@ -139,7 +139,7 @@ static void begin_update(const struct rt_overwrite *o, const struct rt_plan_upda
     if (log && update->of.tiles == 0) {
         log_rows(o, &kept, log);
     }
-    rt_words_put_log(update, update->of.tiles > 0 ? log : NULL, &kept, o->workspace);
+    rt_messages_put_log(update, update->of.tiles > 0 ? log : NULL, &kept, o->workspace);
 }
 
 void rt_overwrite_begin(const struct rt_overwrite *o)
@@ -148,7 +148,7 @@ void rt_overwrite_begin(const struct rt_overwrite *o)
     const struct rt_plan_result *result = &o->plan->results[o->result];
     if (!o->state->is_overwritten[o->cell]) {
         struct rt_rows stale = rt_state_spoil(o->state, o->cell);
-        rt_words_put_stale(o->plan, o->result, &stale, o->workspace);
+        rt_messages_put_stale(o->plan, o->result, &stale, o->workspace);
         return;
     }
     for (uint32_t i = result->first_update, n = 0; n < result->update_count; n++) {

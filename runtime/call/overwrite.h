@@ -29,7 +29,7 @@ struct rt_overwrite {
     uint32_t result, cell;
     struct rt_state *state;
     const int64_t *words; /* numbers for the run */
-    uint8_t *workspace;   /* to begin; rt_words_put() has run */
+    uint8_t *workspace;   /* to begin; rt_messages_put() has run */
 };
 
 /* What the runs of one call have been charged for a generation of a cell. */

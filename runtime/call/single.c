@@ -8,7 +8,7 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/results.h"
 
@@ -52,7 +52,7 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
     const struct rt_plan *plan = inv->plan;
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
-            rt_invocation_give_scalar(inv, i, rt_words_number(plan, i, inv->words));
+            rt_invocation_give_scalar(inv, i, rt_messages_number(plan, i, inv->words));
             continue;
         }
         TRY(place_result(inv, i, err));
@@ -95,7 +95,7 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
                                    enum hal_caller caller)
 {
     fill_slots(inv);
-    rt_words_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
+    rt_messages_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
     TRY(rt_invocation_fill_states(inv));
     struct hal_profile *spans;
     TRY(rt_profile_note(inv->profile, inv->entry, inv->plan, &spans, &inv->error));

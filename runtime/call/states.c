@@ -14,7 +14,7 @@
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
 #include "runtime/call/overwrite.h"
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 #include "runtime/program/state_cells.h"
 
 void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
@@ -49,7 +49,7 @@ static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t inp
     if (inv->plan->results[result].base != input) {
         return (struct rt_rows){0};
     }
-    return rt_words_written(inv->plan, result, hal_buffer_map(inv->workspace));
+    return rt_messages_written(inv->plan, result, hal_buffer_map(inv->workspace));
 }
 
 static uint8_t *map_workspace(const struct rt_invocation *inv)

@@ -13,7 +13,7 @@
 #include "hal/pool.h"
 #include "runtime/call/overwrite.h"
 #include "runtime/call/siblings.h"
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 #include "runtime/program/state_cells.h"
 
 /* ---- forms ----------------------------------------------------------------------------------- */
@@ -517,7 +517,7 @@ static void advance_states(const struct rt_invocation *joined, uint32_t row)
             continue;
         }
         if (joined->plan->results[write.result].base == input) {
-            written = rt_words_written(joined->plan, write.result, write.workspace);
+            written = rt_messages_written(joined->plan, write.result, write.workspace);
         }
         rt_state_advance(write.state, write.cell, written);
     }

@@ -368,12 +368,13 @@ enum status rt_adapt_pixels(struct rt_method *method, uint32_t index,
 /* ---- results --------------------------------------------------------------------------------- */
 
 static const char *const step_names[] = {
-    [RT_STEP_SOFTMAX] = "softmax", [RT_STEP_SIGMOID] = "sigmoid", [RT_STEP_NORMALIZE] = "normalize",
-    [RT_STEP_POOL] = "pool",       [RT_STEP_ARG_MAX] = "arg_max", [RT_STEP_THRESHOLD] = "threshold",
+    [RT_ADAPT_SOFTMAX] = "softmax",     [RT_ADAPT_SIGMOID] = "sigmoid",
+    [RT_ADAPT_NORMALIZE] = "normalize", [RT_ADAPT_POOL] = "pool",
+    [RT_ADAPT_ARG_MAX] = "arg_max",     [RT_ADAPT_THRESHOLD] = "threshold",
 };
 
-static enum status add_dim(const struct rt_value *v, const struct rt_step *step, int64_t *out_dim,
-                           struct error *err)
+static enum status add_dim(const struct rt_value *v, const struct rt_adapt_step *step,
+                           int64_t *out_dim, struct error *err)
 {
     if (step->dim < -(int64_t)v->rank || step->dim >= v->rank) {
         return error_set(err, ST_INVALID, "the tensor has %u dims, got dim %" PRId64, v->rank,
@@ -445,13 +446,13 @@ static enum status add_threshold(struct rt_graph *graph, uint32_t *value, double
     return rt_op_apply(graph, RT_OP(ge_scalar), args, 2, DT_BOOL, value, err);
 }
 
-static enum status add_step(struct rt_graph *graph, const struct rt_step *step, uint32_t *value,
-                            struct error *err)
+static enum status add_step(struct rt_graph *graph, const struct rt_adapt_step *step,
+                            uint32_t *value, struct error *err)
 {
     const struct rt_value *v = &graph->values[*value];
-    bool needs_floats = step->kind != RT_STEP_ARG_MAX && step->kind != RT_STEP_THRESHOLD;
-    bool has_dim = step->kind == RT_STEP_SOFTMAX || step->kind == RT_STEP_NORMALIZE ||
-                   step->kind == RT_STEP_ARG_MAX;
+    bool needs_floats = step->kind != RT_ADAPT_ARG_MAX && step->kind != RT_ADAPT_THRESHOLD;
+    bool has_dim = step->kind == RT_ADAPT_SOFTMAX || step->kind == RT_ADAPT_NORMALIZE ||
+                   step->kind == RT_ADAPT_ARG_MAX;
     int64_t dim = 0;
     if (v->kind != RT_TENSOR || (needs_floats && !has_type(v->dtype, float_types))) {
         return error_set(err, ST_INVALID, "expected a tensor of %s, got %s",
@@ -460,24 +461,24 @@ static enum status add_step(struct rt_graph *graph, const struct rt_step *step, 
     }
     TRY(has_dim ? add_dim(v, step, &dim, err) : ST_OK);
     switch (step->kind) {
-    case RT_STEP_SOFTMAX:
+    case RT_ADAPT_SOFTMAX:
         return add_softmax(graph, value, dim, err);
-    case RT_STEP_SIGMOID:
+    case RT_ADAPT_SIGMOID:
         return rt_op_apply(graph, RT_OP(sigmoid), value, 1, v->dtype, value, err);
-    case RT_STEP_NORMALIZE:
+    case RT_ADAPT_NORMALIZE:
         return add_norm(graph, value, dim, err);
-    case RT_STEP_POOL:
+    case RT_ADAPT_POOL:
         return add_pool(graph, value, err);
-    case RT_STEP_ARG_MAX:
+    case RT_ADAPT_ARG_MAX:
         return add_arg_max(graph, value, dim, err);
-    case RT_STEP_THRESHOLD:
+    case RT_ADAPT_THRESHOLD:
         return add_threshold(graph, value, step->number, err);
     }
     unreachable();
 }
 
-enum status rt_adapt_result(struct rt_method *method, uint32_t index, const struct rt_step *step,
-                            struct error *err)
+enum status rt_adapt_result(struct rt_method *method, uint32_t index,
+                            const struct rt_adapt_step *step, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(index < method->result_count && method->code.block_count > 0);

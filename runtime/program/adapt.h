@@ -72,19 +72,20 @@ MUST_CHECK enum status rt_adapt_pixels(struct rt_method *method, uint32_t index,
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-enum rt_step_kind {
-    RT_STEP_SOFTMAX,   /* along |dim|: floats */
-    RT_STEP_SIGMOID,   /* of each number: floats */
-    RT_STEP_NORMALIZE, /* divided by the L2 norm along |dim|, or by 1e-12 if that is less: floats */
-    RT_STEP_POOL,      /* the mean over what lies between rows and features: dim 1 of
+enum rt_adapt_kind {
+    RT_ADAPT_SOFTMAX,   /* along |dim|: floats */
+    RT_ADAPT_SIGMOID,   /* of each number: floats */
+    RT_ADAPT_NORMALIZE, /* divided by the L2 norm along |dim|, or by 1e-12 if that is less: floats
+                         */
+    RT_ADAPT_POOL,      /* the mean over what lies between rows and features: dim 1 of
                           [n, tokens, features], dims 2 and 3 of [n, features, height, width] */
-    RT_STEP_ARG_MAX,   /* the index of the first maximum along |dim|, which goes: int64 */
-    RT_STEP_THRESHOLD, /* is each number at least |number|: bool */
+    RT_ADAPT_ARG_MAX,   /* the index of the first maximum along |dim|, which goes: int64 */
+    RT_ADAPT_THRESHOLD, /* is each number at least |number|: bool */
 };
 
 /* A step behind a result. */
-struct rt_step {
-    enum rt_step_kind kind;
+struct rt_adapt_step {
+    enum rt_adapt_kind kind;
     int64_t dim; /* of those that have one; negative: counted from the end */
     double number;
 };
@@ -95,6 +96,6 @@ struct rt_step {
  * single graph makes the result.
  */
 MUST_CHECK enum status rt_adapt_result(struct rt_method *method, uint32_t index,
-                                       const struct rt_step *step, struct error *err);
+                                       const struct rt_adapt_step *step, struct error *err);
 
 #endif

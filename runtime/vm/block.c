@@ -10,7 +10,7 @@
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
 #include "runtime/call/overwrite.h"
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 #include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
@@ -173,7 +173,7 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
     struct vm *vm = vm_of(inv);
     uint8_t *workspace = vm_map(vm->workspace);
     uint32_t state;
-    rt_words_put(vm->plan, vm->words, workspace);
+    rt_messages_put(vm->plan, vm->words, workspace);
     for (uint32_t i = 0; i < block->graph.output_count; i++) {
         uint32_t base = vm->plan->results[i].base;
         if (!find_written(vm, i, VM_OWNER_SPARE, &state)) {
@@ -183,7 +183,7 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
         vm->spares[state].has_base = base != RT_NO_BASE && vm->slots[RT_SLOT_INPUT + base].buffer ==
                                                                inv->state->current[cell];
         if (vm->spares[state].has_base) {
-            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, workspace);
+            rt_messages_put_stale(vm->plan, i, &vm->spares[state].stale, workspace);
         }
     }
 }
@@ -197,14 +197,14 @@ static void read_written(struct rt_invocation *inv)
         struct rt_rows written = {0};
         if (find_written(vm, i, VM_OWNER_STATE, &state)) {
             struct vm_spare *spare = &vm->spares[state];
-            written = rt_words_written(vm->plan, i, vm_map(vm->workspace));
+            written = rt_messages_written(vm->plan, i, vm_map(vm->workspace));
             spare->written =
                 spare->is_overwritten ? rt_rows_join(spare->written, written) : written;
             spare->is_overwritten = true;
         } else if (find_written(vm, i, VM_OWNER_SPARE, &state)) {
             struct vm_spare *spare = &vm->spares[state];
             if (spare->has_base && !spare->is_overwritten) {
-                written = rt_words_written(vm->plan, i, vm_map(vm->workspace));
+                written = rt_messages_written(vm->plan, i, vm_map(vm->workspace));
             }
             spare->written = written;
         }
@@ -299,7 +299,7 @@ static enum status read_out(struct rt_invocation *inv, const struct rt_block *bl
     const struct rt_value *v = &block->graph.values[block->graph.outputs[out->index]];
     const struct rt_plan_result *result = &vm->plan->results[out->index];
     *value = (struct vm_value){.kind = v->kind,
-                               .number = rt_words_number(vm->plan, out->index, vm->words)};
+                               .number = rt_messages_number(vm->plan, out->index, vm->words)};
     if (v->kind == RT_TENSOR) {
         value->shape = result->shape;
         value->memory = vm->outputs[out->index];

@@ -34,8 +34,8 @@ struct world {
 
 /* The steps that are added to each method. */
 struct wish {
-    const struct rt_pixels *pixels; /* of input 0, or NULL */
-    const struct rt_step *steps;    /* of result 0 */
+    const struct rt_pixels *pixels;    /* of input 0, or NULL */
+    const struct rt_adapt_step *steps; /* of result 0 */
     uint32_t step_count;
     uint32_t calls; /* of adapt() */
 };
@@ -274,7 +274,7 @@ static void pixels_in_batches(void **state)
 {
     (void)state;
     static float alone[CALLS][64], got[64];
-    const struct rt_step softmax = {.kind = RT_STEP_SOFTMAX, .dim = -1};
+    const struct rt_adapt_step softmax = {.kind = RT_ADAPT_SOFTMAX, .dim = -1};
     struct wish wish = {.pixels = &imagenet, .steps = &softmax, .step_count = 1};
     struct rt_invocation *calls[CALLS];
     struct shape shape = pixel_shape(&imagenet, 1);
@@ -304,7 +304,7 @@ static void pixels_in_batches(void **state)
 static void pixels_are_in_the_signature(void **state)
 {
     (void)state;
-    const struct rt_step best = {.kind = RT_STEP_ARG_MAX, .dim = 1};
+    const struct rt_adapt_step best = {.kind = RT_ADAPT_ARG_MAX, .dim = 1};
     struct rt_pixels p = imagenet;
     struct wish wish = {.pixels = &p, .steps = &best, .step_count = 1};
     struct world w;
@@ -323,7 +323,7 @@ static void pixels_are_in_the_signature(void **state)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static uint32_t run_steps(const struct rt_step *steps, uint32_t count, void *out)
+static uint32_t run_steps(const struct rt_adapt_step *steps, uint32_t count, void *out)
 {
     struct wish wish = {.steps = steps, .step_count = count};
     struct shape shape = float_shape(&imagenet, 1);
@@ -347,24 +347,26 @@ static void each_step_does_what_its_name_says(void **state)
         norm += raw[i] * raw[i];
         best = raw[i] > raw[best] ? i : best;
     }
-    assert_int_equal(run_steps(&(struct rt_step){.kind = RT_STEP_SOFTMAX, .dim = -1}, 1, got), 40);
+    assert_int_equal(
+        run_steps(&(struct rt_adapt_step){.kind = RT_ADAPT_SOFTMAX, .dim = -1}, 1, got), 40);
     for (uint32_t i = 0; i < 10; i++) {
         assert_float_equal(got[i], expf(raw[i]) / sum, 1e-6);
     }
-    assert_int_equal(run_steps(&(struct rt_step){.kind = RT_STEP_SIGMOID}, 1, got), 40);
+    assert_int_equal(run_steps(&(struct rt_adapt_step){.kind = RT_ADAPT_SIGMOID}, 1, got), 40);
     for (uint32_t i = 0; i < 10; i++) {
         assert_float_equal(got[i], 1 / (1 + expf(-raw[i])), 1e-6);
     }
-    assert_int_equal(run_steps(&(struct rt_step){.kind = RT_STEP_NORMALIZE, .dim = 1}, 1, got), 40);
+    assert_int_equal(
+        run_steps(&(struct rt_adapt_step){.kind = RT_ADAPT_NORMALIZE, .dim = 1}, 1, got), 40);
     for (uint32_t i = 0; i < 10; i++) {
         assert_float_equal(got[i], raw[i] / sqrtf(norm), 1e-6);
     }
-    const struct rt_step argmax = {.kind = RT_STEP_ARG_MAX, .dim = -1};
+    const struct rt_adapt_step argmax = {.kind = RT_ADAPT_ARG_MAX, .dim = -1};
     int64_t index;
     assert_int_equal(run_steps(&argmax, 1, &index), sizeof(index));
     assert_int_equal(index, best);
-    const struct rt_step both[] = {{.kind = RT_STEP_SIGMOID},
-                                   {.kind = RT_STEP_THRESHOLD, .number = 0.5}};
+    const struct rt_adapt_step both[] = {{.kind = RT_ADAPT_SIGMOID},
+                                         {.kind = RT_ADAPT_THRESHOLD, .number = 0.5}};
     uint8_t flags[16];
     assert_int_equal(run_steps(both, 2, flags), 10);
     for (uint32_t i = 0; i < 10; i++) {
@@ -379,7 +381,7 @@ static void pool_of_pixels(void **state)
     static float raw[960], got[2];
     const struct rt_pixels p = {
         .height = 24, .width = 20, .channels = 3, .scale = 1. / 255, .std = {1, 1, 1}};
-    const struct rt_step pool = {.kind = RT_STEP_POOL};
+    const struct rt_adapt_step pool = {.kind = RT_ADAPT_POOL};
     struct shape shape = pixel_shape(&p, 1);
     fill_pixels((size_t)shape_numel(&shape), 3);
     for (uint32_t i = 0; i < 2; i++) {
@@ -435,9 +437,10 @@ static void refused_pixels(void **state)
 static void refused_steps(void **state)
 {
     (void)state;
-    const struct rt_step far = {.kind = RT_STEP_SOFTMAX, .dim = 2}, pool = {.kind = RT_STEP_POOL};
-    const struct rt_step twice[] = {{.kind = RT_STEP_ARG_MAX, .dim = 1},
-                                    {.kind = RT_STEP_SOFTMAX, .dim = -1}};
+    const struct rt_adapt_step far = {.kind = RT_ADAPT_SOFTMAX, .dim = 2},
+                               pool = {.kind = RT_ADAPT_POOL};
+    const struct rt_adapt_step twice[] = {{.kind = RT_ADAPT_ARG_MAX, .dim = 1},
+                                          {.kind = RT_ADAPT_SOFTMAX, .dim = -1}};
     refuse("mobile", (struct wish){.steps = &far, .step_count = 1},
            "softmax: the tensor has 2 dims, got dim 2");
     refuse("mobile", (struct wish){.steps = &pool, .step_count = 1},

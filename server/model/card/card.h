@@ -76,7 +76,7 @@ struct card_labels {
 
 /* A step that is compiled behind the output. */
 struct card_step {
-    struct rt_step step;
+    struct rt_adapt_step step;
     struct card_place place;
 };
 

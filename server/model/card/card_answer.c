@@ -288,7 +288,7 @@ enum status card_adapt_answer(struct rt_method *method, struct card_io *io, stru
         return ST_OK;
     }
     io->class_count = (uint64_t)is->shape.dims[is_map ? 1 : 2];
-    const struct rt_step best = {.kind = RT_STEP_ARG_MAX, .dim = is_map ? 1 : 2};
+    const struct rt_adapt_step best = {.kind = RT_ADAPT_ARG_MAX, .dim = is_map ? 1 : 2};
     enum status status = rt_adapt_result(method, io->index, &best, err);
     return status == ST_OK || status == ST_EXHAUSTED ? status : card_blame(&io->answer.place, err);
 }

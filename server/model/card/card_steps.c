@@ -17,16 +17,16 @@ enum step_form { FORM_DIM, FORM_NUMBER, FORM_MEAN, FORM_NOTHING };
 
 static const struct {
     const char *name;
-    enum rt_step_kind kind;
+    enum rt_adapt_kind kind;
     enum step_form form;
     bool is_word; /* the name alone will do: the last dim, or the mean */
 } words[] = {
-    {"softmax", RT_STEP_SOFTMAX, FORM_DIM, true},
-    {"sigmoid", RT_STEP_SIGMOID, FORM_NOTHING, true},
-    {"normalize", RT_STEP_NORMALIZE, FORM_DIM, true},
-    {"pool", RT_STEP_POOL, FORM_MEAN, false},
-    {"arg_max", RT_STEP_ARG_MAX, FORM_DIM, true},
-    {"threshold", RT_STEP_THRESHOLD, FORM_NUMBER, false},
+    {"softmax", RT_ADAPT_SOFTMAX, FORM_DIM, true},
+    {"sigmoid", RT_ADAPT_SIGMOID, FORM_NOTHING, true},
+    {"normalize", RT_ADAPT_NORMALIZE, FORM_DIM, true},
+    {"pool", RT_ADAPT_POOL, FORM_MEAN, false},
+    {"arg_max", RT_ADAPT_ARG_MAX, FORM_DIM, true},
+    {"threshold", RT_ADAPT_THRESHOLD, FORM_NUMBER, false},
 };
 #define WORD_COUNT (sizeof(words) / sizeof(words[0]))
 #define WORDS "softmax, sigmoid, normalize, pool, arg_max or threshold"
@@ -43,7 +43,7 @@ static size_t find_word(const char *text)
 }
 
 static enum status read_word(const struct document *in, const struct cJSON *value,
-                             struct rt_step *out, struct error *err)
+                             struct rt_adapt_step *out, struct error *err)
 {
     const char *text;
     TRY(document_text(in, value, &text, err));
@@ -56,7 +56,7 @@ static enum status read_word(const struct document *in, const struct cJSON *valu
                              words[word].name,
                              words[word].form == FORM_MEAN ? "\"mean\"" : "NUMBER");
     }
-    *out = (struct rt_step){.kind = words[word].kind, .dim = -1};
+    *out = (struct rt_adapt_step){.kind = words[word].kind, .dim = -1};
     return ST_OK;
 }
 
@@ -71,13 +71,13 @@ static enum status read_mean(const struct document *in, const struct cJSON *valu
 }
 
 static enum status read_member(const struct document *in, const struct cJSON *member,
-                               struct rt_step *out, struct error *err)
+                               struct rt_adapt_step *out, struct error *err)
 {
     size_t word = find_word(document_key(member));
     if (word == WORD_COUNT) {
         return document_refuse_member(in, member, WORDS, err);
     }
-    *out = (struct rt_step){.kind = words[word].kind, .dim = -1};
+    *out = (struct rt_adapt_step){.kind = words[word].kind, .dim = -1};
     switch (words[word].form) {
     case FORM_DIM:
         return document_i64(in, member, -DIM_MAX, DIM_MAX - 1, &out->dim, err);
@@ -93,7 +93,7 @@ static enum status read_member(const struct document *in, const struct cJSON *me
 }
 
 static enum status read_step(const struct document *in, const struct cJSON *value,
-                             struct rt_step *out, struct error *err)
+                             struct rt_adapt_step *out, struct error *err)
 {
     enum json_type type = document_type(value);
     const struct cJSON *first = type == JSON_OBJECT ? document_first(value) : NULL;

@@ -71,7 +71,7 @@ static enum status bind_named(struct render *render, const struct node *node,
 }
 
 static enum status bind_placed(struct render *render, const struct node *node,
-                               const struct builtin *builtin, size_t place,
+                               const struct builtin *builtin, size_t position,
                                const struct value *value, struct value *values)
 {
     for (size_t i = 0; i < BUILTIN_PARAMS_MAX && builtin->params[i]; i++) {
@@ -82,13 +82,13 @@ static enum status bind_placed(struct render *render, const struct node *node,
         if (takes_all_named(builtin->params[i])) {
             break;
         }
-        if (i == place) {
+        if (i == position) {
             values[i] = *value;
             return ST_OK;
         }
     }
     return template_fail(render, node, ST_INVALID, "'%s' takes at most %zu arguments",
-                         builtin->name, place);
+                         builtin->name, position);
 }
 
 enum status template_call_builtin(struct render *render, const struct node *node,

@@ -92,11 +92,11 @@ static enum status eval_arguments(struct render *render, const struct node *node
 }
 
 static const struct node *find_parameter(const struct node *macro, const struct argument *argument,
-                                         size_t place)
+                                         size_t position)
 {
     const struct node *parameter = macro->others;
     for (size_t i = 0; parameter; i++, parameter = parameter->next) {
-        if (argument->name.len ? span_equal(parameter->text, argument->name) : i == place) {
+        if (argument->name.len ? span_equal(parameter->text, argument->name) : i == position) {
             break;
         }
     }

@@ -26,35 +26,35 @@ static struct node *parse_name(struct parser *parser)
 {
     static const char *const refused[] = {"caller", "varargs", "kwargs"};
     static const char *const functions[] = {"cycler", "joiner", "lipsum", "self", "super"};
-    const struct token *token = parser->at++;
-    struct node *node = parser_node(parser, NODE_NAME, token->place);
+    const struct lexeme *lexeme = parser->at++;
+    struct node *node = parser_node(parser, NODE_NAME, lexeme->position);
     if (!node) {
         return NULL;
     }
-    if (is_constant(token->text, &node->constant)) {
+    if (is_constant(lexeme->text, &node->constant)) {
         node->kind = NODE_CONSTANT;
         return node;
     }
     for (size_t i = 0; parser->is_in_macro && i < sizeof(refused) / sizeof(refused[0]); i++) {
-        if (span_is(token->text, refused[i])) {
-            return parser_refuse(parser, token->place, ST_UNSUPPORTED,
+        if (span_is(lexeme->text, refused[i])) {
+            return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
                                  "'%s' in a macro is not supported", refused[i]);
         }
     }
     for (size_t i = 0; parser_is_op(parser, '(') && i < sizeof(functions) / sizeof(functions[0]);
          i++) {
-        if (span_is(token->text, functions[i])) {
-            return parser_refuse(parser, token->place, ST_UNSUPPORTED,
+        if (span_is(lexeme->text, functions[i])) {
+            return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
                                  "the function '%s' is not supported", functions[i]);
         }
     }
-    node->text = token->text;
+    node->text = lexeme->text;
     return node;
 }
 
 static struct node *parse_list(struct parser *parser)
 {
-    struct node *node = parser_node(parser, NODE_LIST, parser->at++->place);
+    struct node *node = parser_node(parser, NODE_LIST, parser->at++->position);
     struct node_list items = {0};
     while (node && !parser_skip_op(parser, ']')) {
         if (items.first && !parser_expect_op(parser, ',')) {
@@ -75,7 +75,7 @@ static struct node *parse_list(struct parser *parser)
 
 static struct node *parse_pair(struct parser *parser)
 {
-    struct node *pair = parser_node(parser, NODE_PAIR, parser->at->place);
+    struct node *pair = parser_node(parser, NODE_PAIR, parser->at->position);
     if (!pair || !(pair->a = parser_expression(parser)) || !parser_expect_op(parser, ':') ||
         !(pair->b = parser_expression(parser))) {
         return NULL;
@@ -85,7 +85,7 @@ static struct node *parse_pair(struct parser *parser)
 
 static struct node *parse_map(struct parser *parser)
 {
-    struct node *node = parser_node(parser, NODE_MAP, parser->at++->place);
+    struct node *node = parser_node(parser, NODE_MAP, parser->at++->position);
     struct node_list items = {0};
     while (node && !parser_skip_op(parser, '}')) {
         if (items.first && !parser_expect_op(parser, ',')) {
@@ -106,9 +106,9 @@ static struct node *parse_map(struct parser *parser)
 
 static struct node *parse_parentheses(struct parser *parser)
 {
-    struct place place = parser->at++->place;
+    struct position position = parser->at++->position;
     if (parser_skip_op(parser, ')')) {
-        return parser_node(parser, NODE_TUPLE, place);
+        return parser_node(parser, NODE_TUPLE, position);
     }
     struct node *node = parser_tuple(parser, true);
     return node && parser_expect_op(parser, ')') ? node : NULL;
@@ -117,12 +117,12 @@ static struct node *parse_parentheses(struct parser *parser)
 static struct node *parse_primary(struct parser *parser)
 {
     switch (parser->at->kind) {
-    case TOKEN_NAME:
+    case LEXEME_NAME:
         return parse_name(parser);
-    case TOKEN_STRING:
+    case LEXEME_STRING:
         return parser_string(parser);
-    case TOKEN_INT:
-    case TOKEN_FLOAT:
+    case LEXEME_INT:
+    case LEXEME_FLOAT:
         return parser_number(parser);
     default:
         break;
@@ -134,32 +134,32 @@ static struct node *parse_primary(struct parser *parser)
         return parse_list(parser);
     }
     return parser_is_op(parser, '{') ? parse_map(parser)
-                                     : parser_refuse_token(parser, "an expression");
+                                     : parser_refuse_lexeme(parser, "an expression");
 }
 
 /* ---- what follows them ----------------------------------------------------------------------- */
 
 static struct node *parse_argument(struct parser *parser, bool *has_named)
 {
-    const struct token *token = parser->at;
+    const struct lexeme *lexeme = parser->at;
     if (parser_is_op(parser, '*') || parser_is_op(parser, OP2('*', '*'))) {
-        return parser_refuse(parser, token->place, ST_UNSUPPORTED,
+        return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
                              "arguments from a list or map are not supported");
     }
-    if (token->kind != TOKEN_NAME || token[1].kind != TOKEN_OPERATOR || token[1].op != '=') {
+    if (lexeme->kind != LEXEME_NAME || lexeme[1].kind != LEXEME_OPERATOR || lexeme[1].op != '=') {
         if (*has_named) {
-            return parser_refuse(parser, token->place, ST_INVALID,
+            return parser_refuse(parser, lexeme->position, ST_INVALID,
                                  "an argument without a name follows one with a name");
         }
         return parser_expression(parser);
     }
-    struct node *named = parser_node(parser, NODE_NAMED, token->place);
+    struct node *named = parser_node(parser, NODE_NAMED, lexeme->position);
     parser->at += 2;
     *has_named = true;
     if (!named || !(named->a = parser_expression(parser))) {
         return NULL;
     }
-    named->text = token->text;
+    named->text = lexeme->text;
     return named;
 }
 
@@ -187,12 +187,12 @@ static bool parse_arguments(struct parser *parser, struct node *call)
 
 static struct node *parse_call(struct parser *parser, struct node *callee)
 {
-    struct node *call = parser_node(parser, NODE_CALL, parser->at->place);
+    struct node *call = parser_node(parser, NODE_CALL, parser->at->position);
     if (!call) {
         return NULL;
     }
     if (callee->kind == NODE_ATTRIBUTE && !template_method_is_known(callee->text)) {
-        return parser_refuse(parser, callee->place, ST_UNSUPPORTED,
+        return parser_refuse(parser, callee->position, ST_UNSUPPORTED,
                              "the method '%.*s' is not supported", SPAN_SHORT(callee->text));
     }
     call->a = callee;
@@ -211,14 +211,14 @@ static struct node *parse_bound(struct parser *parser, bool *has_failed)
 
 static struct node *parse_brackets(struct parser *parser, struct node *self)
 {
-    struct node *node = parser_node(parser, NODE_SUBSCRIPT, parser->at++->place);
+    struct node *node = parser_node(parser, NODE_SUBSCRIPT, parser->at++->position);
     bool has_failed = false;
     if (!node) {
         return NULL;
     }
     node->a = self;
     if (parser_is_op(parser, ']')) {
-        return parser_refuse_token(parser, "an index");
+        return parser_refuse_lexeme(parser, "an index");
     }
     node->b = parse_bound(parser, &has_failed);
     if (!has_failed && parser_skip_op(parser, ':')) {
@@ -229,7 +229,7 @@ static struct node *parse_brackets(struct parser *parser, struct node *self)
         }
     }
     if (!has_failed && parser_is_op(parser, ',')) {
-        return parser_refuse(parser, parser->at->place, ST_UNSUPPORTED,
+        return parser_refuse(parser, parser->at->position, ST_UNSUPPORTED,
                              "a tuple as an index is not supported");
     }
     return !has_failed && parser_expect_op(parser, ']') ? node : NULL;
@@ -237,12 +237,12 @@ static struct node *parse_brackets(struct parser *parser, struct node *self)
 
 static struct node *parse_dot(struct parser *parser, struct node *self)
 {
-    struct node *node = parser_node(parser, NODE_ATTRIBUTE, parser->at++->place);
+    struct node *node = parser_node(parser, NODE_ATTRIBUTE, parser->at++->position);
     if (!node) {
         return NULL;
     }
     node->a = self;
-    if (parser->at->kind == TOKEN_INT) {
+    if (parser->at->kind == LEXEME_INT) {
         node->kind = NODE_SUBSCRIPT;
         node->b = parser_number(parser);
         return node->b ? node : NULL;
@@ -255,7 +255,7 @@ static struct node *parse_postfix(struct parser *parser, struct node *node)
 {
     for (int i = 0; node; i++) {
         if (i == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
         if (parser_is_op(parser, '.')) {
             node = parse_dot(parser, node);
@@ -272,7 +272,7 @@ static struct node *parse_postfix(struct parser *parser, struct node *node)
 
 static struct node *parse_filter(struct parser *parser, struct node *self)
 {
-    struct node *node = parser_node(parser, NODE_FILTER, parser->at->place);
+    struct node *node = parser_node(parser, NODE_FILTER, parser->at->position);
     struct span name = parser_expect_name(parser);
     if (!node || name.len == 0) {
         return NULL;
@@ -280,7 +280,7 @@ static struct node *parse_filter(struct parser *parser, struct node *self)
     node->a = self;
     node->builtin = template_filter_find(name);
     if (!node->builtin) {
-        return parser_refuse(parser, node->place, ST_UNSUPPORTED,
+        return parser_refuse(parser, node->position, ST_UNSUPPORTED,
                              "the filter '%.*s' is not supported", SPAN_SHORT(name));
     }
     if (parser_is_op(parser, '(') && !parse_arguments(parser, node)) {
@@ -293,7 +293,7 @@ struct node *parser_filters(struct parser *parser, struct node *self, bool is_in
 {
     for (int i = 0; self && (is_inline || parser_skip_op(parser, '|')); i++) {
         if (i == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
         is_inline = false;
         self = parse_filter(parser, self);
@@ -304,12 +304,12 @@ struct node *parser_filters(struct parser *parser, struct node *self, bool is_in
 static bool is_test_argument(const struct parser *parser)
 {
     switch (parser->at->kind) {
-    case TOKEN_NAME:
+    case LEXEME_NAME:
         return !parser_is_name(parser, "else") && !parser_is_name(parser, "or") &&
                !parser_is_name(parser, "and");
-    case TOKEN_STRING:
-    case TOKEN_INT:
-    case TOKEN_FLOAT:
+    case LEXEME_STRING:
+    case LEXEME_INT:
+    case LEXEME_FLOAT:
         return true;
     default:
         return parser_is_op(parser, '[') || parser_is_op(parser, '{');
@@ -325,7 +325,7 @@ static bool parse_test_arguments(struct parser *parser, struct node *node)
         return true;
     }
     if (parser_is_name(parser, "is")) {
-        parser_refuse(parser, parser->at->place, ST_INVALID, "two tests in a row");
+        parser_refuse(parser, parser->at->position, ST_INVALID, "two tests in a row");
         return false;
     }
     struct node *argument = parse_primary(parser);
@@ -335,9 +335,9 @@ static bool parse_test_arguments(struct parser *parser, struct node *node)
 
 static struct node *parse_test(struct parser *parser, struct node *self)
 {
-    struct node *node = parser_node(parser, NODE_TEST, parser->at++->place);
+    struct node *node = parser_node(parser, NODE_TEST, parser->at++->position);
     bool is_negated = parser_skip_name(parser, "not");
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct span name = parser_expect_name(parser);
     if (!node || name.len == 0) {
         return NULL;
@@ -345,13 +345,13 @@ static struct node *parse_test(struct parser *parser, struct node *self)
     node->a = self;
     node->builtin = template_test_find(name);
     if (!node->builtin) {
-        return parser_refuse(parser, place, ST_UNSUPPORTED, "the test '%.*s' is not supported",
+        return parser_refuse(parser, position, ST_UNSUPPORTED, "the test '%.*s' is not supported",
                              SPAN_SHORT(name));
     }
     if (!parse_test_arguments(parser, node)) {
         return NULL;
     }
-    struct node *outer = is_negated ? parser_node(parser, NODE_NOT, node->place) : node;
+    struct node *outer = is_negated ? parser_node(parser, NODE_NOT, node->position) : node;
     if (is_negated && outer) {
         outer->a = node;
     }
@@ -362,7 +362,7 @@ static struct node *parse_filters_and_tests(struct parser *parser, struct node *
 {
     for (int i = 0; node; i++) {
         if (i == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
         if (parser_is_op(parser, '|')) {
             node = parser_filters(parser, node, false);
@@ -384,7 +384,7 @@ static struct node *parse_unary(struct parser *parser, bool has_filters)
     struct node *node;
     if (parser_is_op(parser, '-') || parser_is_op(parser, '+')) {
         enum node_kind kind = parser_is_op(parser, '-') ? NODE_NEGATIVE : NODE_POSITIVE;
-        node = parser_node(parser, kind, parser->at++->place);
+        node = parser_node(parser, kind, parser->at++->position);
         if (!node || !parser_enter(parser)) {
             return NULL;
         }
@@ -414,9 +414,9 @@ static struct node *parse_chain(struct parser *parser, parse_operand_f *parse_op
             break;
         }
         if (count == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
-        struct node *node = parser_node(parser, NODE_BINARY, parser->at++->place);
+        struct node *node = parser_node(parser, NODE_BINARY, parser->at++->position);
         if (!node || !(node->b = parse_operand(parser))) {
             return NULL;
         }
@@ -446,13 +446,13 @@ static struct node *parse_product(struct parser *parser)
 
 static struct node *parse_concat(struct parser *parser)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct node *first = parse_product(parser);
     struct node_list items = {0};
     if (!first || !parser_is_op(parser, '~')) {
         return first;
     }
-    struct node *node = parser_node(parser, NODE_CONCAT, place);
+    struct node *node = parser_node(parser, NODE_CONCAT, position);
     parser_add(&items, first);
     while (node && parser_skip_op(parser, '~')) {
         if (!parser_add(&items, parse_product(parser))) {
@@ -484,7 +484,7 @@ static uint16_t take_comparison(struct parser *parser)
     if (parser_skip_name(parser, "in")) {
         return OP_IN;
     }
-    if (parser_is_name(parser, "not") && parser->at[1].kind == TOKEN_NAME &&
+    if (parser_is_name(parser, "not") && parser->at[1].kind == LEXEME_NAME &&
         span_is(parser->at[1].text, "in")) {
         parser->at += 2;
         return OP_NOT_IN;
@@ -494,12 +494,12 @@ static uint16_t take_comparison(struct parser *parser)
 
 static struct node *parse_comparison(struct parser *parser)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct node *first = parse_sum(parser), *node = NULL;
     struct node_list operands = {0};
     uint16_t op;
     while (first && (op = take_comparison(parser)) != 0) {
-        struct node *operand = parser_node(parser, NODE_OPERAND, parser->at->place);
+        struct node *operand = parser_node(parser, NODE_OPERAND, parser->at->position);
         if (!operand || !(operand->a = parse_sum(parser))) {
             return NULL;
         }
@@ -509,7 +509,7 @@ static struct node *parse_comparison(struct parser *parser)
     if (!first || !operands.first) {
         return first;
     }
-    node = parser_node(parser, NODE_COMPARE, place);
+    node = parser_node(parser, NODE_COMPARE, position);
     if (node) {
         node->a = first;
         node->items = operands.first;
@@ -519,11 +519,11 @@ static struct node *parse_comparison(struct parser *parser)
 
 static struct node *parse_not(struct parser *parser)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     if (!parser_skip_name(parser, "not")) {
         return parse_comparison(parser);
     }
-    struct node *node = parser_node(parser, NODE_NOT, place);
+    struct node *node = parser_node(parser, NODE_NOT, position);
     if (!node || !parser_enter(parser)) {
         return NULL;
     }
@@ -538,9 +538,9 @@ static struct node *parse_logic(struct parser *parser, parse_operand_f *parse_pa
     struct node *left = parse_part(parser);
     for (int count = 0; left && parser_is_name(parser, word); count++) {
         if (count == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
-        struct node *node = parser_node(parser, kind, parser->at++->place);
+        struct node *node = parser_node(parser, kind, parser->at++->position);
         if (!node || !(node->b = parse_part(parser))) {
             return NULL;
         }
@@ -565,9 +565,9 @@ static struct node *parse_condition(struct parser *parser)
     struct node *node = parse_or(parser);
     for (int count = 0; node && parser_is_name(parser, "if"); count++) {
         if (count == CHAIN_MAX) {
-            return parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "too long a chain");
+            return parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "too long a chain");
         }
-        struct node *outer = parser_node(parser, NODE_CONDITION, parser->at++->place);
+        struct node *outer = parser_node(parser, NODE_CONDITION, parser->at++->position);
         if (!outer || !(outer->a = parse_or(parser))) {
             return NULL;
         }
@@ -593,13 +593,13 @@ struct node *parser_expression(struct parser *parser)
 /* Does a tuple end here? */
 static bool is_tuple_end(const struct parser *parser)
 {
-    return parser->at->kind == TOKEN_VARIABLE_END || parser->at->kind == TOKEN_BLOCK_END ||
+    return parser->at->kind == LEXEME_VARIABLE_END || parser->at->kind == LEXEME_BLOCK_END ||
            parser_is_op(parser, ')') || parser_is_op(parser, '=') || parser_is_name(parser, "in");
 }
 
 struct node *parser_tuple(struct parser *parser, bool has_condition)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct node_list items = {0};
     if (!parser_enter(parser)) {
         return NULL;
@@ -609,7 +609,7 @@ struct node *parser_tuple(struct parser *parser, bool has_condition)
     if (!first || !parser_is_op(parser, ',')) {
         return first;
     }
-    struct node *node = parser_node(parser, NODE_TUPLE, place);
+    struct node *node = parser_node(parser, NODE_TUPLE, position);
     parser_add(&items, first);
     while (node && parser_skip_op(parser, ',') && !is_tuple_end(parser)) {
         if (!parser_add(&items, has_condition ? parser_expression(parser) : parse_or(parser))) {
@@ -626,7 +626,7 @@ struct node *parser_tuple(struct parser *parser, bool has_condition)
 
 static struct node *parse_target_name(struct parser *parser, bool may_be_attribute)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct value constant;
     if (parser_skip_op(parser, '(')) {
         if (!parser_enter(parser)) {
@@ -637,16 +637,17 @@ static struct node *parse_target_name(struct parser *parser, bool may_be_attribu
         return inner && parser_expect_op(parser, ')') ? inner : NULL;
     }
     struct span name = parser_expect_name(parser);
-    struct node *node = name.len ? parser_node(parser, NODE_NAME, place) : NULL;
+    struct node *node = name.len ? parser_node(parser, NODE_NAME, position) : NULL;
     if (!node) {
         return NULL;
     }
     if (is_constant(name, &constant)) {
-        return parser_refuse(parser, place, ST_INVALID, "'%.*s' cannot be set", SPAN_SHORT(name));
+        return parser_refuse(parser, position, ST_INVALID, "'%.*s' cannot be set",
+                             SPAN_SHORT(name));
     }
     node->text = name;
     if (may_be_attribute && parser_skip_op(parser, '.')) {
-        struct node *outer = parser_node(parser, NODE_ATTRIBUTE, place);
+        struct node *outer = parser_node(parser, NODE_ATTRIBUTE, position);
         struct span attribute = parser_expect_name(parser);
         if (!outer || attribute.len == 0) {
             return NULL;
@@ -660,13 +661,13 @@ static struct node *parse_target_name(struct parser *parser, bool may_be_attribu
 
 struct node *parser_target(struct parser *parser, bool may_be_attribute)
 {
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct node_list items = {0};
     struct node *first = parse_target_name(parser, may_be_attribute);
     if (!first || !parser_is_op(parser, ',')) {
         return first;
     }
-    struct node *node = parser_node(parser, NODE_TUPLE, place);
+    struct node *node = parser_node(parser, NODE_TUPLE, position);
     parser_add(&items, first);
     while (node && parser_skip_op(parser, ',') && !is_tuple_end(parser)) {
         if (!parser_add(&items, parse_target_name(parser, may_be_attribute))) {

@@ -235,8 +235,8 @@ static TEMPLATE_FILTER(tojson)
     size_t begin = template_text_begin(render);
     enum status status = value_print_json(&self, &style, render->out, render->err);
     if (status != ST_OK) {
-        return error_prefix(render->err, "line %u, column %u: ", node->place.line,
-                            node->place.column);
+        return error_prefix(render->err, "line %u, column %u: ", node->position.line,
+                            node->position.column);
     }
     return template_text_end(render, node, begin, out);
 }

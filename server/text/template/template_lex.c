@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the source of a template to tokens. White space around tags is removed here, by the rules of
- * jinja2.lexer with trim_blocks and lstrip_blocks.
+ * From the source of a template to lexemes. White space around tags is removed here, by the rules
+ * of jinja2.lexer with trim_blocks and lstrip_blocks.
  */
 #include "config.h"
 
@@ -20,14 +20,14 @@ struct lexer {
     const uint8_t *line_start;
     uint32_t line;
     struct arena *arena;
-    struct tokens *tokens;
+    struct lexemes *lexemes;
     struct error *err;
     bool is_line_start; /* the last match ended with a newline */
     char brackets[BRACKETS_MAX];
     size_t bracket_count;
 };
 
-static struct place place_of(struct lexer *lexer, const uint8_t *at)
+static struct position position_of(struct lexer *lexer, const uint8_t *at)
 {
     for (; lexer->counted < at; lexer->counted++) {
         if (*lexer->counted == '\n') {
@@ -35,24 +35,25 @@ static struct place place_of(struct lexer *lexer, const uint8_t *at)
             lexer->line_start = lexer->counted + 1;
         }
     }
-    return (struct place){lexer->line, (uint32_t)(at - lexer->line_start) + 1};
+    return (struct position){lexer->line, (uint32_t)(at - lexer->line_start) + 1};
 }
 
 static enum status refuse(struct lexer *lexer, const uint8_t *at, enum status code,
                           const char *what)
 {
-    struct place place = place_of(lexer, at);
-    return error_set(lexer->err, code, "line %u, column %u: %s", place.line, place.column, what);
+    struct position position = position_of(lexer, at);
+    return error_set(lexer->err, code, "line %u, column %u: %s", position.line, position.column,
+                     what);
 }
 
-static enum status add(struct lexer *lexer, enum token_kind kind, uint16_t op, struct span text)
+static enum status add(struct lexer *lexer, enum lexeme_kind kind, uint16_t op, struct span text)
 {
-    struct tokens *tokens = lexer->tokens;
-    if (!ARENA_ROOM(lexer->arena, tokens->items, tokens->capacity, tokens->count + 1)) {
+    struct lexemes *lexemes = lexer->lexemes;
+    if (!ARENA_ROOM(lexer->arena, lexemes->items, lexemes->capacity, lexemes->count + 1)) {
         return arena_fail(lexer->arena, "the tokens of a template", lexer->err);
     }
-    tokens->items[tokens->count++] =
-        (struct token){.kind = kind, .op = op, .place = place_of(lexer, text.ptr), .text = text};
+    lexemes->items[lexemes->count++] = (struct lexeme){
+        .kind = kind, .op = op, .position = position_of(lexer, text.ptr), .text = text};
     return ST_OK;
 }
 
@@ -97,7 +98,7 @@ static struct span strip_before(const struct lexer *lexer, struct span text, cha
 
 static enum status add_text(struct lexer *lexer, struct span text)
 {
-    return text.len ? add(lexer, TOKEN_DATA, 0, text) : ST_OK;
+    return text.len ? add(lexer, LEXEME_DATA, 0, text) : ST_OK;
 }
 
 static char sign_at(const struct lexer *lexer, const uint8_t *at)
@@ -184,7 +185,8 @@ static bool take_raw_begin(struct lexer *lexer, const uint8_t *tag, char sign)
     return take_end(lexer, "%}", false, false);
 }
 
-/* ---- tokens of expressions ------------------------------------------------------------------- */
+/* ---- lexemes of expressions -------------------------------------------------------------------
+ */
 
 static bool is_name_byte(uint8_t byte)
 {
@@ -219,8 +221,8 @@ static const uint8_t *skip_exponent(const struct lexer *lexer, const uint8_t *at
 static enum status take_number(struct lexer *lexer)
 {
     const uint8_t *first = lexer->at, *at = skip_digits(lexer, first), *whole = at;
-    const struct tokens *tokens = lexer->tokens;
-    bool is_item = tokens->count > 0 && tokens->items[tokens->count - 1].op == '.';
+    const struct lexemes *lexemes = lexer->lexemes;
+    bool is_item = lexemes->count > 0 && lexemes->items[lexemes->count - 1].op == '.';
     if (*first == '0' && at < lexer->end && at == first + 1 && strchr("xXoObB", *at)) {
         return refuse(lexer, first, ST_UNSUPPORTED, "numbers are written in decimal");
     }
@@ -231,7 +233,7 @@ static enum status take_number(struct lexer *lexer)
         at = skip_exponent(lexer, at);
     }
     lexer->at = at;
-    return add(lexer, at == whole ? TOKEN_INT : TOKEN_FLOAT, 0,
+    return add(lexer, at == whole ? LEXEME_INT : LEXEME_FLOAT, 0,
                span_of(first, (size_t)(at - first)));
 }
 
@@ -243,7 +245,7 @@ static enum status take_string(struct lexer *lexer)
             lexer->at++;
         } else if (*lexer->at == *open) {
             lexer->at++;
-            return add(lexer, TOKEN_STRING, 0, span_of(open + 1, (size_t)(lexer->at - open) - 2));
+            return add(lexer, LEXEME_STRING, 0, span_of(open + 1, (size_t)(lexer->at - open) - 2));
         }
     }
     return refuse(lexer, open, ST_INVALID, "a string is not closed");
@@ -274,7 +276,7 @@ static enum status take_operator(struct lexer *lexer)
     for (size_t i = 0; i < sizeof(twos) / sizeof(twos[0]); i++) {
         if (is_at(lexer, at, twos[i])) {
             lexer->at += 2;
-            return add(lexer, TOKEN_OPERATOR, OP2(at[0], at[1]), span_of(at, 2));
+            return add(lexer, LEXEME_OPERATOR, OP2(at[0], at[1]), span_of(at, 2));
         }
     }
     if (*at == 0 || !strchr("+-/*%~[](){}><=.:|,;", *at)) {
@@ -284,10 +286,10 @@ static enum status take_operator(struct lexer *lexer)
         TRY(take_bracket(lexer, (char)*at));
     }
     lexer->at++;
-    return add(lexer, TOKEN_OPERATOR, *at, span_of(at, 1));
+    return add(lexer, LEXEME_OPERATOR, *at, span_of(at, 1));
 }
 
-static enum status take_token(struct lexer *lexer)
+static enum status take_lexeme(struct lexer *lexer)
 {
     const uint8_t *first = lexer->at;
     if (is_digit(*first)) {
@@ -297,7 +299,7 @@ static enum status take_token(struct lexer *lexer)
         while (lexer->at < lexer->end && is_name_byte(*lexer->at)) {
             lexer->at++;
         }
-        return add(lexer, TOKEN_NAME, 0, span_of(first, (size_t)(lexer->at - first)));
+        return add(lexer, LEXEME_NAME, 0, span_of(first, (size_t)(lexer->at - first)));
     }
     if (*first == '"' || *first == '\'') {
         return take_string(lexer);
@@ -319,10 +321,10 @@ static enum status take_inside(struct lexer *lexer, const uint8_t *open, bool is
         }
         if (lexer->bracket_count == 0 &&
             take_end(lexer, is_variable ? "}}" : "%}", !is_variable, !is_variable)) {
-            return add(lexer, is_variable ? TOKEN_VARIABLE_END : TOKEN_BLOCK_END, 0,
+            return add(lexer, is_variable ? LEXEME_VARIABLE_END : LEXEME_BLOCK_END, 0,
                        span_of(end, 2));
         }
-        TRY(take_token(lexer));
+        TRY(take_lexeme(lexer));
     }
 }
 
@@ -356,7 +358,7 @@ static enum status take_piece(struct lexer *lexer)
     if (tag[1] == '#') {
         return take_comment(lexer, tag);
     }
-    TRY(add(lexer, is_variable ? TOKEN_VARIABLE_BEGIN : TOKEN_BLOCK_BEGIN, 0, span_of(tag, 2)));
+    TRY(add(lexer, is_variable ? LEXEME_VARIABLE_BEGIN : LEXEME_BLOCK_BEGIN, 0, span_of(tag, 2)));
     return take_inside(lexer, tag, is_variable);
 }
 
@@ -376,7 +378,7 @@ static struct span normalise(struct span source, uint8_t *to)
     return span_of(to, len);
 }
 
-enum status template_lex(struct span source, struct arena *arena, struct tokens *out,
+enum status template_lex(struct span source, struct arena *arena, struct lexemes *out,
                          struct error *err)
 {
     if (source.len > TEMPLATE_SOURCE_MAX) {
@@ -398,12 +400,12 @@ enum status template_lex(struct span source, struct arena *arena, struct tokens 
                           .line_start = text.ptr,
                           .line = 1,
                           .arena = arena,
-                          .tokens = out,
+                          .lexemes = out,
                           .err = err,
                           .is_line_start = true};
-    *out = (struct tokens){0};
+    *out = (struct lexemes){0};
     while (lexer.at < lexer.end) {
         TRY(take_piece(&lexer));
     }
-    return add(&lexer, TOKEN_END, 0, span_of(lexer.end, 0));
+    return add(&lexer, LEXEME_END, 0, span_of(lexer.end, 0));
 }

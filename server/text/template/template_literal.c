@@ -79,18 +79,18 @@ static size_t decode_escape(struct span text, size_t at, uint8_t *to, size_t *le
     return 1;
 }
 
-/* Appends the text of one string token to |to|, which has room. */
-static bool decode_string(struct parser *parser, const struct token *token, uint8_t *to,
+/* Appends the text of one string lexeme to |to|, which has room. */
+static bool decode_string(struct parser *parser, const struct lexeme *lexeme, uint8_t *to,
                           size_t *len)
 {
-    for (size_t i = 0; i < token->text.len; i++) {
-        if (token->text.ptr[i] != '\\') {
-            to[(*len)++] = token->text.ptr[i];
+    for (size_t i = 0; i < lexeme->text.len; i++) {
+        if (lexeme->text.ptr[i] != '\\') {
+            to[(*len)++] = lexeme->text.ptr[i];
             continue;
         }
-        size_t taken = i + 1 < token->text.len ? decode_escape(token->text, i + 1, to, len) : 0;
+        size_t taken = i + 1 < lexeme->text.len ? decode_escape(lexeme->text, i + 1, to, len) : 0;
         if (taken == 0) {
-            parser_refuse(parser, token->place, ST_UNSUPPORTED,
+            parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
                           "an escape of this string is not understood");
             return false;
         }
@@ -102,16 +102,16 @@ static bool decode_string(struct parser *parser, const struct token *token, uint
 /* Strings that stand side by side are one. */
 struct node *parser_string(struct parser *parser)
 {
-    struct node *node = parser_node(parser, NODE_CONSTANT, parser->at->place);
+    struct node *node = parser_node(parser, NODE_CONSTANT, parser->at->position);
     size_t size = 1, len = 0;
-    for (const struct token *at = parser->at; at->kind == TOKEN_STRING; at++) {
+    for (const struct lexeme *at = parser->at; at->kind == LEXEME_STRING; at++) {
         size += at->text.len;
     }
     uint8_t *text = node ? arena_alloc(parser->arena, size) : NULL;
     if (!text) {
-        return parser_node(parser, NODE_CONSTANT, parser->at->place); /* fails again */
+        return parser_node(parser, NODE_CONSTANT, parser->at->position); /* fails again */
     }
-    for (; parser->at->kind == TOKEN_STRING; parser->at++) {
+    for (; parser->at->kind == LEXEME_STRING; parser->at++) {
         if (!decode_string(parser, parser->at, text, &len)) {
             return NULL;
         }
@@ -122,16 +122,16 @@ struct node *parser_string(struct parser *parser)
 
 struct node *parser_number(struct parser *parser)
 {
-    const struct token *token = parser->at++;
-    struct node *node = parser_node(parser, NODE_CONSTANT, token->place);
+    const struct lexeme *lexeme = parser->at++;
+    struct node *node = parser_node(parser, NODE_CONSTANT, lexeme->position);
     uint8_t text[64];
     size_t len = 0;
     if (!node) {
         return NULL;
     }
-    for (size_t i = 0; i < token->text.len && len < sizeof(text); i++) {
-        if (token->text.ptr[i] != '_') {
-            text[len++] = token->text.ptr[i];
+    for (size_t i = 0; i < lexeme->text.len && len < sizeof(text); i++) {
+        if (lexeme->text.ptr[i] != '_') {
+            text[len++] = lexeme->text.ptr[i];
         }
     }
     size_t zeros = 0;
@@ -141,7 +141,7 @@ struct node *parser_number(struct parser *parser)
     }
     const uint8_t *at = text + zeros;
     bool is_read = len < sizeof(text);
-    if (token->kind == TOKEN_INT) {
+    if (lexeme->kind == LEXEME_INT) {
         node->constant = value_int(0);
         is_read =
             is_read && number_parse_i64(&at, text + len, &node->constant.integer) == NUMBER_OK;
@@ -150,8 +150,8 @@ struct node *parser_number(struct parser *parser)
         is_read = is_read && number_parse_f64(&at, text + len, &node->constant.number) == NUMBER_OK;
     }
     if (!is_read) {
-        return parser_refuse(parser, token->place, ST_UNSUPPORTED, "the number %.*s is too large",
-                             SPAN_SHORT(token->text));
+        return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
+                             "the number %.*s is too large", SPAN_SHORT(lexeme->text));
     }
     return node;
 }

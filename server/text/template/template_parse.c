@@ -7,7 +7,7 @@
 
 #include "server/text/template/template_parse_priv.h"
 
-typedef struct node *parse_statement_f(struct parser *parser, struct place place);
+typedef struct node *parse_statement_f(struct parser *parser, struct position position);
 
 static bool parse_body(struct parser *parser, struct node **out, const char *const *ends,
                        struct span *out_end);
@@ -16,8 +16,8 @@ static bool parse_body(struct parser *parser, struct node **out, const char *con
 
 static bool expect_block_end(struct parser *parser)
 {
-    if (parser->at->kind != TOKEN_BLOCK_END) {
-        parser_refuse(parser, parser->at->place, ST_INVALID,
+    if (parser->at->kind != LEXEME_BLOCK_END) {
+        parser_refuse(parser, parser->at->position, ST_INVALID,
                       "expected the end of the tag, got "
                       "'%.*s'",
                       SPAN_SHORT(parser->at->text));
@@ -38,14 +38,14 @@ static bool parse_block(struct parser *parser, struct node **out, const char *en
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-static struct node *parse_if(struct parser *parser, struct place place)
+static struct node *parse_if(struct parser *parser, struct position position)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
-    struct node *node = parser_node(parser, NODE_IF, place);
+    struct node *node = parser_node(parser, NODE_IF, position);
     struct node_list branches = {0};
     struct span end = span_str("if");
     while (node && !span_is(end, "endif")) {
-        struct node *branch = parser_node(parser, NODE_BRANCH, parser->at->place);
+        struct node *branch = parser_node(parser, NODE_BRANCH, parser->at->position);
         bool is_else = span_is(end, "else");
         if (!branch || (!is_else && !(branch->a = parser_tuple(parser, false))) ||
             !expect_block_end(parser) ||
@@ -60,16 +60,16 @@ static struct node *parse_if(struct parser *parser, struct place place)
     return node && expect_block_end(parser) ? node : NULL;
 }
 
-static struct node *parse_for(struct parser *parser, struct place place)
+static struct node *parse_for(struct parser *parser, struct position position)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
-    struct node *node = parser_node(parser, NODE_FOR, place);
+    struct node *node = parser_node(parser, NODE_FOR, position);
     struct span end;
     if (!node || !(node->a = parser_target(parser, false))) {
         return NULL;
     }
     if (!parser_skip_name(parser, "in")) {
-        return parser_refuse(parser, parser->at->place, ST_INVALID, "expected 'in', got '%.*s'",
+        return parser_refuse(parser, parser->at->position, ST_INVALID, "expected 'in', got '%.*s'",
                              SPAN_SHORT(parser->at->text));
     }
     if (!(node->b = parser_tuple(parser, false)) ||
@@ -77,7 +77,7 @@ static struct node *parse_for(struct parser *parser, struct place place)
         return NULL;
     }
     if (parser_is_name(parser, "recursive")) {
-        return parser_refuse(parser, parser->at->place, ST_UNSUPPORTED,
+        return parser_refuse(parser, parser->at->position, ST_UNSUPPORTED,
                              "recursive loops are not supported");
     }
     parser->loop_count++;
@@ -89,9 +89,9 @@ static struct node *parse_for(struct parser *parser, struct place place)
     return span_is(end, "else") || expect_block_end(parser) ? node : NULL;
 }
 
-static struct node *parse_set(struct parser *parser, struct place place)
+static struct node *parse_set(struct parser *parser, struct position position)
 {
-    struct node *node = parser_node(parser, NODE_SET, place);
+    struct node *node = parser_node(parser, NODE_SET, position);
     if (!node || !(node->a = parser_target(parser, true))) {
         return NULL;
     }
@@ -100,14 +100,14 @@ static struct node *parse_set(struct parser *parser, struct place place)
         return node->b && expect_block_end(parser) ? node : NULL;
     }
     node->kind = NODE_SET_BLOCK;
-    node->b = parser_node(parser, NODE_CAPTURED, place);
+    node->b = parser_node(parser, NODE_CAPTURED, position);
     node->b = node->b ? parser_filters(parser, node->b, false) : NULL;
     return node->b && parse_block(parser, &node->items, "endset") ? node : NULL;
 }
 
 static struct node *parse_parameter(struct parser *parser)
 {
-    struct node *node = parser_node(parser, NODE_PARAMETER, parser->at->place);
+    struct node *node = parser_node(parser, NODE_PARAMETER, parser->at->position);
     struct span name = parser_expect_name(parser);
     if (!node || name.len == 0 ||
         (parser_skip_op(parser, '=') && !(node->a = parser_expression(parser)))) {
@@ -132,7 +132,7 @@ static bool parse_parameters(struct parser *parser, struct node *macro)
             return false;
         }
         if (last && last->a && !parameters.last->a) {
-            parser_refuse(parser, parameters.last->place, ST_INVALID,
+            parser_refuse(parser, parameters.last->position, ST_INVALID,
                           "a parameter without a default follows one with a default");
             return false;
         }
@@ -141,9 +141,9 @@ static bool parse_parameters(struct parser *parser, struct node *macro)
     return true;
 }
 
-static struct node *parse_macro(struct parser *parser, struct place place)
+static struct node *parse_macro(struct parser *parser, struct position position)
 {
-    struct node *node = parser_node(parser, NODE_MACRO, place);
+    struct node *node = parser_node(parser, NODE_MACRO, position);
     bool was_in_macro = parser->is_in_macro;
     uint32_t loop_count = parser->loop_count;
     if (!node || (node->text = parser_expect_name(parser)).len == 0) {
@@ -158,19 +158,19 @@ static struct node *parse_macro(struct parser *parser, struct place place)
     return is_parsed ? node : NULL;
 }
 
-static struct node *parse_filter_block(struct parser *parser, struct place place)
+static struct node *parse_filter_block(struct parser *parser, struct position position)
 {
-    struct node *node = parser_node(parser, NODE_FILTER_BLOCK, place);
-    struct node *captured = parser_node(parser, NODE_CAPTURED, place);
+    struct node *node = parser_node(parser, NODE_FILTER_BLOCK, position);
+    struct node *captured = parser_node(parser, NODE_CAPTURED, position);
     if (!node || !captured || !(node->b = parser_filters(parser, captured, true))) {
         return NULL;
     }
     return parse_block(parser, &node->items, "endfilter") ? node : NULL;
 }
 
-static struct node *parse_generation(struct parser *parser, struct place place)
+static struct node *parse_generation(struct parser *parser, struct position position)
 {
-    struct node *node = parser_node(parser, NODE_SCOPE, place);
+    struct node *node = parser_node(parser, NODE_SCOPE, position);
     uint32_t loop_count = parser->loop_count;
     parser->loop_count = 0; /* the body is a function of its own: it ends no loop */
     bool is_parsed = node && parse_block(parser, &node->items, "endgeneration");
@@ -178,12 +178,12 @@ static struct node *parse_generation(struct parser *parser, struct place place)
     return is_parsed ? node : NULL;
 }
 
-static struct node *parse_with(struct parser *parser, struct place place)
+static struct node *parse_with(struct parser *parser, struct position position)
 {
-    struct node *node = parser_node(parser, NODE_WITH, place);
+    struct node *node = parser_node(parser, NODE_WITH, position);
     struct node_list settings = {0};
-    while (node && parser->at->kind != TOKEN_BLOCK_END) {
-        struct node *setting = parser_node(parser, NODE_SET, parser->at->place);
+    while (node && parser->at->kind != LEXEME_BLOCK_END) {
+        struct node *setting = parser_node(parser, NODE_SET, parser->at->position);
         if ((settings.first && !parser_expect_op(parser, ',')) || !setting ||
             !(setting->a = parser_target(parser, false)) || !parser_expect_op(parser, '=') ||
             !(setting->b = parser_expression(parser))) {
@@ -197,24 +197,24 @@ static struct node *parse_with(struct parser *parser, struct place place)
     return node && parse_block(parser, &node->items, "endwith") ? node : NULL;
 }
 
-static struct node *parse_jump(struct parser *parser, struct place place, enum node_kind kind)
+static struct node *parse_jump(struct parser *parser, struct position position, enum node_kind kind)
 {
     if (parser->loop_count == 0) {
-        return parser_refuse(parser, place, ST_INVALID, "'%s' outside of a loop",
+        return parser_refuse(parser, position, ST_INVALID, "'%s' outside of a loop",
                              kind == NODE_BREAK ? "break" : "continue");
     }
-    struct node *node = parser_node(parser, kind, place);
+    struct node *node = parser_node(parser, kind, position);
     return node && expect_block_end(parser) ? node : NULL;
 }
 
-static struct node *parse_break(struct parser *parser, struct place place)
+static struct node *parse_break(struct parser *parser, struct position position)
 {
-    return parse_jump(parser, place, NODE_BREAK);
+    return parse_jump(parser, position, NODE_BREAK);
 }
 
-static struct node *parse_continue(struct parser *parser, struct place place)
+static struct node *parse_continue(struct parser *parser, struct position position)
 {
-    return parse_jump(parser, place, NODE_CONTINUE);
+    return parse_jump(parser, position, NODE_CONTINUE);
 }
 
 static struct node *parse_tag(struct parser *parser)
@@ -233,14 +233,14 @@ static struct node *parse_tag(struct parser *parser)
         {"generation", parse_generation},
         {"continue", parse_continue},
     };
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     struct span name = parser_expect_name(parser);
     for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
         if (span_is(name, tags[i].name)) {
-            return tags[i].parse(parser, place);
+            return tags[i].parse(parser, position);
         }
     }
-    return parser_refuse(parser, place, ST_UNSUPPORTED, "the tag '%.*s' is not supported here",
+    return parser_refuse(parser, position, ST_UNSUPPORTED, "the tag '%.*s' is not supported here",
                          SPAN_SHORT(name));
 }
 
@@ -248,24 +248,24 @@ static struct node *parse_tag(struct parser *parser)
 
 static struct node *parse_piece(struct parser *parser)
 {
-    const struct token *token = parser->at++;
-    if (token->kind == TOKEN_BLOCK_BEGIN) {
+    const struct lexeme *lexeme = parser->at++;
+    if (lexeme->kind == LEXEME_BLOCK_BEGIN) {
         return parse_tag(parser);
     }
-    struct node *node =
-        parser_node(parser, token->kind == TOKEN_DATA ? NODE_TEXT : NODE_OUTPUT, token->place);
+    struct node *node = parser_node(parser, lexeme->kind == LEXEME_DATA ? NODE_TEXT : NODE_OUTPUT,
+                                    lexeme->position);
     if (!node) {
         return NULL;
     }
-    node->text = token->text;
-    if (token->kind == TOKEN_DATA) {
+    node->text = lexeme->text;
+    if (lexeme->kind == LEXEME_DATA) {
         return node;
     }
     if (!(node->a = parser_tuple(parser, true))) {
         return NULL;
     }
-    if (parser->at->kind != TOKEN_VARIABLE_END) {
-        return parser_refuse(parser, parser->at->place, ST_INVALID, "expected '}}', got '%.*s'",
+    if (parser->at->kind != LEXEME_VARIABLE_END) {
+        return parser_refuse(parser, parser->at->position, ST_INVALID, "expected '}}', got '%.*s'",
                              SPAN_SHORT(parser->at->text));
     }
     parser->at++;
@@ -275,7 +275,7 @@ static struct node *parse_piece(struct parser *parser)
 /* Is this one of the tags that end the body? Then takes its name. */
 static bool take_end(struct parser *parser, const char *const *ends, struct span *out)
 {
-    if (!ends || parser->at->kind != TOKEN_BLOCK_BEGIN || parser->at[1].kind != TOKEN_NAME) {
+    if (!ends || parser->at->kind != LEXEME_BLOCK_BEGIN || parser->at[1].kind != LEXEME_NAME) {
         return false;
     }
     for (size_t i = 0; ends[i]; i++) {
@@ -293,19 +293,19 @@ static bool parse_body(struct parser *parser, struct node **out, const char *con
                        struct span *out_end)
 {
     struct node_list items = {0};
-    struct place place = parser->at->place;
+    struct position position = parser->at->position;
     if (!parser_enter(parser)) {
         return false;
     }
     while (!take_end(parser, ends, out_end)) {
-        if (parser->at->kind == TOKEN_END) {
+        if (parser->at->kind == LEXEME_END) {
             if (ends) {
                 size_t last = 0;
                 while (ends[last + 1]) {
                     last++;
                 }
-                parser_refuse(parser, place, ST_INVALID, "the block that begins here has no '%s'",
-                              ends[last]);
+                parser_refuse(parser, position, ST_INVALID,
+                              "the block that begins here has no '%s'", ends[last]);
                 return false;
             }
             break;
@@ -321,7 +321,7 @@ static bool parse_body(struct parser *parser, struct node **out, const char *con
 
 enum status template_parse(struct span source, struct template **out, struct error *err)
 {
-    struct tokens tokens;
+    struct lexemes lexemes;
     struct span end;
     *out = NULL;
     struct template *template = calloc(1, sizeof(*template));
@@ -329,9 +329,9 @@ enum status template_parse(struct span source, struct template **out, struct err
         return error_no_memory(err, "a template");
     }
     arena_init(&template->arena, TEMPLATE_ARENA_MAX);
-    enum status status = template_lex(source, &template->arena, &tokens, err);
+    enum status status = template_lex(source, &template->arena, &lexemes, err);
     if (status == ST_OK) {
-        struct parser parser = {.at = tokens.items, .arena = &template->arena, .err = err};
+        struct parser parser = {.at = lexemes.items, .arena = &template->arena, .err = err};
         parse_body(&parser, &template->body, NULL, &end);
         status = parser.status;
     }

@@ -7,7 +7,7 @@
 
 /* A function that fails sets |status| and the error and returns NULL. */
 struct parser {
-    const struct token *at;
+    const struct lexeme *at;
     struct arena *arena;
     struct error *err;
     enum status status;
@@ -21,11 +21,11 @@ struct node_list {
     struct node *first, *last;
 };
 
-struct node *parser_node(struct parser *parser, enum node_kind kind, struct place place);
-void *parser_refuse(struct parser *parser, struct place place, enum status code, const char *fmt,
-                    ...) __attribute__((format(printf, 4, 5)));
+struct node *parser_node(struct parser *parser, enum node_kind kind, struct position position);
+void *parser_refuse(struct parser *parser, struct position position, enum status code,
+                    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Says that |expected| must stand here. */
-void *parser_refuse_token(struct parser *parser, const char *expected);
+void *parser_refuse_lexeme(struct parser *parser, const char *expected);
 
 bool parser_enter(struct parser *parser); /* one level deeper; false: refused */
 void parser_leave(struct parser *parser);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the parsers of statements and expressions of templates: taking tokens, making nodes,
+/* Shared by the parsers of statements and expressions of templates: taking lexemes, making nodes,
  * errors. */
 #include "config.h"
 
 #include "server/text/template/template_parse_priv.h"
 
-void *parser_refuse(struct parser *parser, struct place place, enum status code, const char *fmt,
-                    ...)
+void *parser_refuse(struct parser *parser, struct position position, enum status code,
+                    const char *fmt, ...)
 {
     va_list args;
     if (parser->status == ST_OK) {
         va_start(args, fmt);
         parser->status = error_setv(parser->err, code, fmt, args);
         va_end(args);
-        error_prefix(parser->err, "line %u, column %u: ", place.line, place.column);
+        error_prefix(parser->err, "line %u, column %u: ", position.line, position.column);
     }
     return NULL;
 }
 
-struct node *parser_node(struct parser *parser, enum node_kind kind, struct place place)
+struct node *parser_node(struct parser *parser, enum node_kind kind, struct position position)
 {
     struct node *node = arena_alloc(parser->arena, sizeof(*node));
     if (!node) {
@@ -28,14 +28,14 @@ struct node *parser_node(struct parser *parser, enum node_kind kind, struct plac
         return NULL;
     }
     node->kind = kind;
-    node->place = place;
+    node->position = position;
     return node;
 }
 
 bool parser_enter(struct parser *parser)
 {
     if (parser->depth == TEMPLATE_NESTING_MAX) {
-        parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "nested deeper than %d levels",
+        parser_refuse(parser, parser->at->position, ST_TOO_LARGE, "nested deeper than %d levels",
                       TEMPLATE_NESTING_MAX);
         return false;
     }
@@ -64,12 +64,12 @@ bool parser_add(struct node_list *list, struct node *node)
 
 bool parser_is_op(const struct parser *parser, uint16_t op)
 {
-    return parser->at->kind == TOKEN_OPERATOR && parser->at->op == op;
+    return parser->at->kind == LEXEME_OPERATOR && parser->at->op == op;
 }
 
 bool parser_is_name(const struct parser *parser, const char *name)
 {
-    return parser->at->kind == TOKEN_NAME && span_is(parser->at->text, name);
+    return parser->at->kind == LEXEME_NAME && span_is(parser->at->text, name);
 }
 
 bool parser_skip_op(struct parser *parser, uint16_t op)
@@ -86,13 +86,14 @@ bool parser_skip_name(struct parser *parser, const char *name)
     return is_here;
 }
 
-void *parser_refuse_token(struct parser *parser, const char *expected)
+void *parser_refuse_lexeme(struct parser *parser, const char *expected)
 {
-    const struct token *at = parser->at;
-    if (at->kind == TOKEN_END) {
-        return parser_refuse(parser, at->place, ST_INVALID, "expected %s, got the end", expected);
+    const struct lexeme *at = parser->at;
+    if (at->kind == LEXEME_END) {
+        return parser_refuse(parser, at->position, ST_INVALID, "expected %s, got the end",
+                             expected);
     }
-    return parser_refuse(parser, at->place, ST_INVALID, "expected %s, got '%.*s'", expected,
+    return parser_refuse(parser, at->position, ST_INVALID, "expected %s, got '%.*s'", expected,
                          SPAN_SHORT(at->text));
 }
 
@@ -100,7 +101,7 @@ bool parser_expect_op(struct parser *parser, uint16_t op)
 {
     char text[] = {'\'', (char)op, '\'', 0};
     if (!parser_skip_op(parser, op)) {
-        parser_refuse_token(parser, text);
+        parser_refuse_lexeme(parser, text);
         return false;
     }
     return true;
@@ -108,8 +109,8 @@ bool parser_expect_op(struct parser *parser, uint16_t op)
 
 struct span parser_expect_name(struct parser *parser)
 {
-    if (parser->at->kind != TOKEN_NAME) {
-        parser_refuse_token(parser, "a name");
+    if (parser->at->kind != LEXEME_NAME) {
+        parser_refuse_lexeme(parser, "a name");
         return span_of(NULL, 0);
     }
     return parser->at++->text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of templates: tokens, nodes, and the state of a rendering. Nodes and the source belong
- * to the template's arena and are immutable after template_parse().
+ * The inside of templates: lexemes, nodes, and the state of a rendering. Nodes and the source
+ * belong to the template's arena and are immutable after template_parse().
  */
 #ifndef PTED_SERVER_TEXT_TEMPLATE_TEMPLATE_PRIV_H
 #define PTED_SERVER_TEXT_TEMPLATE_TEMPLATE_PRIV_H
@@ -15,43 +15,44 @@
 #define TEMPLATE_VALUE_DEPTH_MAX 100
 #define BUILTIN_PARAMS_MAX 5
 
-/* ---- tokens ---------------------------------------------------------------------------------- */
+/* ---- lexemes ----------------------------------------------------------------------------------
+ */
 
-enum token_kind {
-    TOKEN_DATA,
-    TOKEN_VARIABLE_BEGIN,
-    TOKEN_VARIABLE_END,
-    TOKEN_BLOCK_BEGIN,
-    TOKEN_BLOCK_END,
-    TOKEN_NAME,
-    TOKEN_STRING, /* without its quotes, with its escapes */
-    TOKEN_INT,
-    TOKEN_FLOAT,
-    TOKEN_OPERATOR,
-    TOKEN_END,
+enum lexeme_kind {
+    LEXEME_DATA,
+    LEXEME_VARIABLE_BEGIN,
+    LEXEME_VARIABLE_END,
+    LEXEME_BLOCK_BEGIN,
+    LEXEME_BLOCK_END,
+    LEXEME_NAME,
+    LEXEME_STRING, /* without its quotes, with its escapes */
+    LEXEME_INT,
+    LEXEME_FLOAT,
+    LEXEME_OPERATOR,
+    LEXEME_END,
 };
 
 /* Two characters of an operator as one number. */
 #define OP2(a, b) ((uint16_t)((a) << 8 | (b)))
 
-struct place {
+struct position {
     uint32_t line, column; /* from 1; columns count bytes */
 };
 
-struct token {
-    enum token_kind kind;
+struct lexeme {
+    enum lexeme_kind kind;
     uint16_t op;
-    struct place place;
+    struct position position;
     struct span text;
 };
 
-struct tokens {
-    struct token *items;
+struct lexemes {
+    struct lexeme *items;
     size_t count, capacity;
 };
 
-/* Splits |source|, which is normalised in place of |arena|, into tokens with TOKEN_END behind. */
-enum status template_lex(struct span source, struct arena *arena, struct tokens *out,
+/* Splits |source|, which is normalised in place of |arena|, into lexemes with LEXEME_END behind. */
+enum status template_lex(struct span source, struct arena *arena, struct lexemes *out,
                          struct error *err);
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -105,7 +106,7 @@ enum node_kind {
 struct node {
     enum node_kind kind;
     uint16_t op;
-    struct place place;
+    struct position position;
     struct span text;
     struct value constant;
     const struct builtin *builtin;
@@ -182,7 +183,7 @@ struct render {
 };
 
 struct argument {
-    struct span name; /* empty: by its place */
+    struct span name; /* empty: by its position */
     struct value value;
 };
 
@@ -220,7 +221,7 @@ enum status template_call_builtin(struct render *render, const struct node *node
 enum status template_eval(struct render *render, const struct node *node, struct value *out);
 enum status template_run(struct render *render, const struct node *items);
 
-/* Sets the error with the place of |node| in front. */
+/* Sets the error with the position of |node| in front. */
 enum status template_fail(struct render *render, const struct node *node, enum status code,
                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -15,7 +15,8 @@ enum status template_fail(struct render *render, const struct node *node, enum s
     va_start(args, fmt);
     error_setv(render->err, code, fmt, args);
     va_end(args);
-    return error_prefix(render->err, "line %u, column %u: ", node->place.line, node->place.column);
+    return error_prefix(render->err, "line %u, column %u: ", node->position.line,
+                        node->position.column);
 }
 
 enum status template_fail_quoting(struct render *render, const struct node *node, enum status code,
@@ -26,7 +27,8 @@ enum status template_fail_quoting(struct render *render, const struct node *node
     error_setv(render->err, code, fmt, args);
     va_end(args);
     error_hide(render->err);
-    return error_prefix(render->err, "line %u, column %u: ", node->place.line, node->place.column);
+    return error_prefix(render->err, "line %u, column %u: ", node->position.line,
+                        node->position.column);
 }
 
 enum status template_no_memory(struct render *render)

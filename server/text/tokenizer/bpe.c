@@ -25,7 +25,7 @@ static uint64_t hash_pair(uint64_t pair, uint64_t seed)
     return vocab_mix(pair ^ seed, UINT64_C(0x9fb21c651e98df25));
 }
 
-static struct merge *find_slot(const struct model *model, uint64_t seed, uint64_t pair)
+static struct merge *find_slot(const struct token_model *model, uint64_t seed, uint64_t pair)
 {
     size_t at = (size_t)hash_pair(pair, seed) & (model->merge_slots - 1);
     while (model->merges[at].pair != UINT64_MAX && model->merges[at].pair != pair) {
@@ -42,9 +42,9 @@ static inline const struct merge *find_merge(const struct tokenizer *tokenizer, 
     return merge->pair == UINT64_MAX ? NULL : merge;
 }
 
-static enum status resize(struct model *model, uint64_t seed, size_t slots, struct error *err)
+static enum status resize(struct token_model *model, uint64_t seed, size_t slots, struct error *err)
 {
-    struct model old = *model;
+    struct token_model old = *model;
     struct merge *merges = malloc(slots * sizeof(*merges));
     if (!merges) {
         return error_no_memory(err, "the merges");
@@ -63,7 +63,7 @@ static enum status resize(struct model *model, uint64_t seed, size_t slots, stru
     return ST_OK;
 }
 
-enum status bpe_reserve(struct model *model, size_t merges, struct error *err)
+enum status bpe_reserve(struct token_model *model, size_t merges, struct error *err)
 {
     size_t slots = 64;
     must(!model->merges); /* so that the seed does not matter */
@@ -73,7 +73,7 @@ enum status bpe_reserve(struct model *model, size_t merges, struct error *err)
     return resize(model, 0, slots, err);
 }
 
-enum status bpe_add_merge(struct model *model, uint64_t seed, uint32_t left, uint32_t right,
+enum status bpe_add_merge(struct token_model *model, uint64_t seed, uint32_t left, uint32_t right,
                           uint32_t rank, uint32_t id, struct error *err)
 {
     if (model->merge_count >= MERGES_MAX) {
@@ -88,7 +88,7 @@ enum status bpe_add_merge(struct model *model, uint64_t seed, uint32_t left, uin
     return ST_OK;
 }
 
-void bpe_find_bytes(struct model *model, const struct vocab *vocab)
+void bpe_find_bytes(struct token_model *model, const struct vocab *vocab)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         uint8_t text[4] = {(uint8_t)byte};
@@ -110,7 +110,7 @@ static bool holds_meta_inside(struct span text)
     return false;
 }
 
-void bpe_find_cuts(struct model *model, const struct vocab *vocab)
+void bpe_find_cuts(struct token_model *model, const struct vocab *vocab)
 {
     model->cuts_at_meta = vocab_find(vocab, span_str(META)) != VOCAB_NONE && !model->prefix.len &&
                           !model->suffix.len && !model->ignore_merges;
@@ -142,7 +142,7 @@ static void add_symbol(struct encoder *encoder, uint32_t id, bool is_frozen)
 static uint32_t find_character(struct encoder *encoder, struct span word, size_t at, size_t len)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
-    const struct model *model = &tokenizer->model;
+    const struct token_model *model = &tokenizer->model;
     bool has_prefix = at > 0 && model->prefix.len > 0;
     bool has_suffix = at + len == word.len && model->suffix.len > 0;
     if (!has_prefix && !has_suffix) {
@@ -163,7 +163,7 @@ static uint32_t find_character(struct encoder *encoder, struct span word, size_t
  * the bytes of these count too. */
 static bool add_fallback(struct encoder *encoder, struct span word, size_t at, size_t len)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     struct span parts[3] = {at > 0 ? model->prefix : span_of(NULL, 0), span_of(word.ptr + at, len),
                             at + len == word.len ? model->suffix : span_of(NULL, 0)};
     for (unsigned part = 0; part < 3; part++) {
@@ -183,7 +183,7 @@ static bool add_fallback(struct encoder *encoder, struct span word, size_t at, s
 
 static void add_characters(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     bool is_unknown = false; /* an unknown token is due */
     size_t len;
     for (size_t at = 0; at < word.len; at += len) {
@@ -211,7 +211,7 @@ static void add_characters(struct encoder *encoder, struct span word)
 
 static void add_bytes(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     for (size_t i = 0; i < word.len; i++) {
         uint32_t id = model->byte_ids[word.ptr[i]];
         id = id == VOCAB_NONE ? model->unk_id : id;
@@ -226,7 +226,7 @@ static void add_bytes(struct encoder *encoder, struct span word)
 static void add_pieces(struct encoder *encoder, struct span word)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
-    const struct model *model = &tokenizer->model;
+    const struct token_model *model = &tokenizer->model;
     size_t len;
     for (size_t at = 0; at < word.len; at += len) {
         struct span rest = span_of(word.ptr + at, word.len - at);
@@ -483,7 +483,7 @@ static bool is_whole_token(struct encoder *encoder, struct span word, uint32_t *
 static enum status put_pieces(struct encoder *encoder, struct span word)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
-    const struct model *model = &tokenizer->model;
+    const struct token_model *model = &tokenizer->model;
     bool is_behind_unknown = false;
     size_t at = 0;
     for (size_t i = 0; i < encoder->symbol_count; i++) {
@@ -511,7 +511,7 @@ static enum status put_pieces(struct encoder *encoder, struct span word)
 
 enum status bpe_encode(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     uint32_t whole;
     if (model->ignore_merges && is_whole_token(encoder, word, &whole)) {
         return encoder_add(encoder, whole);

@@ -305,7 +305,7 @@ static enum status read_metaspace(struct json_reader *in, const struct cJSON *va
 /* Where the byte level comes last, the model takes the bytes themselves. */
 static void simplify(struct tokenizer *tokenizer)
 {
-    struct model *model = &tokenizer->model;
+    struct token_model *model = &tokenizer->model;
     if (tokenizer->split_count > 0 && model->type == MODEL_BPE && !model->byte_fallback &&
         !model->prefix.len && !model->suffix.len &&
         tokenizer->split[tokenizer->split_count - 1].kind == SPLIT_BYTES) {

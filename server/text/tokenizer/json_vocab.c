@@ -384,7 +384,7 @@ static enum status read_score(struct reader *reader, double *out)
     return ST_OK;
 }
 
-static enum status read_scores(struct reader *reader, struct vocab *out, struct model *model)
+static enum status read_scores(struct reader *reader, struct vocab *out, struct token_model *model)
 {
     bool is_begun = false, is_end;
     size_t capacity = 0;
@@ -413,7 +413,7 @@ static enum status read_scores(struct reader *reader, struct vocab *out, struct 
 }
 
 enum status json_vocab_read_scores(const struct json_vocab *vocab, struct vocab *out,
-                                   struct model *model, struct error *err)
+                                   struct token_model *model, struct error *err)
 {
     struct reader reader;
     open_reader(&reader, vocab, vocab->vocab, "model.vocab", err);
@@ -469,7 +469,7 @@ static enum status read_sides(struct reader *reader, struct span sides[2])
 }
 
 static enum status read_merge(struct reader *reader, const struct vocab *tokens,
-                              struct model *model, struct buf *joined, uint32_t rank)
+                              struct token_model *model, struct buf *joined, uint32_t rank)
 {
     struct span sides[2];
     uint32_t left, right, id;
@@ -497,7 +497,7 @@ static enum status read_merge(struct reader *reader, const struct vocab *tokens,
 }
 
 static enum status read_merges(struct reader *reader, const struct vocab *tokens,
-                               struct model *model, struct buf *joined)
+                               struct token_model *model, struct buf *joined)
 {
     bool is_begun = false, is_end;
     TRY(need_char(reader, '[', "a list of merges"));
@@ -511,7 +511,7 @@ static enum status read_merges(struct reader *reader, const struct vocab *tokens
 }
 
 enum status json_vocab_read_merges(const struct json_vocab *vocab, const struct vocab *tokens,
-                                   struct model *model, struct error *err)
+                                   struct token_model *model, struct error *err)
 {
     struct reader reader;
     struct buf joined;

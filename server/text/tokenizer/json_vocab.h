@@ -31,11 +31,11 @@ MUST_CHECK enum status json_vocab_read_ids(const struct json_vocab *vocab, struc
 
 /* [["a", -1.5], ...]; the scores go to model->scores. */
 MUST_CHECK enum status json_vocab_read_scores(const struct json_vocab *vocab, struct vocab *out,
-                                              struct model *model, struct error *err);
+                                              struct token_model *model, struct error *err);
 
 /* ["a b", ...] or [["a", "b"], ...] */
 MUST_CHECK enum status json_vocab_read_merges(const struct json_vocab *vocab,
-                                              const struct vocab *tokens, struct model *model,
+                                              const struct vocab *tokens, struct token_model *model,
                                               struct error *err);
 
 #endif

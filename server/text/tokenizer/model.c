@@ -7,15 +7,15 @@
 #include "base/check.h"
 #include "server/text/tokenizer/tokenizer_priv.h"
 
-void model_init(struct model *model)
+void model_init(struct token_model *model)
 {
-    *model = (struct model){.unk_id = VOCAB_NONE};
+    *model = (struct token_model){.unk_id = VOCAB_NONE};
     for (unsigned i = 0; i < 256; i++) {
         model->fallback_ids[i] = model->byte_ids[i] = VOCAB_NONE;
     }
 }
 
-void model_fini(struct model *model)
+void model_fini(struct token_model *model)
 {
     free(model->merges);
     free(model->scores);
@@ -43,7 +43,7 @@ enum status model_make_trie(struct trie *trie, const struct vocab *vocab, const 
     return status;
 }
 
-void model_find_fallback(struct model *model, const struct vocab *vocab)
+void model_find_fallback(struct token_model *model, const struct vocab *vocab)
 {
     static const char digits[] = "0123456789ABCDEF";
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -55,7 +55,7 @@ void model_find_fallback(struct model *model, const struct vocab *vocab)
 /* The longest token at each place, the first without the prefix and the others with it. */
 static enum status encode_wordpiece(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     const struct trie *trie = &model->trie;
     size_t start = 0, first = encoder->out->count, chars = 0;
     for (size_t i = 0; i < word.len; i++) {

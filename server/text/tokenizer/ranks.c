@@ -153,7 +153,7 @@ static enum status add_merges(struct tokenizer *tokenizer, uint32_t id, struct e
 
 static enum status make_model(struct tokenizer *tokenizer, struct error *err)
 {
-    struct model *model = &tokenizer->model;
+    struct token_model *model = &tokenizer->model;
     model->type = MODEL_BPE;
     model->takes_bytes = model->is_raw = model->ignore_merges = true;
     TRY(bpe_reserve(model, (size_t)tokenizer->vocab.count * 2, err));

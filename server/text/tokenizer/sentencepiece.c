@@ -37,7 +37,7 @@ static enum status damaged(struct loader *in, const char *where)
 
 static enum status make_room(struct loader *in, size_t count)
 {
-    struct model *model = &in->tokenizer->model;
+    struct token_model *model = &in->tokenizer->model;
     return ARRAY_ROOM(model->scores, in->score_capacity, count) &&
                    ARRAY_ROOM(model->piece_types, in->type_capacity, count)
                ? ST_OK
@@ -155,7 +155,7 @@ static enum status read_field(struct loader *in, const struct protobuf_field *fi
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-static bool is_joined(const struct model *model, uint32_t id)
+static bool is_joined(const struct token_model *model, uint32_t id)
 {
     return model->piece_types[id] == PIECE_NORMAL || model->piece_types[id] == PIECE_USER_DEFINED;
 }
@@ -235,7 +235,7 @@ static enum status make_merges(struct loader *in, struct ranked *pieces, uint32_
 static enum status make_bpe(struct loader *in)
 {
     struct tokenizer *tokenizer = in->tokenizer;
-    struct model *model = &tokenizer->model;
+    struct token_model *model = &tokenizer->model;
     uint32_t count = 0;
     model->type = MODEL_BPE;
     vocab_init(&model->parts, tokenizer->vocab.seed);
@@ -265,7 +265,7 @@ static enum status make_bpe(struct loader *in)
 static enum status make_unigram(struct loader *in)
 {
     struct tokenizer *tokenizer = in->tokenizer;
-    struct model *model = &tokenizer->model;
+    struct token_model *model = &tokenizer->model;
     const unsigned types = 1u << PIECE_NORMAL | 1u << PIECE_USER_DEFINED;
     float least = 1e30F; /* without normal pieces unknown characters win, as in the library */
     model->type = MODEL_UNIGRAM;
@@ -281,7 +281,7 @@ static enum status make_unigram(struct loader *in)
 static enum status find_types(struct loader *in)
 {
     struct tokenizer *tokenizer = in->tokenizer;
-    struct model *model = &tokenizer->model;
+    struct token_model *model = &tokenizer->model;
     unsigned unknown_count = 0, byte_count = 0;
     for (uint32_t id = 0; id < tokenizer->vocab.size; id++) {
         if (model->piece_types[id] == PIECE_UNKNOWN) {

@@ -40,7 +40,7 @@ static enum status find_unknown(struct json_reader *in, const struct cJSON *mode
 static enum status read_bpe(struct json_reader *in, const struct cJSON *model,
                             const struct json_vocab *vocab)
 {
-    struct model *out = &in->tokenizer->model;
+    struct token_model *out = &in->tokenizer->model;
     const struct cJSON *dropout = json_reader_find(in, model, "dropout");
     out->type = MODEL_BPE;
     if (dropout) {
@@ -64,7 +64,7 @@ static enum status read_bpe(struct json_reader *in, const struct cJSON *model,
 static enum status read_wordpiece(struct json_reader *in, const struct cJSON *model,
                                   const struct json_vocab *vocab)
 {
-    struct model *out = &in->tokenizer->model;
+    struct token_model *out = &in->tokenizer->model;
     uint64_t chars_max = 100;
     out->type = MODEL_WORDPIECE;
     const struct cJSON *member = json_reader_find(in, model, "max_input_chars_per_word");
@@ -86,7 +86,7 @@ static enum status read_wordpiece(struct json_reader *in, const struct cJSON *mo
 static enum status read_unigram(struct json_reader *in, const struct cJSON *model,
                                 const struct json_vocab *vocab)
 {
-    struct model *out = &in->tokenizer->model;
+    struct token_model *out = &in->tokenizer->model;
     uint64_t unk_id;
     out->type = MODEL_UNIGRAM;
     out->fuse_unk = true;
@@ -287,7 +287,7 @@ static enum status read_document(struct json_reader *in, const struct json_vocab
     TRY(json_reader_pre_tokenizer(in));
     TRY(json_reader_decoder(in));
     TRY(json_reader_post_processor(in));
-    struct model *model = &in->tokenizer->model;
+    struct token_model *model = &in->tokenizer->model;
     if (model->byte_fallback) {
         model_find_fallback(model, &in->tokenizer->vocab);
     }

@@ -35,7 +35,7 @@ struct merge {
     uint32_t id;
 };
 
-struct model {
+struct token_model {
     enum model_type type;
     uint32_t unk_id; /* VOCAB_NONE: none */
     bool byte_fallback;
@@ -190,7 +190,7 @@ struct tokenizer {
     struct vocab forms; /* what added tokens decode to, where that is not their text */
     uint32_t size;
     uint8_t *flags; /* owned, by id: TOKEN_... */
-    struct model model;
+    struct token_model model;
     struct added_token *added; /* in the arena */
     size_t added_count;
     struct trie raw_added, normal_added; /* values are places in |added| */
@@ -342,19 +342,19 @@ MUST_CHECK enum status added_cut(struct encoder *encoder, const struct trie *tri
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-void model_init(struct model *model);
-void model_fini(struct model *model);
+void model_init(struct token_model *model);
+void model_fini(struct token_model *model);
 
 /* Encodes one word, a piece of text from the pre-tokenizer. */
 MUST_CHECK enum status model_encode(struct encoder *encoder, struct span word);
 
-MUST_CHECK enum status bpe_reserve(struct model *model, size_t merges, struct error *err);
-MUST_CHECK enum status bpe_add_merge(struct model *model, uint64_t seed, uint32_t left,
+MUST_CHECK enum status bpe_reserve(struct token_model *model, size_t merges, struct error *err);
+MUST_CHECK enum status bpe_add_merge(struct token_model *model, uint64_t seed, uint32_t left,
                                      uint32_t right, uint32_t rank, uint32_t id, struct error *err);
 MUST_CHECK enum status bpe_encode(struct encoder *encoder, struct span word);
 void bpe_init_queue(struct pair_queue *queue);
-void bpe_find_bytes(struct model *model, const struct vocab *vocab);
-void bpe_find_cuts(struct model *model, const struct vocab *vocab);
+void bpe_find_bytes(struct token_model *model, const struct vocab *vocab);
+void bpe_find_cuts(struct token_model *model, const struct vocab *vocab);
 
 MUST_CHECK enum status unigram_encode(struct encoder *encoder, struct span word);
 
@@ -363,7 +363,7 @@ MUST_CHECK enum status model_make_trie(struct trie *trie, const struct vocab *vo
                                        const uint8_t *types, unsigned type_set, struct error *err);
 
 /* The ids of <0x00> to <0xFF>. */
-void model_find_fallback(struct model *model, const struct vocab *vocab);
+void model_find_fallback(struct token_model *model, const struct vocab *vocab);
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 

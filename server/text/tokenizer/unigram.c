@@ -20,7 +20,7 @@ static void reach(struct lattice_node *node, double score, uint32_t from, uint32
 }
 
 /* SentencePiece ignores the score of a user-defined piece since 0.2.2: the longer, the better. */
-static double score_of(const struct model *model, uint32_t id, size_t len)
+static double score_of(const struct token_model *model, uint32_t id, size_t len)
 {
     bool is_user_defined = model->piece_types && model->piece_types[id] == PIECE_USER_DEFINED;
     return is_user_defined ? 0.1 * (double)(len - 1) : model->scores[id];
@@ -28,7 +28,7 @@ static double score_of(const struct model *model, uint32_t id, size_t len)
 
 static void walk(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     const struct trie *trie = &model->trie;
     struct lattice_node *lattice = encoder->lattice;
     bool is_float = model->piece_types != NULL;
@@ -82,7 +82,7 @@ static size_t turn_round(struct lattice_node *lattice, size_t size)
 
 static enum status put_bytes(struct encoder *encoder, struct span text, bool *out_done)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     *out_done = false;
     for (size_t i = 0; i < text.len; i++) {
         if (model->fallback_ids[text.ptr[i]] == VOCAB_NONE) {
@@ -100,7 +100,7 @@ static enum status put_bytes(struct encoder *encoder, struct span text, bool *ou
 static enum status put_unknown(struct encoder *encoder, struct span text)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
-    const struct model *model = &tokenizer->model;
+    const struct token_model *model = &tokenizer->model;
     if (!model->piece_types) {
         uint32_t id = vocab_find(&tokenizer->vocab, text);
         if (id != VOCAB_NONE) {
@@ -122,7 +122,7 @@ static enum status put_unknown(struct encoder *encoder, struct span text)
 
 static enum status put_tokens(struct encoder *encoder, struct span word)
 {
-    const struct model *model = &encoder->tokenizer->model;
+    const struct token_model *model = &encoder->tokenizer->model;
     const struct lattice_node *lattice = encoder->lattice;
     for (size_t at = 0; at < word.len;) {
         uint32_t id = lattice[at].id;

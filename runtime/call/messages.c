@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/call/words.h"
+#include "runtime/call/messages.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t
     memcpy(workspace + update->offset, words, sizeof(words));
 }
 
-void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace)
+void rt_messages_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     if (plan->word_count > 0) {
@@ -26,8 +26,8 @@ void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *wor
     }
 }
 
-void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
-                        uint8_t *workspace)
+void rt_messages_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
+                           uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
@@ -42,8 +42,8 @@ void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struc
     }
 }
 
-void rt_words_put_log(const struct rt_plan_update *update, const struct rt_log *log,
-                      const struct rt_rows *kept, uint8_t *workspace)
+void rt_messages_put_log(const struct rt_plan_update *update, const struct rt_log *log,
+                         const struct rt_rows *kept, uint8_t *workspace)
 {
     int64_t words[RT_UPDATE_WORDS] = {
         [RT_UPDATE_LOG] = (int64_t)(uintptr_t)log,
@@ -53,8 +53,8 @@ void rt_words_put_log(const struct rt_plan_update *update, const struct rt_log *
     memcpy(workspace + update->offset, words, sizeof(words));
 }
 
-struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
-                                const uint8_t *workspace)
+struct rt_rows rt_messages_written(const struct rt_plan *plan, uint32_t result,
+                                   const uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];

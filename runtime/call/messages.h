@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages between a run of a plan and the host, through the end of the workspace: numbers that the
  * plan does not know (runtime/plan/numbers.h), and which rows of mutable buffers differ. */
-#ifndef PTED_RUNTIME_CALL_WORDS_H
-#define PTED_RUNTIME_CALL_WORDS_H
+#ifndef PTED_RUNTIME_CALL_MESSAGES_H
+#define PTED_RUNTIME_CALL_MESSAGES_H
 
 #include <string.h>
 
@@ -12,22 +12,22 @@
 
 /* Before the run: writes |words| into its |workspace|, and marks all rows of results as different.
  */
-void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace);
+void rt_messages_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace);
 
 /* Scalar |result|. */
-static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t result,
-                                      const int64_t *words)
+static inline int64_t rt_messages_number(const struct rt_plan *plan, uint32_t result,
+                                         const int64_t *words)
 {
     uint32_t word = plan->results[result].word;
     return word == RT_NO_WORD ? plan->results[result].number : words[word];
 }
 
 /* The memory of |result| differs from its base only in |stale|. */
-void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
-                        uint8_t *workspace);
+void rt_messages_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
+                           uint8_t *workspace);
 
 /* The rows of |update| that the host knows; |words| are the run's. */
-static inline struct rt_rows rt_words_known(const struct rt_update *update, const int64_t *words)
+static inline struct rt_rows rt_messages_known(const struct rt_update *update, const int64_t *words)
 {
     int64_t first = update->first.is_read ? words[update->first.word] : update->first.known;
     first = first < 0 ? 0 : first > update->rows ? update->rows : first;
@@ -36,13 +36,13 @@ static inline struct rt_rows rt_words_known(const struct rt_update *update, cons
 }
 
 /* The kernel of |update| logs in |log| what it overwrites of rows |kept|. */
-void rt_words_put_log(const struct rt_plan_update *update, const struct rt_log *log,
-                      const struct rt_rows *kept, uint8_t *workspace);
+void rt_messages_put_log(const struct rt_plan_update *update, const struct rt_log *log,
+                         const struct rt_rows *kept, uint8_t *workspace);
 
 /*
  * After the run: the rows in which |result| differs from its base; 0 rows if no kernel kept count.
  */
-struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
-                                const uint8_t *workspace);
+struct rt_rows rt_messages_written(const struct rt_plan *plan, uint32_t result,
+                                   const uint8_t *workspace);
 
 #endif
