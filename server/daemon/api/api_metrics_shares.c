@@ -153,6 +153,9 @@ static void add_stats(struct share_stats *sum, uint64_t size, const struct share
 static bool look_at_queues(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
     *out_stats = (struct share_stats){.taken_back_count = NONE};
+    if (!page->serving->sched) {
+        return false; /* the device was lost */
+    }
     for (uint32_t i = 0; i < page->index->count; i++) {
         const struct model *model = page->index->models[i];
         if (model->queue) {
