@@ -2,6 +2,9 @@
 #include "config.h"
 
 #include "server/daemon/api/api_metrics_priv.h"
+
+#include <string.h>
+
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/connection/tls.h"
 #include "server/daemon/infer/seats.h"
@@ -102,13 +105,32 @@ void api_metrics_put_sent(struct api_metrics_page *page)
     api_metrics_add(page, counter_get(&page->api->conns->counts.sent_bytes));
 }
 
-/* A target without a route has the label "none". */
+/* The requests of route |id| and of later routes with its path, which differ by method. False: an
+ * earlier one has that path. */
+static bool sum_requests(const struct metrics *metrics, enum route_id id, struct status_counts *out)
+{
+    const char *pattern = route_pattern(id);
+    for (int other = 0; other <= ROUTE_COUNT; other++) {
+        if (strcmp(route_pattern((enum route_id)other), pattern) == 0) {
+            if (other < (int)id) {
+                return false;
+            }
+            status_counts_add_all(out, &metrics->requests[other]);
+        }
+    }
+    return true;
+}
+
+/* The label is the path. A target without a route has the label "none". */
 void api_metrics_put_requests(struct api_metrics_page *page)
 {
     for (int id = 0; id <= ROUTE_COUNT; id++) {
-        prom_unlabel(&page->prom);
-        prom_label(&page->prom, "route", span_str(route_pattern((enum route_id)id)));
-        api_metrics_add_statuses(page, &page->api->metrics->requests[id], false);
+        struct status_counts counts = {.used = 0};
+        if (sum_requests(page->api->metrics, (enum route_id)id, &counts)) {
+            prom_unlabel(&page->prom);
+            prom_label(&page->prom, "route", span_str(route_pattern((enum route_id)id)));
+            api_metrics_add_statuses(page, &counts, false);
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include "server/daemon/api/api_metrics_priv.h"
 
+#include <string.h>
+
 #include "runtime/program/held.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
@@ -265,11 +267,33 @@ void api_metrics_put_model_plan_looks(struct api_metrics_page *page, const struc
     }
 }
 
+/* Of step |index| and of later steps with its name. False: an earlier one has that name. Steps
+ * without a name of their own have that of their model, which several may call. */
+static bool sum_steps(const struct model *model, uint32_t index, struct rt_step_counts *out)
+{
+    *out = model_step_counts(model, index);
+    for (uint32_t i = 0; i < model->step_count; i++) {
+        const struct rt_step_counts counts = model_step_counts(model, i);
+        if (i != index && strcmp(counts.name, out->name) == 0) {
+            if (i < index) {
+                return false;
+            }
+            out->count += counts.count;
+            out->ns += counts.ns;
+            out->failed_count += counts.failed_count;
+        }
+    }
+    return true;
+}
+
 void api_metrics_put_steps(struct api_metrics_page *page, const struct model *model)
 {
     size_t mark = prom_label_mark(&page->prom);
     for (uint32_t i = 0; model->method && i < model->step_count; i++) {
-        const struct rt_step_counts counts = model_step_counts(model, i);
+        struct rt_step_counts counts;
+        if (!sum_steps(model, i, &counts)) {
+            continue;
+        }
         prom_label(&page->prom, "step", span_str(counts.name));
         prom_summary(&page->prom, counts.count, counts.ns, API_METRICS_NS);
         prom_unlabel_to(&page->prom, mark);
@@ -279,7 +303,9 @@ void api_metrics_put_steps(struct api_metrics_page *page, const struct model *mo
 void api_metrics_put_step_failures(struct api_metrics_page *page, const struct model *model)
 {
     for (uint32_t i = 0; model->method && i < model->step_count; i++) {
-        const struct rt_step_counts counts = model_step_counts(model, i);
-        api_metrics_add_labelled(page, "step", counts.name, counts.failed_count);
+        struct rt_step_counts counts;
+        if (sum_steps(model, i, &counts)) {
+            api_metrics_add_labelled(page, "step", counts.name, counts.failed_count);
+        }
     }
 }
