@@ -214,7 +214,7 @@ void api_world_add_field(struct api_world *world, const char *name, const char *
     head_end_field(head);
 }
 
-static enum status call(struct api_world *world, api_handler_f *handler)
+enum status api_world_call(struct api_world *world, api_handler_f *handler)
 {
     struct request *request = &world->request;
     enum status status;
@@ -235,7 +235,7 @@ enum status api_world_ask(struct api_world *world, api_handler_f *handler, const
                           const char *body)
 {
     api_world_begin(world, model, body);
-    return call(world, handler);
+    return api_world_call(world, handler);
 }
 
 const char *api_world_answer(struct api_world *world)

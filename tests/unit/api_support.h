@@ -56,8 +56,9 @@ void api_world_close(struct api_world *world);
 /* The request is for |model|, "" for none, with |body|, and has asked for nothing before. */
 void api_world_begin(struct api_world *world, const char *model, const char *body);
 
-/* Calls |handler| for a new request as the daemon does: again while it is unfinished, and in a
- * heavy task if it leaves the loop. world->err is set if it fails. */
+/* Calls |handler| as the daemon does: again while it is unfinished, and in a heavy task if it
+ * leaves the loop. world->err is set if it fails. api_world_ask(): for a new request. */
+enum status api_world_call(struct api_world *world, api_handler_f *handler);
 enum status api_world_ask(struct api_world *world, api_handler_f *handler, const char *model,
                           const char *body);
 

@@ -163,7 +163,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
-	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_otlp %D%/test_spans \
+	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
 	%D%/test_api %D%/test_api_calls %D%/test_api_models \
 	%D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
@@ -291,6 +291,13 @@ API_SUPPORT = %D%/api_support.c %D%/api_support.h
 %C%_test_api_calls_SOURCES = %D%/test_api_calls.c $(API_SUPPORT)
 %C%_test_api_calls_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_api_calls_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_metrics_SOURCES = %D%/test_metrics.c $(API_SUPPORT) %D%/sched_support.c %D%/sched_support.h
+%C%_test_metrics_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_metrics_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_dump_SOURCES = %D%/test_dump.c $(API_SUPPORT) %D%/sched_support.c %D%/sched_support.h
+%C%_test_dump_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_dump_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_dump_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime
 %C%_test_api_models_SOURCES = %D%/test_api_models.c $(API_SUPPORT)
 %C%_test_api_models_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_api_models_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
@@ -506,4 +513,4 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 endif
-EXTRA_DIST += %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h
+EXTRA_DIST += %D%/metrics.txt %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h
