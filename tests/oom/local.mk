@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests in which the Nth allocation fails, for every N; also threads, and accept().
-OOM_TESTS = %D%/test_accept %D%/test_card_oom %D%/test_conf_oom %D%/test_document_oom \
+OOM_TESTS = %D%/test_accept %D%/test_answer_oom %D%/test_card_oom %D%/test_conf_oom %D%/test_document_oom \
 	%D%/test_pte_oom %D%/test_runtime_oom %D%/test_start %D%/test_template_oom \
 	%D%/test_tokenizer_oom
 check_PROGRAMS += $(OOM_TESTS)
@@ -10,6 +10,10 @@ TESTS += $(OOM_TESTS)
 %C%_test_accept_LDADD = $(SERVER_LIBS)
 %C%_test_accept_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4,--wrap=uv_tcp_open \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+%C%_test_answer_oom_SOURCES = %D%/test_answer_oom.c %D%/failing.c %D%/failing.h
+%C%_test_answer_oom_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_answer_oom_LDADD = $(SERVER_LIBS)
+%C%_test_answer_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 %C%_test_card_oom_SOURCES = %D%/test_card_oom.c %D%/failing.c %D%/failing.h
 %C%_test_card_oom_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_card_oom_LDADD = $(SERVER_LIBS)

@@ -38,12 +38,14 @@ enum status answer_print_text(const struct answer_source *source, size_t row, bo
     buf_init(&text, out->max_bytes);
     collapse(source, labels, answer_row_numel(&source->tensor), &text);
     free(labels);
-    bool has_failed = buf_failed(&text);
+    bool has_failed = buf_failed(&text), lacks_memory = text.lacks_memory;
     if (is_bare && !has_failed) {
         buf_add(out, text.ptr, text.len);
     } else if (!has_failed) {
         json_print_string(out, buf_span(&text));
     }
     buf_fini(&text);
-    return has_failed ? error_set(err, ST_TOO_LARGE, "the text is too long") : ST_OK;
+    return lacks_memory ? error_no_memory(err, "the text")
+           : has_failed ? error_set(err, ST_TOO_LARGE, "the text is too long")
+                        : ST_OK;
 }
