@@ -329,7 +329,7 @@ TESTS += $(UNIT_SERVING_TESTS)
 	-Wl,--wrap=inotify_init1
 
 # Models: answers, intake, cards.
-UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes %D%/test_derive
+UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes %D%/test_derive %D%/test_intake
 check_PROGRAMS += $(UNIT_MODEL_TESTS)
 TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_answer_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -341,6 +341,10 @@ TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_derive_SOURCES = %D%/test_derive.c %D%/call_support.c %D%/call_support.h
 %C%_test_derive_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_derive_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_intake_SOURCES = %D%/test_intake.c %D%/call_support.c %D%/call_support.h
+%C%_test_intake_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_intake_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_intake_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=rt_invocation_input
 
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
