@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The daemon: what serves over HTTP. main() is small; the rest is in archives, one for each part, from
-# the top down.
+# The daemon: what serves over HTTP. main() is small. The rest is in archives, one for each part,
+# from the top down.
+REQUEST_LIBS = %D%/request/librequest.a %D%/generation/libgeneration.a %D%/infer/libinfer.a \
+	%D%/serving/libserving.a %D%/loop/libloop.a %D%/conf/libconf.a
 DAEMON_LIBS = %D%/libdaemon.a %D%/api/libapi.a %D%/observe/libobserve.a \
-	%D%/connection/libconnection.a %D%/request/librequest.a %D%/generation/libgeneration.a \
-	%D%/infer/libinfer.a %D%/serving/libserving.a %D%/loop/libloop.a %D%/conf/libconf.a
+	%D%/connection/libconnection.a $(REQUEST_LIBS)
 noinst_LIBRARIES += %D%/libdaemon.a
 %C%_libdaemon_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libdaemon_a_SOURCES = \
