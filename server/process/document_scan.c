@@ -37,6 +37,10 @@ static uint32_t column_of(const uint8_t *line, const uint8_t *at)
     return column;
 }
 
+/* ": ", " (line 4294967295, column 4294967295)" and the terminator: a long text is cut before the
+ * place, never the place. */
+#define PLACE_BYTES_MAX 41
+
 enum status document_fail_at(struct span text, size_t offset, const char *path, const char *what,
                              enum status code, struct error *err)
 {
@@ -46,8 +50,10 @@ enum status document_fail_at(struct span text, size_t offset, const char *path, 
         line = found + 1;
         number++;
     }
-    return error_set(err, code, "%s%s%.120s (line %u, column %u)", path, *path ? ": " : "", what,
-                     number, column_of(line, at));
+    size_t before = strlen(path) + PLACE_BYTES_MAX;
+    int room = before < ERROR_TEXT_MAX ? (int)(ERROR_TEXT_MAX - before) : 0;
+    return error_set(err, code, "%s%s%.*s (line %u, column %u)", path, *path ? ": " : "", room,
+                     what, number, column_of(line, at));
 }
 
 void document_print_error(struct buf *out, const char *path, const struct error *error)

@@ -331,7 +331,7 @@ TESTS += $(UNIT_SERVING_TESTS)
 	-Wl,--wrap=inotify_init1
 
 # Models: answers, intake, cards.
-UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes %D%/test_derive %D%/test_intake
+UNIT_MODEL_TESTS = %D%/test_answer %D%/test_boxes %D%/test_card_rules %D%/test_derive %D%/test_intake
 check_PROGRAMS += $(UNIT_MODEL_TESTS)
 TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_answer_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -340,6 +340,9 @@ TESTS += $(UNIT_MODEL_TESTS)
 %C%_test_boxes_SOURCES = %D%/test_boxes.c %D%/boxes.def
 %C%_test_boxes_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_boxes_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_card_rules_SOURCES = %D%/test_card_rules.c %D%/call_support.c %D%/call_support.h
+%C%_test_card_rules_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_card_rules_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_derive_SOURCES = %D%/test_derive.c %D%/call_support.c %D%/call_support.h
 %C%_test_derive_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_derive_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
