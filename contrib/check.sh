@@ -109,7 +109,7 @@ MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 # * tests of one kernel, which start no thread;
 # * tests of what an answer, a card or a command says: their threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
-SAYINGS='answers|bench|cards|classes|config|console|folders|layouts|openai|openapi|predict'
+SAYINGS='answers|bench|cards|classes|config|console|folders|formats|layouts|openai|openapi|predict'
 SAYINGS=$SAYINGS'|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {

@@ -25,6 +25,7 @@ HTTP_TESTS = \
 	%D%/run_fairness.py \
 	%D%/run_fetch.py \
 	%D%/run_folders.py \
+	%D%/run_formats.py \
 	%D%/run_generate.py \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
