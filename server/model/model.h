@@ -217,8 +217,8 @@ static inline bool model_can_serve(const struct model *model)
 }
 
 /* {"guesses":"its mutable buffers ..."}: what a model that is ready does not get of
- * runtime/call/gain.def, and why; in |arena|. NULL: it gets everything, or has no text for want of
- * memory. What is still being tried is left out. The loop. */
+ * runtime/call/gain.def, and why; in |arena|. "": it gets everything; NULL: there is no memory.
+ * What is still being tried is left out. The loop. */
 const char *model_print_lacks(const struct model *model, struct arena *arena);
 
 #endif

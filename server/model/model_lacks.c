@@ -49,9 +49,9 @@ const char *model_print_lacks(const struct model *model, struct arena *arena)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     struct buf text;
-    const char *kept = NULL;
+    const char *kept = "";
     if (rt_method_is_constant(model->method)) {
-        return NULL;
+        return kept;
     }
     buf_init(&text, TEXT_BYTES_MAX);
     add_rows(model, &text);
@@ -60,7 +60,10 @@ const char *model_print_lacks(const struct model *model, struct arena *arena)
     }
     if (text.len > 0) {
         buf_add_char(&text, '}');
-        kept = buf_failed(&text) ? NULL : arena_strdup(arena, text.ptr, text.len);
+        kept = arena_strdup(arena, text.ptr, text.len);
+    }
+    if (buf_failed(&text)) {
+        kept = NULL;
     }
     buf_fini(&text);
     return kept;

@@ -126,6 +126,14 @@ static enum status print_model(struct request *request, const struct model *mode
     return meta->versions ? api_check_printed(request, err) : api_no_memory(err);
 }
 
+/* NULL: it gets everything. False: there is no memory. */
+static bool print_lacks(const struct model *model, struct arena *arena, const char **out)
+{
+    const char *text = model_print_lacks(model, arena);
+    *out = text && *text ? text : NULL;
+    return text != NULL;
+}
+
 enum status api_model(struct request *request, struct error *err)
 {
     const struct model *model = api_find_ready(request, err);
@@ -153,8 +161,8 @@ enum status api_model(struct request *request, struct error *err)
     meta.description = model->description;
     meta.constants = model->origin->constants;
     meta.placement = model->placement;
-    meta.lacks = model_print_lacks(model, arena);
-    return print_model(request, model, &meta, err);
+    return print_lacks(model, arena, &meta.lacks) ? print_model(request, model, &meta, err)
+                                                  : api_no_memory(err);
 }
 
 enum status api_config(struct request *request, struct error *err)
@@ -378,6 +386,19 @@ static const char *reason_of(const struct model *model)
                                                                   : model_refusal(model);
 }
 
+/* False: there is no memory. */
+static bool make_row(const struct model *model, struct arena *arena, struct oip_index_row *out)
+{
+    *out = (struct oip_index_row){
+        .name = model->name,
+        .version = model->version_text,
+        .state = model_state_word(model_state(model)),
+        .reason = reason_of(model),
+        .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
+    };
+    return !model_is_ready(model) || print_lacks(model, arena, &out->lacks);
+}
+
 static enum status print_index(struct request *request, const struct repository_index *index,
                                bool is_ready_only, struct error *err)
 {
@@ -389,16 +410,11 @@ static enum status print_index(struct request *request, const struct repository_
     }
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        if (!is_ready_only || model_is_ready(model)) {
-            rows[count++] = (struct oip_index_row){
-                .name = model->name,
-                .version = model->version_text,
-                .state = model_state_word(model_state(model)),
-                .reason = reason_of(model),
-                .lacks =
-                    model_is_ready(model) ? model_print_lacks(model, &request->infer.arena) : NULL,
-                .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
-            };
+        if (is_ready_only && !model_is_ready(model)) {
+            continue;
+        }
+        if (!make_row(model, &request->infer.arena, &rows[count++])) {
+            return api_no_memory(err);
         }
     }
     oip_print_index(&request->out, rows, count);
