@@ -33,7 +33,7 @@ static struct span keep_text(struct outline *outline)
 {
     struct span text = buf_failed(&outline->text) ? span_str("") : buf_span(&outline->text);
     uint8_t *copy = arena_alloc(&outline->arena, text.len + 1);
-    outline->failed |= !copy;
+    outline->failed |= !copy || outline->text.lacks_memory;
     if (copy && text.len) {
         memcpy(copy, text.ptr, text.len);
     }
