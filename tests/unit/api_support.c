@@ -175,7 +175,7 @@ static void close_loop(struct loop *loop)
     loop_fini(loop);
 }
 
-void api_world_close(struct api_world *world)
+static void close_request(struct api_world *world)
 {
     struct request *request = &world->request;
     end_request(world);
@@ -183,6 +183,17 @@ void api_world_close(struct api_world *world)
     buf_fini(&request->out);
     body_fini(&request->body);
     head_fini(&request->head);
+}
+
+void api_world_renew(struct api_world *world)
+{
+    close_request(world);
+    open_request(world);
+}
+
+void api_world_close(struct api_world *world)
+{
+    close_request(world);
     spans_close(&world->spans);
     requests_fini(&world->requests);
     share_fini(&world->offload.heavy);

@@ -53,6 +53,9 @@ struct api_world {
 void api_world_open(struct api_world *world, const char *const *arguments);
 void api_world_close(struct api_world *world);
 
+/* The request keeps no memory of earlier ones. */
+void api_world_renew(struct api_world *world);
+
 /* The request is for |model|, "" for none, with |body|, and has asked for nothing before. */
 void api_world_begin(struct api_world *world, const char *model, const char *body);
 
