@@ -320,13 +320,25 @@ SERVING_SUPPORT = %D%/serving_support.c %D%/serving_support.h
 SERVING_WRAPS = -Wl,--wrap=uv_hrtime,--wrap=uv_now,--wrap=uv_timer_start,--wrap=uv_timer_stop \
 	-Wl,--wrap=uv_is_active,--wrap=offload_begin,--wrap=offload_end \
 	-Wl,--wrap=log_line,--wrap=notify_send
-UNIT_SERVING_TESTS = %D%/test_changes %D%/test_recovery %D%/test_reload
+UNIT_SERVING_TESTS = %D%/test_changes %D%/test_proving %D%/test_recovery %D%/test_reload \
+	%D%/test_serving
 check_PROGRAMS += $(UNIT_SERVING_TESTS)
 TESTS += $(UNIT_SERVING_TESTS)
 %C%_test_changes_SOURCES = %D%/test_changes.c $(SERVING_SUPPORT)
 %C%_test_changes_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_changes_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_changes_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS)
+%C%_test_proving_SOURCES = %D%/test_proving.c $(SERVING_SUPPORT)
+%C%_test_proving_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_proving_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_proving_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS) -Wl,--wrap=rt_batch_prove \
+	-Wl,--wrap=rt_batch_measure,--wrap=rt_speculation_prove,--wrap=rt_speculation_measure \
+	-Wl,--wrap=rt_siblings_meet,--wrap=rt_siblings_prove,--wrap=rt_siblings_measure \
+	-Wl,--wrap=rt_proven_find,--wrap=rt_proven_read,--wrap=rt_proven_write
+%C%_test_serving_SOURCES = %D%/test_serving.c $(SERVING_SUPPORT)
+%C%_test_serving_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_serving_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_serving_LDFLAGS = $(AM_LDFLAGS) $(SERVING_WRAPS)
 %C%_test_recovery_SOURCES = %D%/test_recovery.c $(SERVING_SUPPORT)
 %C%_test_recovery_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_recovery_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)

@@ -261,15 +261,22 @@ void path_in_folder(const struct serving_world *w, const char *name, char path[2
     snprintf(path, 256, "%s/%s", w->folder, name);
 }
 
-void put_model_file(const struct serving_world *w, const char *name, const char *model)
+void put_test_file(const struct serving_world *w, const char *name, const char *file)
 {
     const char *top = getenv("top_srcdir");
     char path[256], relative[PATH_MAX], target[PATH_MAX];
     path_in_folder(w, name, path);
-    snprintf(relative, sizeof(relative), "%s/tests/models/%s.pte", top ? top : ".", model);
+    snprintf(relative, sizeof(relative), "%s/tests/models/%s", top ? top : ".", file);
     assert_non_null(realpath(relative, target));
     unlink(path);
     assert_int_equal(symlink(target, path), 0);
+}
+
+void put_model_file(const struct serving_world *w, const char *name, const char *model)
+{
+    char file[256];
+    snprintf(file, sizeof(file), "%s.pte", model);
+    put_test_file(w, name, file);
 }
 
 void put_text_file(const struct serving_world *w, const char *name, const char *text)

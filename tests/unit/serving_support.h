@@ -72,6 +72,8 @@ void close_serving_world(struct serving_world *w);
 /* ---- files ---- */
 
 void path_in_folder(const struct serving_world *w, const char *name, char path[256]);
+/* Links to files of tests/models. */
+void put_test_file(const struct serving_world *w, const char *name, const char *file);
 void put_model_file(const struct serving_world *w, const char *name, const char *model);
 void put_damaged_file(const struct serving_world *w, const char *name);
 void put_text_file(const struct serving_world *w, const char *name, const char *text);
