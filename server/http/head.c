@@ -164,6 +164,21 @@ struct span head_path_of(struct span target)
     return at < end ? span_of(at, (size_t)(end - at)) : span_str("/");
 }
 
+bool head_takes_trailers(const struct head *head)
+{
+    struct span rest = head_value(head, HTTP_TE);
+    while (rest.len) {
+        const uint8_t *comma = memchr(rest.ptr, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.ptr) : rest.len;
+        if (span_is_word(span_trim(span_of(rest.ptr, len), " \t"), "trailers")) {
+            return true;
+        }
+        len += comma != NULL;
+        rest = span_of(rest.ptr + len, rest.len - len);
+    }
+    return false;
+}
+
 int head_verify(const struct head *head, bool is_http_1_0, struct error *err)
 {
     if (head_has(head, HTTP_TRANSFER_ENCODING)) {

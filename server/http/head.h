@@ -90,6 +90,9 @@ struct span head_value(const struct head *head, enum http_field field);
 uint32_t head_line_count(const struct head *head, enum http_field field);
 struct span head_line(const struct head *head, enum http_field field, uint32_t line);
 
+/* Does the client take trailers (RFC 9110, section 10.1.4)? */
+bool head_takes_trailers(const struct head *head);
+
 /* Checks that need the whole head but no route. Returns 0, or the status to answer with; after a
  * 4xx or 5xx from here the framing cannot be trusted. */
 int head_verify(const struct head *head, bool is_http_1_0, struct error *err);

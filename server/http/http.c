@@ -21,6 +21,7 @@ static const char *const field_names[HTTP_FIELD_COUNT] = {
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
     [HTTP_ORIGIN] = "origin",
+    [HTTP_TE] = "te",
     [HTTP_TRACEPARENT] = "traceparent",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
     [HTTP_USER_AGENT] = "user-agent",

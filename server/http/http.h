@@ -26,6 +26,7 @@ enum http_field {
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
     HTTP_ORIGIN,
+    HTTP_TE,
     HTTP_TRACEPARENT,
     HTTP_TRANSFER_ENCODING,
     HTTP_USER_AGENT,
@@ -71,6 +72,17 @@ struct http_answer {
 #define HTTP_REQUEST_ID_MAX 128
 #define HTTP_TRACEPARENT_MAX 55
 #define HTTP_ORIGIN_MAX 300
+
+/* A field behind the last part of an answer (RFC 9110, section 6.5). |value|: printable ASCII; who
+ * writes it has encoded all else. */
+struct http_trailer {
+    const char *name;
+    struct span value;
+};
+
+/* The most trailers of an answer, and the bytes of their names and values. */
+#define HTTP_TRAILERS_MAX 8
+#define HTTP_TRAILER_BYTES_MAX 1024
 
 #define HTTP_DATE_BYTES 29
 

@@ -131,3 +131,18 @@ size_t http1_print_chunk(size_t bytes, char out[HTTP1_CHUNK_BYTES_MAX])
     must(len > 0 && len < HTTP1_CHUNK_BYTES_MAX);
     return (size_t)len;
 }
+
+size_t http1_print_last_chunk(const struct http_trailer *trailers, unsigned count, bool is_first,
+                              char out[HTTP1_LAST_CHUNK_BYTES_MAX])
+{
+    char *at = put(out, is_first ? "0\r\n" : "\r\n0\r\n");
+    for (unsigned i = 0; i < count; i++) {
+        struct span value = trailers[i].value;
+        at = put(put(at, trailers[i].name), ": ");
+        memcpy(at, value.ptr, value.len);
+        at = put(at + value.len, "\r\n");
+    }
+    at = put(at, "\r\n");
+    must((size_t)(at - out) <= HTTP1_LAST_CHUNK_BYTES_MAX);
+    return (size_t)(at - out);
+}

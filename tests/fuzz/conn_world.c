@@ -192,7 +192,7 @@ static bool is_working(struct server *server)
     EACH_CONN(server, node, conn)
     {
         held += conn->exchange.request != NULL;
-        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->exchange.request);
+        is_waited_for |= conn->state == CONN_BUSY && !exchange_is_answering(&conn->exchange);
     }
     return is_waited_for || server->requests.busy_count > held;
 }

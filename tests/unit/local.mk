@@ -162,7 +162,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
-	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
+	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
 	%D%/test_api %D%/test_api_calls %D%/test_api_memory %D%/test_api_models %D%/test_layers \
 	%D%/test_waits %D%/test_watchdog %D%/test_yaml
@@ -219,8 +219,13 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_conn_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conn_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_conn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \
-	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon \
-	-Wl,--wrap=request_is_waited_for,--wrap=uv_hrtime
+	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
+%C%_test_session_SOURCES = %D%/test_session.c %D%/tiny_protocol.c %D%/tiny_protocol.h
+%C%_test_session_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_session_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \
+	-Wl,--wrap=request_add_body,--wrap=request_run,--wrap=request_retry \
+	-Wl,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
 %C%_test_exchange_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_exchange_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_framing_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -61,7 +61,8 @@ void observed_request_add_field(struct observed_request *observed, const char *n
 void observed_request_init(struct observed_request *observed)
 {
     struct request *request = &observed->request;
-    *observed = (struct observed_request){.exchange = {.magic = EXCHANGE_MAGIC, .sent_bytes = 100}};
+    *observed = (struct observed_request){
+        .exchange = {.magic = EXCHANGE_MAGIC, .outgoing = EXCHANGE_BEGUN, .sent_bytes = 100}};
     observed->requests.traces.state = 1;
     options_init(&observed->options);
     *request = (struct request){

@@ -136,6 +136,7 @@ static void a_request_on_a_thread_shows_nothing_of_the_call(void **state)
     observed_request_set_run(&observed);
     observed.request.infer.id = span_str("of the body");
     observed.request.is_on_worker = true;
+    observed.exchange.outgoing = EXCHANGE_NO_ANSWER;
     observed.exchange.sent_bytes = 0;
     error_set(&observed.request.err, ST_INTERNAL, "hidden");
     assert_string_equal(line_of_request(),

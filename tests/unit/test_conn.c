@@ -9,6 +9,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@
 #include "server/daemon/serving/servings.h"
 #include "server/http/head.h"
 
+#define BODY_BYTES_MAX 100
 #define SENT_BYTES_MAX 65536
 #define HELD_BYTES 100000 /* more than a connection copies */
 
@@ -30,7 +32,6 @@ bool __wrap_request_begin(struct request *request, const struct exchange_head *h
 void __wrap_request_run(struct request *request);
 void __wrap_request_written(struct request *request, bool is_ok);
 void __wrap_request_abandon(struct request *request);
-bool __wrap_request_is_waited_for(const struct request *request);
 uint64_t __wrap_uv_hrtime(void);
 
 /* The clock stands still, so a turn of the loop never ends for lack of time. */
@@ -148,7 +149,7 @@ struct request *__wrap_request_take(struct requests *of, struct exchange *exchan
 bool __wrap_request_begin(struct request *request, const struct exchange_head *head)
 {
     assert_ptr_equal(request, &call);
-    assert_false(head->has_body);
+    assert_true(head->content_length <= BODY_BYTES_MAX);
     return true;
 }
 
@@ -172,12 +173,6 @@ void __wrap_request_abandon(struct request *request)
     request->exchange = NULL;
 }
 
-bool __wrap_request_is_waited_for(const struct request *request)
-{
-    assert_ptr_equal(request, &call);
-    return false; /* it writes its answer */
-}
-
 static const struct http_answer stream = {
     .status = 200, .content_type = "text/event-stream", .is_stream = true};
 static const struct http_answer whole = {
@@ -185,7 +180,9 @@ static const struct http_answer whole = {
 
 static enum exchange_written put(const struct http_answer *answer, struct span part, bool is_last)
 {
-    return exchange_write(call.exchange, answer, &part, 1, is_last);
+    const struct exchange_part all = {
+        .answer = answer, .spans = &part, .count = 1, .is_last = is_last};
+    return exchange_write(call.exchange, &all);
 }
 
 static void end_call(void)
@@ -231,6 +228,7 @@ static int set_up(void **state)
     memset(&call, 0, sizeof(call));
     call.magic = REQUEST_MAGIC;
     head_init(&call.head, conns.params);
+    body_init(&call.body, NULL, BODY_BYTES_MAX);
     runs = writes_done = abandons = 0;
     memset(&wire, 0, sizeof(wire));
     buf_init(&wire.sent, SENT_BYTES_MAX);
@@ -262,6 +260,7 @@ static int tear_down(void **state)
     }
     uv_run(&loop.uv, UV_RUN_DEFAULT);
     head_fini(&call.head);
+    body_fini(&call.body);
     buf_fini(&wire.sent);
     buf_fini(&wire.queue);
     conns_fini(&conns);
@@ -306,6 +305,21 @@ static void an_answer_has_a_length_and_keeps_the_connection(void **state)
     assert_int_equal(runs, 2);
 }
 
+/* HTTP/1 has no way to begin one earlier that all clients understand. */
+static void an_answer_begins_after_its_request(void **state)
+{
+    (void)state;
+    receive("POST /v2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx");
+    assert_int_equal(call.exchange->incoming, EXCHANGE_BODY);
+    assert_false(exchange_may_answer(call.exchange));
+    receive("y");
+    assert_int_equal(runs, 1);
+    assert_true(exchange_may_answer(call.exchange));
+    put(&whole, span_str("hello"), true);
+    assert_true(exchange_has_begun(call.exchange));
+    end_call();
+}
+
 static void a_stream_is_chunked(void **state)
 {
     (void)state;
@@ -324,6 +338,50 @@ static void a_stream_is_chunked(void **state)
     wire.sent.len = 0;
     put(&whole, span_str("hello"), true);
     assert_string_equal(behind_head(), "hello"); /* and not a chunk */
+}
+
+static const struct http_trailer trailers[] = {{"grpc-status", {(const uint8_t *)"0", 1}},
+                                               {"x-left", {NULL, 0}}};
+
+static void put_last(struct span part)
+{
+    const struct exchange_part last = {
+        .spans = &part, .count = 1, .is_last = true, .trailers = trailers, .trailer_count = 2};
+    assert_int_equal(exchange_write(call.exchange, &last), EXCHANGE_WRITTEN);
+    end_call();
+}
+
+static void trailers_are_for_clients_that_take_them(void **state)
+{
+    static const struct {
+        const char *te, *part, *behind;
+    } rows[] = {
+        {"", "a", "1\r\na\r\n0\r\n\r\n"},
+        {"TE: deflate, trailer\r\n", "a", "1\r\na\r\n0\r\n\r\n"},
+        {"TE: trailers\r\n", "a", "1\r\na\r\n0\r\ngrpc-status: 0\r\nx-left: \r\n\r\n"},
+        {"TE: deflate;q=0.5 , Trailers\r\n", "", "0\r\ngrpc-status: 0\r\nx-left: \r\n\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char head[128];
+        snprintf(head, sizeof(head), "GET /v2 HTTP/1.1\r\nHost: a\r\n%s\r\n", rows[i].te);
+        receive(head);
+        put(&stream, span_str(""), false);
+        put_last(span_str(rows[i].part));
+        assert_string_equal(behind_head(), rows[i].behind);
+        wire.sent.len = 0;
+    }
+    receive("GET /v2 HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n");
+    const struct span hello = span_str("hello");
+    const struct exchange_part only = {.answer = &whole,
+                                       .spans = &hello,
+                                       .count = 1,
+                                       .is_last = true,
+                                       .trailers = trailers,
+                                       .trailer_count = 2};
+    assert_int_equal(exchange_write(call.exchange, &only), EXCHANGE_WRITTEN);
+    end_call();
+    assert_string_equal(behind_head(), "hello"); /* it has a length, and no chunk to put them in */
 }
 
 static void a_stream_may_end_without_a_last_part(void **state)
@@ -369,7 +427,7 @@ static void a_stream_waits_for_a_client_that_is_slow(void **state)
     receive(GET_1_1);
     wire.room = 20;
     assert_int_equal(put(&stream, span_str("first"), false), EXCHANGE_WAITS);
-    assert_true(exchange_is_paced(call.exchange));
+    assert_true(exchange_is_answering(call.exchange));
     assert_int_equal(writes_done, 0);
     wire.room = SIZE_MAX;
     take_rest(true);
@@ -509,7 +567,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_answer_has_a_length_and_keeps_the_connection, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(an_answer_begins_after_its_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_is_chunked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(trailers_are_for_clients_that_take_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_may_end_without_a_last_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_for_http_1_0_ends_with_the_connection, set_up,
                                         tear_down),

@@ -119,11 +119,11 @@ static void models_with_calls_have_lines(void **state)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void enter(struct exchange *exchange, enum exchange_phase phase)
+static void enter(struct exchange *exchange, enum exchange_incoming incoming)
 {
     struct request *request = &world.request;
     *exchange = (struct exchange){
-        .magic = EXCHANGE_MAGIC, .phase = phase, .request = request, .sent_bytes = 40};
+        .magic = EXCHANGE_MAGIC, .incoming = incoming, .request = request, .sent_bytes = 40};
     list_init(&exchange->link);
     list_push_back(&world.requests.transfers.exchanges, &exchange->link);
 }
@@ -142,10 +142,10 @@ static void begin(const char *target)
     request->step = STEP_PARSE;
 }
 
-static void check_request(enum exchange_phase phase, const char *expected)
+static void check_request(enum exchange_incoming incoming, const char *expected)
 {
     struct exchange exchange;
-    enter(&exchange, phase);
+    enter(&exchange, incoming);
     const char *text = strchr(dump(), '\n') + 1;
     list_remove(&exchange.link);
     assert_string_equal(text, expected);
@@ -161,11 +161,11 @@ static void a_request_says_how_far_it_is(void **state)
     check_request(EXCHANGE_HEAD, REMOTE "head ms=0 in=7 out=40 path=/v2/models/m/infer\n");
     check_request(EXCHANGE_BODY, REMOTE "body ms=0 in=7 out=40 path=/v2/models/m/infer\n");
     request->infer.arrived_ns = 9000000000 - 1500000000;
-    check_request(EXCHANGE_CALL, REMOTE "PARSE ms=1500 in=7 out=40 path=/v2/models/m/infer\n");
+    check_request(EXCHANGE_RECEIVED, REMOTE "PARSE ms=1500 in=7 out=40 path=/v2/models/m/infer\n");
     request->is_on_worker = true; /* which changes the step */
-    check_request(EXCHANGE_CALL, REMOTE "thread ms=1500 in=7 out=40 path=/v2/models/m/infer\n");
+    check_request(EXCHANGE_RECEIVED, REMOTE "thread ms=1500 in=7 out=40 path=/v2/models/m/infer\n");
     request->is_on_worker = false;
-    check_request(EXCHANGE_IDLE, ""); /* its client has gone */
+    check_request(EXCHANGE_NO_REQUEST, ""); /* its client has gone */
 }
 
 static void no_target_forges_a_line(void **state)

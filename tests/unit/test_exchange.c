@@ -48,24 +48,21 @@ static struct peer *peer_of(struct exchange *exchange)
     return LIST_ENTRY(exchange, struct peer, exchange);
 }
 
-static enum exchange_written do_write(struct exchange *exchange, const struct http_answer *answer,
-                                      const struct span *parts, unsigned count, bool is_last)
+static enum exchange_written do_write(struct exchange *exchange, const struct exchange_part *part)
 {
     struct peer *peer = peer_of(exchange);
-    assert_true(is_last); /* calls answer in one write */
-    peer->answer = *answer;
+    assert_true(part->is_last); /* calls answer in one write */
+    peer->answer = *part->answer;
     peer->writes++;
-    peer->parts = count;
-    exchange->sent_bytes = 1;
-    for (unsigned i = 0; i < count; i++) {
-        buf_add(&peer->body, parts[i].ptr, parts[i].len);
+    peer->parts = part->count;
+    for (unsigned i = 0; i < part->count; i++) {
+        buf_add(&peer->body, part->spans[i].ptr, part->spans[i].len);
     }
     return peer->is_slow ? EXCHANGE_WAITS : EXCHANGE_WRITTEN;
 }
 
 static void do_end(struct exchange *exchange)
 {
-    exchange->phase = EXCHANGE_IDLE;
     peer_of(exchange)->ends++;
     if (peer_of(exchange)->is_greedy) {
         assert_false(transfers_evict_slowest(&server.requests.transfers, exchange, true));
@@ -79,13 +76,11 @@ static void do_resume(struct exchange *exchange)
 
 static void do_refuse(struct exchange *exchange)
 {
-    exchange->phase = EXCHANGE_CALL;
     exchange_run(exchange);
 }
 
 static void do_abort(struct exchange *exchange)
 {
-    exchange->phase = EXCHANGE_IDLE;
     peer_of(exchange)->aborts++;
     exchange_cancel(exchange);
 }
@@ -109,11 +104,9 @@ static void begin(struct peer *peer, enum route_method method, const char *targe
     buf_reset(&peer->body);
     peer->writes = peer->ends = peer->resumes = peer->aborts = 0;
     assert_true(exchange_begin(exchange));
-    exchange->phase = EXCHANGE_HEAD;
     assert_int_equal(head_add_target(exchange_fields(exchange), server.params, span_str(target),
                                      exchange_error(exchange)),
                      0);
-    exchange->phase = EXCHANGE_BODY;
     if (!exchange_end_head(exchange, &head)) {
         do_refuse(exchange);
     }
@@ -126,7 +119,6 @@ static void add(struct peer *peer, const char *text, size_t len)
 
 static void run(struct peer *peer)
 {
-    peer->exchange.phase = EXCHANGE_CALL;
     exchange_run(&peer->exchange);
 }
 
@@ -334,7 +326,7 @@ static void ask_or_leave(struct peer *peer, const struct buf *body)
     begin(peer, ROUTE_POST_ONLY, "/v2/batch", body->len);
     add(peer, (const char *)body->ptr, body->len);
     run(peer);
-    while (peer->ends == 0 && list_is_empty(&peer->exchange.wait_link)) {
+    while (peer->ends == 0 && !transfer_is_waiting(&peer->exchange.answer)) {
         uv_run(&server.loop.uv, UV_RUN_ONCE);
     }
     if (peer->ends == 0) {
@@ -486,7 +478,7 @@ static void an_answer_waits_for_its_client(void **state)
     assert_true(peer->answer.json_bytes > 0);
     assert_int_equal(peer->parts, 2);
     assert_int_equal(peer->ends, 0);
-    assert_true(exchange_is_answering(&peer->exchange) && exchange_is_paced(&peer->exchange));
+    assert_true(exchange_is_answering(&peer->exchange));
     assert_true(exchange_held_bytes(&peer->exchange) > exchange_heap_bytes(&peer->exchange));
     assert_true(exchange_heap_bytes(&peer->exchange) == peer->exchange.charged_bytes);
     exchange_note_written(&peer->exchange, true);
@@ -540,8 +532,8 @@ static void begin_upload(struct peer *peer)
 {
     begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
     add(peer, json, 20);
-    peer->exchange.pace.begun_ms -= 1000;
-    peer->exchange.pace.moved_ms -= 1000;
+    peer->exchange.upload.pace.begun_ms -= 1000;
+    peer->exchange.upload.pace.moved_ms -= 1000;
 }
 
 /* On any connection. */
@@ -589,9 +581,9 @@ static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
     (void)state;
     begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
     add(peer, json, 20);
-    transfers_wait_for_memory(&peer->exchange);
+    transfers_wait_for_memory(&peer->exchange.upload);
     wait_for(&peer->resumes);
-    assert_true(list_is_empty(&peer->exchange.wait_link));
+    assert_false(transfer_is_waiting(&peer->exchange.upload));
     add(peer, json + 20, strlen(json) - 20);
     run(peer);
     wait_for(&peer->ends);

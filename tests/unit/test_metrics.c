@@ -74,7 +74,8 @@ static struct model *find(const char *name)
 
 static void count_requests(enum route_id route, int status, int count)
 {
-    struct exchange exchange = {.magic = EXCHANGE_MAGIC, .sent_bytes = status != 499};
+    struct exchange exchange = {.magic = EXCHANGE_MAGIC,
+                                .outgoing = status == 499 ? EXCHANGE_NO_ANSWER : EXCHANGE_BEGUN};
     struct request *request = &world.request;
     api_world_begin(&world, "", "");
     request->exchange = &exchange;

@@ -156,22 +156,19 @@ static struct peer *peer_of(struct exchange *exchange)
     return LIST_ENTRY(exchange, struct peer, exchange);
 }
 
-static enum exchange_written do_write(struct exchange *exchange, const struct http_answer *answer,
-                                      const struct span *parts, unsigned count, bool is_last)
+static enum exchange_written do_write(struct exchange *exchange, const struct exchange_part *part)
 {
     struct peer *peer = peer_of(exchange);
-    assert_true(is_last);
-    peer->status = answer->status;
-    exchange->sent_bytes = 1;
-    for (unsigned i = 0; i < count; i++) {
-        buf_add(&peer->body, parts[i].ptr, parts[i].len);
+    assert_true(part->is_last);
+    peer->status = part->answer->status;
+    for (unsigned i = 0; i < part->count; i++) {
+        buf_add(&peer->body, part->spans[i].ptr, part->spans[i].len);
     }
     return EXCHANGE_WRITTEN;
 }
 
 static void do_end(struct exchange *exchange)
 {
-    exchange->phase = EXCHANGE_IDLE;
     peer_of(exchange)->ends++;
 }
 
@@ -181,7 +178,11 @@ static void do_nothing(struct exchange *exchange)
     fail(); /* memory is never short */
 }
 
-static const struct exchange_ops peer_ops = {do_write, do_end, do_nothing, do_nothing, do_nothing};
+static const struct exchange_ops peer_ops = {.write = do_write,
+                                             .end = do_end,
+                                             .resume = do_nothing,
+                                             .refuse = do_nothing,
+                                             .abort = do_nothing};
 
 /* Sends a whole request, with a field |name| unless it is NULL. */
 static void ask(struct peer *peer, enum route_method method, const char *target, const char *name,
@@ -194,7 +195,6 @@ static void ask(struct peer *peer, enum route_method method, const char *target,
     buf_reset(&peer->body);
     peer->status = 0;
     assert_true(exchange_begin(exchange));
-    exchange->phase = EXCHANGE_HEAD;
     assert_int_equal(
         head_add_target(exchange_fields(exchange), &options.params, span_str(target), &err), 0);
     if (name) {
@@ -203,9 +203,7 @@ static void ask(struct peer *peer, enum route_method method, const char *target,
         assert_int_equal(head_add_value(fields, span_str(value), &err), 0);
         head_end_field(fields);
     }
-    exchange->phase = EXCHANGE_BODY;
     (void)!exchange_end_head(exchange, &head);
-    exchange->phase = EXCHANGE_CALL;
     exchange_run(exchange);
 }
 
@@ -346,7 +344,6 @@ static void a_client_leaves_and_its_request_ends_in_its_turn(void **state)
     pieces = 3;
     loop.watch.begin_ns = 1;
     ask(&peers[0], ROUTE_GET_ONLY, "/v2", NULL, NULL);
-    peers[0].exchange.phase = EXCHANGE_IDLE;
     exchange_cancel(&peers[0].exchange);
     assert_int_equal(ends, 1); /* while the exchange was known */
     assert_int_equal(ended_status, HTTP_GONE);

@@ -46,14 +46,7 @@ void conn_set_state(struct conn *conn, enum conn_state state)
         [CONN_FLUSH] = SESSION_BUSY,      [CONN_LINGER] = SESSION_LINGER,
         [CONN_CLOSING] = SESSION_CLOSING,
     };
-    static const enum exchange_phase phases[] = {
-        [CONN_IDLE] = EXCHANGE_IDLE,    [CONN_HEAD] = EXCHANGE_HEAD,
-        [CONN_BODY] = EXCHANGE_BODY,    [CONN_BUSY] = EXCHANGE_CALL,
-        [CONN_FLUSH] = EXCHANGE_FLUSH,  [CONN_LINGER] = EXCHANGE_IDLE,
-        [CONN_CLOSING] = EXCHANGE_IDLE,
-    };
     conn->state = state;
-    conn->exchange.phase = phases[state];
     session_set_state(&conn->session, states[state]);
 }
 
@@ -61,7 +54,6 @@ static void close_now(struct conn *conn)
 {
     if (conn->state != CONN_CLOSING) {
         conn_set_state(conn, CONN_CLOSING);
-        list_remove(&conn->exchange.wait_link);
         session_close(&conn->session);
     }
 }
@@ -265,7 +257,7 @@ static void on_no_room(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
         stop_reading(conn);
-        transfers_wait_for_memory(&conn->exchange);
+        transfers_wait_for_memory(&conn->exchange.upload);
     }
 }
 
@@ -389,11 +381,9 @@ static const struct exchange_ops exchange_ops = {
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     struct exchange *exchange = &conn->exchange;
-    bool may_send = list_is_empty(&exchange->wait_link);
     if (now_ms >= conn->session.deadline_ms || now_ms >= conn->session.conns->refuses_at_ms) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
-    } else if (conn->state == CONN_BODY && may_send &&
-               pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {
+    } else if (exchange_is_upload_slow(exchange, now_ms)) {
         exchange_give_up(exchange, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }
 }
@@ -403,7 +393,7 @@ static void check_busy(struct conn *conn, uint64_t now_ms)
     if (exchange_is_answering(&conn->exchange)) {
         conn_answer_look(conn);
         if (now_ms >= conn->session.deadline_ms ||
-            pace_is_too_slow(&conn->exchange.pace, conn_params(conn), now_ms)) {
+            exchange_is_answer_slow(&conn->exchange, now_ms)) {
             conn_abort(conn);
         }
     } else if (now_ms >= conn->session.deadline_ms) { /* the scheduler watches it */
@@ -447,7 +437,7 @@ static void check_deadline(struct session *session, uint64_t now_ms)
 static void postpone(struct session *session, uint64_t pause_ms, uint64_t now_ms)
 {
     session_postpone(session, pause_ms);
-    pace_begin(&conn_of_session(session)->exchange.pace, now_ms);
+    exchange_restart_paces(&conn_of_session(session)->exchange, now_ms);
 }
 
 static bool is_quiet(const struct session *session)

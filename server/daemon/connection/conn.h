@@ -42,7 +42,7 @@ struct conn {
     uint32_t magic;
     enum conn_state state;
     struct session session; /* its state follows from |state|; its deadline is that of the state */
-    struct exchange exchange; /* the only one at a time; its phase follows from |state| */
+    struct exchange exchange; /* the only one at a time */
     struct framing framing;   /* of the message that is being read */
     llhttp_t parser;          /* of its head alone */
     struct buf ahead;         /* bytes read ahead of an unanswered request */
@@ -58,6 +58,7 @@ struct conn {
     bool is_keep_alive;  /* from the head; valid from BODY on */
     bool is_http_1_0;    /* likewise */
     bool is_chunked;     /* the answer that is being written is a stream, in chunks */
+    bool takes_trailers; /* the client does, behind a stream */
     bool wants_continue; /* the client waits for "100 Continue" */
 };
 

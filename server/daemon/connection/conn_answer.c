@@ -5,7 +5,8 @@
  * request. With a long rest the request keeps its memory until the client has taken it.
  *
  * A stream is chunked. For a client of HTTP/1.0 it ends with the connection. The next write of a
- * stream comes when the one before it has been taken.
+ * stream comes when the one before it has been taken. Trailers are written behind a stream if the
+ * client has said that it takes them, and dropped otherwise.
  */
 #include "config.h"
 
@@ -22,8 +23,9 @@
 /* Beside the parts: the head with the line of the first chunk, and the end of the chunk. */
 #define SPANS_MAX (EXCHANGE_PARTS_MAX + 2)
 _Static_assert(SPANS_MAX <= TRANSPORT_SPANS_MAX, "one call of the transport takes an answer");
-_Static_assert(HTTP1_HEAD_BYTES_MAX + HTTP1_CHUNK_BYTES_MAX <= EXCHANGE_SCRATCH_BYTES,
-               "the scratch memory has room for what stands before the parts");
+_Static_assert(HTTP1_HEAD_BYTES_MAX + HTTP1_CHUNK_BYTES_MAX + HTTP1_LAST_CHUNK_BYTES_MAX <=
+                   EXCHANGE_SCRATCH_BYTES,
+               "the scratch memory has room for what stands around the parts");
 
 static const char chunk_end[] = "\r\n", last_chunk[] = "0\r\n\r\n", both[] = "\r\n0\r\n\r\n";
 
@@ -47,7 +49,7 @@ static struct conn *conn_of_rest(const struct transport_rest *rest)
 static void begin_flushing(struct conn *conn)
 {
     conn->queued_bytes = transport_pending(conn->session.transport, TRANSPORT_OUT);
-    pace_begin(&conn->exchange.pace, uv_now(&conn->session.conns->loop->uv));
+    pace_begin(&conn->exchange.answer.pace, uv_now(&conn->session.conns->loop->uv));
     conn_set_deadline(conn, conn_params(conn)->write_timeout);
 }
 
@@ -57,7 +59,7 @@ void conn_answer_look(struct conn *conn)
     size_t queued = transport_pending(conn->session.transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         size_t taken = conn->queued_bytes - queued;
-        pace_move(&conn->exchange.pace, taken, uv_now(&conn->session.conns->loop->uv));
+        pace_move(&conn->exchange.answer.pace, taken, uv_now(&conn->session.conns->loop->uv));
         conn->queued_bytes = queued;
         conn_set_deadline(conn, conn_params(conn)->write_timeout);
     }
@@ -77,7 +79,7 @@ static void on_copy_taken(struct transport_rest *rest, bool is_ok)
     conn->is_broken |= !is_ok;
     conn_count_bytes(conn);
     if (conn->state == CONN_FLUSH) {
-        list_remove(&conn->exchange.wait_link);
+        exchange_end_flush(&conn->exchange);
         conn_next(conn);
     }
 }
@@ -187,34 +189,40 @@ static size_t sum_of(const struct span *spans, unsigned count)
     return bytes;
 }
 
-/* The bytes behind the parts. A chunk without bytes would end the answer. */
-static struct span chunk_tail(size_t bytes, bool is_last)
+/* The bytes behind the parts, of which there are |bytes|. A chunk without bytes would end the
+ * answer. |text|: memory for trailers. */
+static struct span chunk_tail(const struct conn *conn, const struct exchange_part *part,
+                              size_t bytes, char *text)
 {
-    if (!is_last) {
+    if (!part->is_last) {
         return bytes ? span_of(chunk_end, sizeof(chunk_end) - 1) : span_of(chunk_end, 0);
+    }
+    if (part->trailer_count && conn->takes_trailers) {
+        return span_of(
+            text, http1_print_last_chunk(part->trailers, part->trailer_count, bytes == 0, text));
     }
     return bytes ? span_of(both, sizeof(both) - 1) : span_of(last_chunk, sizeof(last_chunk) - 1);
 }
 
-enum exchange_written conn_answer_write(struct exchange *exchange, const struct http_answer *answer,
-                                        const struct span *parts, unsigned count, bool is_last)
+enum exchange_written conn_answer_write(struct exchange *exchange, const struct exchange_part *part)
 {
     struct conn *conn = conn_of_exchange(exchange);
     struct span spans[SPANS_MAX];
+    unsigned count = part->count;
     char *text = exchange_scratch(exchange);
-    size_t text_bytes = answer ? print_head(conn, answer, text) : 0;
+    size_t text_bytes = part->answer ? print_head(conn, part->answer, text) : 0;
     must(!conn->unsent && count <= EXCHANGE_PARTS_MAX);
-    memcpy(spans + 1, parts, count * sizeof(spans[0]));
+    memcpy(spans + 1, part->spans, count * sizeof(spans[0]));
     if (conn->is_chunked) {
-        size_t chunk = sum_of(parts, count);
+        size_t chunk = sum_of(part->spans, count);
         text_bytes += chunk ? http1_print_chunk(chunk, text + text_bytes) : 0;
-        spans[1 + count++] = chunk_tail(chunk, is_last);
+        spans[1 + count++] = chunk_tail(conn, part, chunk, text + text_bytes);
     }
     spans[0] = span_of(text, text_bytes);
     size_t bytes = sum_of(spans, count + 1);
     exchange->sent_bytes += bytes;
     counter_add(&conn->session.conns->counts.sent_bytes, bytes);
-    return write_spans(conn, spans, count + 1, bytes, is_last);
+    return write_spans(conn, spans, count + 1, bytes, part->is_last);
 }
 
 void conn_answer_end(struct exchange *exchange)
@@ -226,9 +234,7 @@ void conn_answer_end(struct exchange *exchange)
     if (conn->unsent) {
         conn_set_state(conn, CONN_FLUSH);
         conn_count_bytes(conn);
-        if (transfers_are_over(exchange)) {
-            transfers_wait_for_memory(exchange);
-        }
+        exchange_begin_flush(exchange);
     } else {
         conn_next(conn);
     }

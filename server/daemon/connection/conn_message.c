@@ -152,6 +152,7 @@ static bool ensure_request(struct conn *conn)
         return false;
     }
     llhttp_reset(&conn->parser);
+    conn->takes_trailers = false;
     conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
     conn->session.discarded_bytes = 0;
     conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
@@ -197,6 +198,7 @@ static bool begin_body(struct conn *conn, const struct head *fields)
         .content_length = length,
     };
     conn->is_keep_alive = llhttp_should_keep_alive(parser);
+    conn->takes_trailers = head_takes_trailers(fields);
     framing_begin_body(&conn->framing, is_chunked, length);
     conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
     if (!exchange_end_head(&conn->exchange, &head)) {

@@ -17,8 +17,7 @@ static inline const struct params *conn_params(const struct conn *conn)
 /* The current state may last |ms| from now on. */
 void conn_set_deadline(struct conn *conn, uint64_t ms);
 
-/* Changes the state, and with it that of the session and the phase of the exchange; conn_enter()
- * sets its deadline too. */
+/* Changes the state, and with it that of the session; conn_enter() sets its deadline too. */
 void conn_set_state(struct conn *conn, enum conn_state state);
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
 
@@ -36,8 +35,8 @@ void conn_linger(struct conn *conn);
 
 /* ---- conn_answer.c --------------------------------------------------------------------------- */
 
-enum exchange_written conn_answer_write(struct exchange *exchange, const struct http_answer *answer,
-                                        const struct span *parts, unsigned count, bool is_last);
+enum exchange_written conn_answer_write(struct exchange *exchange,
+                                        const struct exchange_part *part);
 
 /* The call is over: the rest of its answer is the connection's. */
 void conn_answer_end(struct exchange *exchange);

@@ -70,7 +70,7 @@ static void dump_models(const struct observed *observed)
 static const char *place_of(const struct exchange *exchange)
 {
     const struct request *request = exchange->request;
-    switch (exchange->phase) {
+    switch (exchange->incoming) {
     case EXCHANGE_HEAD:
         return "head";
     case EXCHANGE_BODY:
@@ -104,7 +104,7 @@ void dump_in_flight(const struct observed *observed)
     for (struct list *node = observed->requests->transfers.exchanges.next;
          node != &observed->requests->transfers.exchanges; node = node->next) {
         const struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
-        if (exchange->request && exchange->phase != EXCHANGE_IDLE && ++count <= LINES_MAX) {
+        if (exchange->incoming != EXCHANGE_NO_REQUEST && ++count <= LINES_MAX) {
             dump_request(exchange, now_ns);
         }
     }

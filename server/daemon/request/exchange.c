@@ -3,6 +3,8 @@
 
 #include "server/daemon/request/exchange.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
@@ -13,19 +15,31 @@ void exchange_init(struct exchange *exchange, struct requests *requests,
 {
     *exchange = (struct exchange){
         .magic = EXCHANGE_MAGIC, .ops = ops, .requests = requests, .remote = remote};
-    list_init(&exchange->wait_link);
+    transfer_init(&exchange->upload, exchange);
+    transfer_init(&exchange->answer, exchange);
     list_push_back(&requests->transfers.exchanges, &exchange->link);
 }
 
 void exchange_fini(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(!exchange->request && !exchange->writer && list_is_empty(&exchange->wait_link));
-    exchange->phase = EXCHANGE_IDLE;
+    must(!exchange->request && !exchange->writer && exchange->outgoing == EXCHANGE_NO_ANSWER);
+    must(!transfer_is_waiting(&exchange->upload) && !transfer_is_waiting(&exchange->answer));
     exchange_keep(exchange, 0);
     must(exchange->charged_bytes == 0);
     list_remove(&exchange->link);
     exchange->magic = 0;
+}
+
+static uint64_t now_of(const struct exchange *exchange)
+{
+    return uv_now(&exchange->requests->uses.loop->uv);
+}
+
+static void stop_waiting(struct exchange *exchange)
+{
+    list_remove(&exchange->upload.wait_link);
+    list_remove(&exchange->answer.wait_link);
 }
 
 void exchange_keep(struct exchange *exchange, size_t bytes)
@@ -40,8 +54,9 @@ void exchange_keep(struct exchange *exchange, size_t bytes)
 bool exchange_begin(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(!exchange->request && !exchange->writer);
+    must(!exchange->request && !exchange->writer && exchange->outgoing == EXCHANGE_NO_ANSWER);
     exchange->request = request_take(exchange->requests, exchange);
+    exchange->incoming = exchange->request ? EXCHANGE_HEAD : EXCHANGE_NO_REQUEST;
     exchange->sent_bytes = 0;
     exchange->is_head_only = false;
     return exchange->request != NULL;
@@ -56,8 +71,9 @@ struct head *exchange_fields(struct exchange *exchange)
 bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(exchange->phase == EXCHANGE_BODY);
-    pace_begin(&exchange->pace, uv_now(&exchange->requests->uses.loop->uv));
+    must(exchange->incoming == EXCHANGE_HEAD);
+    exchange->incoming = EXCHANGE_BODY;
+    pace_begin(&exchange->upload.pace, now_of(exchange));
     exchange->is_head_only = head->method == ROUTE_HEAD_ONLY;
     return request_begin(exchange->request, head);
 }
@@ -89,7 +105,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct body *body = exchange_upload(exchange);
     must(body);
-    pace_move(&exchange->pace, bytes.len, uv_now(&exchange->requests->uses.loop->uv));
+    pace_move(&exchange->upload.pace, bytes.len, now_of(exchange));
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
@@ -124,9 +140,13 @@ bool exchange_is_refused(const struct exchange *exchange)
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why, int http_status)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    list_remove(&exchange->wait_link); /* the answer may have to wait as well */
+    stop_waiting(exchange);
+    if (exchange_has_begun(exchange)) {
+        exchange->ops->abort(exchange); /* its status is out */
+        return;
+    }
     if (!exchange_is_refused(exchange)) {
-        const char *what = exchange->phase == EXCHANGE_HEAD ? "head" : "body";
+        const char *what = exchange->incoming == EXCHANGE_HEAD ? "head" : "body";
         error_set(exchange_error(exchange), code, "request %s: %s", what, why);
         exchange_refuse(exchange, http_status);
     }
@@ -136,7 +156,9 @@ void exchange_give_up(struct exchange *exchange, enum status code, const char *w
 void exchange_run(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(exchange->phase == EXCHANGE_CALL);
+    must(exchange->incoming == EXCHANGE_HEAD || exchange->incoming == EXCHANGE_BODY);
+    exchange->incoming = EXCHANGE_RECEIVED;
+    list_remove(&exchange->upload.wait_link);
     request_run(exchange->request);
 }
 
@@ -145,24 +167,46 @@ void exchange_cancel(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct request *request = exchange->request;
     exchange->request = NULL;
-    list_remove(&exchange->wait_link);
+    exchange->incoming = EXCHANGE_NO_REQUEST;
+    stop_waiting(exchange);
     if (request) {
         request_abandon(request);
     }
+    exchange->outgoing = EXCHANGE_NO_ANSWER;
 }
 
 /* ---- the answer goes out --------------------------------------------------------------------- */
 
-enum exchange_written exchange_write(struct exchange *exchange, const struct http_answer *answer,
-                                     const struct span *parts, unsigned count, bool is_last)
+bool exchange_may_answer(const struct exchange *exchange)
+{
+    return exchange->incoming == EXCHANGE_RECEIVED ||
+           (exchange->incoming == EXCHANGE_BODY && exchange->ops->is_duplex);
+}
+
+/* Whatever a call puts there has a bound. */
+static void check_trailers(const struct exchange_part *part)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < part->trailer_count; i++) {
+        bytes += strlen(part->trailers[i].name) + part->trailers[i].value.len;
+    }
+    must(part->trailer_count == 0 || part->is_last);
+    must(part->trailer_count <= HTTP_TRAILERS_MAX && bytes <= HTTP_TRAILER_BYTES_MAX);
+}
+
+enum exchange_written exchange_write(struct exchange *exchange, const struct exchange_part *part)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(exchange->phase == EXCHANGE_CALL && !exchange->writer && count <= EXCHANGE_PARTS_MAX);
-    must((answer != NULL) == (exchange->sent_bytes == 0));
+    must(exchange_may_answer(exchange) && !exchange->writer && part->count <= EXCHANGE_PARTS_MAX);
+    must((part->answer != NULL) == !exchange_has_begun(exchange));
+    check_trailers(part);
     struct request *request = exchange->request;
-    unsigned sent_count = exchange->is_head_only ? 0 : count;
-    enum exchange_written written =
-        exchange->ops->write(exchange, answer, parts, sent_count, is_last);
+    struct exchange_part sent = *part;
+    if (exchange->is_head_only) {
+        sent.count = sent.trailer_count = 0;
+    }
+    exchange->outgoing = EXCHANGE_BEGUN;
+    enum exchange_written written = exchange->ops->write(exchange, &sent);
     exchange->writer = written == EXCHANGE_WAITS ? request : NULL;
     return written;
 }
@@ -181,8 +225,28 @@ void exchange_end(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->request && !exchange->writer);
     exchange->request = NULL;
-    list_remove(&exchange->wait_link);
+    exchange->incoming = EXCHANGE_NO_REQUEST;
+    exchange->outgoing = EXCHANGE_NO_ANSWER;
+    stop_waiting(exchange);
     exchange->ops->end(exchange);
+}
+
+void exchange_begin_flush(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(!exchange->request && !exchange->writer && exchange->outgoing == EXCHANGE_NO_ANSWER);
+    exchange->outgoing = EXCHANGE_FLUSH;
+    if (transfers_are_over(exchange)) {
+        transfers_wait_for_memory(&exchange->answer);
+    }
+}
+
+void exchange_end_flush(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->outgoing == EXCHANGE_FLUSH);
+    exchange->outgoing = EXCHANGE_NO_ANSWER;
+    list_remove(&exchange->answer.wait_link);
 }
 
 char *exchange_scratch(struct exchange *exchange)
@@ -192,8 +256,32 @@ char *exchange_scratch(struct exchange *exchange)
 
 bool exchange_is_answering(const struct exchange *exchange)
 {
-    return exchange->phase == EXCHANGE_FLUSH ||
-           (exchange->phase == EXCHANGE_CALL && !request_is_waited_for(exchange->request));
+    return exchange->outgoing == EXCHANGE_FLUSH || (exchange->request && exchange->writer);
+}
+
+static bool is_slow(struct exchange *exchange, struct transfer *transfer, uint64_t now_ms)
+{
+    return pace_is_too_slow(&transfer->pace, exchange->requests->uses.params, now_ms);
+}
+
+bool exchange_is_upload_slow(struct exchange *exchange, uint64_t now_ms)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    return exchange->incoming == EXCHANGE_BODY && !transfer_is_waiting(&exchange->upload) &&
+           is_slow(exchange, &exchange->upload, now_ms);
+}
+
+bool exchange_is_answer_slow(struct exchange *exchange, uint64_t now_ms)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    return exchange_is_answering(exchange) && is_slow(exchange, &exchange->answer, now_ms);
+}
+
+void exchange_restart_paces(struct exchange *exchange, uint64_t now_ms)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    pace_begin(&exchange->upload.pace, now_ms);
+    pace_begin(&exchange->answer.pace, now_ms);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -201,32 +289,37 @@ bool exchange_is_answering(const struct exchange *exchange)
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    transfers_wait_for_memory(exchange);
-    exchange->wait_since_ms = since_ms;
-}
-
-bool exchange_is_paced(const struct exchange *exchange)
-{
-    return exchange->phase == EXCHANGE_BODY || exchange_is_answering(exchange);
+    transfers_wait_for_memory(&exchange->answer);
+    exchange->answer.wait_since_ms = since_ms;
 }
 
 bool exchange_is_parked(const struct exchange *exchange)
 {
-    return exchange->phase == EXCHANGE_CALL && request_is_parked(exchange->request);
+    return exchange->incoming == EXCHANGE_RECEIVED && request_is_parked(exchange->request);
 }
 
 struct body *exchange_upload(const struct exchange *exchange)
 {
-    return exchange->phase == EXCHANGE_BODY ? &exchange->request->body : NULL;
+    return exchange->incoming == EXCHANGE_BODY ? &exchange->request->body : NULL;
+}
+
+static size_t upload_heap_bytes(const struct exchange *exchange)
+{
+    const struct body *body = exchange_upload(exchange);
+    return !body || body->buffer ? 0 : body->len;
+}
+
+size_t exchange_upload_bytes(const struct exchange *exchange)
+{
+    const struct body *body = exchange_upload(exchange);
+    return body ? upload_heap_bytes(exchange) + body_pool_bytes(body) : 0;
 }
 
 size_t exchange_heap_bytes(const struct exchange *exchange)
 {
     const struct request *request = exchange->request;
-    size_t bytes = exchange->kept_bytes;
-    if (exchange->phase == EXCHANGE_BODY) {
-        bytes += request->body.buffer ? 0 : request->body.len;
-    } else if (request && exchange_is_answering(exchange)) {
+    size_t bytes = exchange->kept_bytes + upload_heap_bytes(exchange);
+    if (request && exchange_is_answering(exchange)) {
         bytes += request_answer_heap_bytes(request);
     }
     return bytes;
@@ -237,9 +330,10 @@ size_t exchange_held_bytes(const struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     const struct request *request = exchange->request;
     size_t bytes = exchange_heap_bytes(exchange);
-    if (exchange->phase == EXCHANGE_BODY || exchange_is_parked(exchange)) {
+    if (exchange_upload(exchange) || exchange_is_parked(exchange)) {
         bytes += body_pool_bytes(&request->body);
-    } else if (request && exchange_is_answering(exchange)) {
+    }
+    if (request && exchange_is_answering(exchange)) {
         bytes += request_answer_pool_bytes(request);
     }
     return bytes;
@@ -248,10 +342,10 @@ size_t exchange_held_bytes(const struct exchange *exchange)
 void exchange_evict(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    list_remove(&exchange->wait_link);
+    stop_waiting(exchange);
     if (exchange_is_parked(exchange)) {
         request_give_up(exchange->request);
-    } else if (exchange->phase == EXCHANGE_BODY) {
+    } else if (exchange->incoming == EXCHANGE_BODY) {
         exchange_give_up(exchange, ST_EXHAUSTED, "too slow while others need its memory", 429);
     } else {
         exchange->ops->abort(exchange);
@@ -262,10 +356,11 @@ void exchange_evict(struct exchange *exchange)
  * end. */
 static bool retry_body(struct exchange *exchange)
 {
-    uint64_t now_ms = uv_now(&exchange->requests->uses.loop->uv);
-    bool is_last = now_ms - exchange->wait_since_ms >= TRANSFERS_WAIT_MS_MAX;
+    struct transfer *upload = &exchange->upload;
+    uint64_t now_ms = now_of(exchange);
+    bool is_last = now_ms - upload->wait_since_ms >= TRANSFERS_WAIT_MS_MAX;
     if (transfers_may_send(exchange)) {
-        pace_resume(&exchange->pace, exchange->wait_since_ms, now_ms);
+        pace_resume(&upload->pace, upload->wait_since_ms, now_ms);
         exchange->ops->resume(exchange);
         return true;
     }
@@ -283,22 +378,24 @@ static bool retry_flush(struct exchange *exchange)
     if (is_over) {
         transfers_evict_slowest(&exchange->requests->transfers, NULL, false);
     }
-    return !is_over || exchange->phase != EXCHANGE_FLUSH;
+    return !is_over || exchange->outgoing != EXCHANGE_FLUSH;
 }
 
-bool exchange_retry(struct exchange *exchange)
+/* What the call waits for, or what is left of its answer. */
+static bool retry_answer(struct exchange *exchange)
 {
-    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    switch (exchange->phase) {
-    case EXCHANGE_BODY:
-        return retry_body(exchange);
-    case EXCHANGE_CALL:
+    if (exchange->request) {
         return request_retry(exchange->request);
-    case EXCHANGE_FLUSH:
-        return retry_flush(exchange);
-    case EXCHANGE_IDLE:
-    case EXCHANGE_HEAD:
-        return true; /* it has been answered in the meantime */
     }
-    unreachable();
+    return exchange->outgoing != EXCHANGE_FLUSH || retry_flush(exchange);
+}
+
+bool exchange_retry(struct transfer *transfer)
+{
+    struct exchange *exchange = transfer->exchange;
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    if (transfer == &exchange->answer) {
+        return retry_answer(exchange);
+    }
+    return exchange->incoming != EXCHANGE_BODY || retry_body(exchange);
 }

@@ -5,14 +5,16 @@
  * protocol. HTTP/1 is the only protocol now (server/daemon/connection/conn.h). A further one fills
  * in a struct exchange_ops and calls the functions for protocols; calls do not change.
  *
- * The protocol takes the exchange through its phases. It gives the fields of the head, then the
- * body in pieces, and says when the request is complete. The call answers with a status, fields and
- * parts, in one write or in several. Either side can end the exchange early: the protocol calls
- * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
+ * An exchange has two halves. The protocol gives the fields of the head, then the body in pieces,
+ * and says when the request is complete. The call answers with a status, fields and parts, in one
+ * write or in several, and with trailers. It begins after the request, or, if the protocol is
+ * duplex, as soon as the head is complete; each half then ends by itself. Either side can end the
+ * exchange early: the protocol calls exchange_cancel() when the client goes, and the call refuses a
+ * request before it is complete.
  *
- * Where memory is short (server/daemon/request/transfers.h), an exchange has a pace, and it may
- * have to wait. The protocol owns the storage and uses it for one request after the other. HTTP/1
- * has one exchange for each connection; a protocol with streams would have one for each stream.
+ * Where memory is short (server/daemon/request/transfers.h), each half has a pace, and it may have
+ * to wait. The protocol owns the storage and uses it for one request after the other. HTTP/1 has
+ * one exchange for each connection; a protocol with streams has one for each stream.
  *
  * Loop thread.
  */
@@ -40,14 +42,21 @@ struct requests;
 
 /* The most parts of one write; the memory for a protocol's own text around them. */
 #define EXCHANGE_PARTS_MAX 257
-#define EXCHANGE_SCRATCH_BYTES 2072
+#define EXCHANGE_SCRATCH_BYTES 3136
 
-enum exchange_phase {
-    EXCHANGE_IDLE,  /* there is no request, or the client has gone */
-    EXCHANGE_HEAD,  /* a request has begun */
-    EXCHANGE_BODY,  /* its head is complete */
-    EXCHANGE_CALL,  /* the request is complete or refused; the call works, or writes the answer */
-    EXCHANGE_FLUSH, /* the call is over, and the client has yet to take the rest of the answer */
+/* The half that comes. */
+enum exchange_incoming {
+    EXCHANGE_NO_REQUEST, /* there is none, the call is over, or the client has gone */
+    EXCHANGE_HEAD,       /* a request has begun */
+    EXCHANGE_BODY,       /* its head is complete */
+    EXCHANGE_RECEIVED,   /* it is complete, or refused */
+};
+
+/* The half that goes. */
+enum exchange_outgoing {
+    EXCHANGE_NO_ANSWER, /* nothing has been written yet */
+    EXCHANGE_BEGUN,     /* the status is out */
+    EXCHANGE_FLUSH,     /* the call is over, and the client has yet to take the rest */
 };
 
 /* The role of an address decides what its clients may ask for. */
@@ -72,16 +81,32 @@ enum exchange_written {
     EXCHANGE_BROKEN, /* nothing reaches the client any more */
 };
 
-/* The functions of a protocol. Calls use the first two, the rules of memory use the others. */
+/* One write of an answer. */
+struct exchange_part {
+    const struct http_answer *answer; /* of the first write; NULL later */
+    const struct span *spans;
+    unsigned count;
+    bool is_last;
+    /* Of the last write. A protocol drops them where its client takes none, or where the answer is
+     * no stream. */
+    const struct http_trailer *trailers;
+    unsigned trailer_count;
+};
+
+/*
+ * The functions of a protocol. Calls use the first two, the rules of memory use the others. None of
+ * them frees the exchange: its caller still looks at it.
+ */
 struct exchange_ops {
+    /* An answer may begin before the request is complete. */
+    bool is_duplex;
     /*
-     * Writes the next |parts| of the answer. |answer| is given with the first write and is NULL
-     * later. An answer in several writes is a stream (answer->is_stream): its length is not known
-     * before its end.
+     * Writes the next part of the answer. An answer in several writes is a stream
+     * (answer->is_stream): its length is not known before its end.
      */
-    enum exchange_written (*write)(struct exchange *exchange, const struct http_answer *answer,
-                                   const struct span *parts, unsigned count, bool is_last);
-    /* The call is over and has left the exchange. The last write has been made. */
+    enum exchange_written (*write)(struct exchange *exchange, const struct exchange_part *part);
+    /* The call is over and has left the exchange. The last write has been made; what may still come
+     * of the request is not wanted. */
     void (*end)(struct exchange *exchange);
     /* Reads on: there is memory for the body again. */
     void (*resume)(struct exchange *exchange);
@@ -93,18 +118,18 @@ struct exchange_ops {
 
 struct exchange {
     uint32_t magic;
-    enum exchange_phase phase; /* set by the protocol */
+    enum exchange_incoming incoming; /* set by exchange.c, like |outgoing| */
+    enum exchange_outgoing outgoing;
     const struct exchange_ops *ops;
     struct requests *requests; /* borrowed; outlives it */
-    struct request *request;   /* the call, from HEAD to the end of CALL; borrowed */
+    struct request *request;   /* the call, until it is over; borrowed */
     struct request *writer;    /* its parts are being written, even if the client has gone */
     const char *remote;        /* the client's address for the log; the protocol's */
     const char *via;           /* of the proxy that has said who that is; NULL: none; likewise */
     uint64_t client;           /* who is charged, see server/http/client.h; the protocol's */
     struct list link;          /* in requests->transfers.exchanges */
-    struct list wait_link;     /* in requests->transfers.waiting */
-    uint64_t wait_since_ms;    /* since when it waits */
-    struct pace pace;          /* of the body or of the answer */
+    struct transfer upload;    /* the half that comes */
+    struct transfer answer;    /* the half that goes, and what the call waits for */
     size_t kept_bytes;         /* heap memory that the protocol holds, set by exchange_keep() */
     size_t charged_bytes;      /* memory that is charged for it, see transfers_update() */
     uint64_t sent_bytes;       /* of the answer, including what the protocol has put around it */
@@ -128,7 +153,7 @@ void exchange_fini(struct exchange *exchange);
 /* The protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
 void exchange_keep(struct exchange *exchange, size_t bytes);
 
-/* A request begins. False: there is no memory. */
+/* A request begins; no write of one before it waits. False: there is no memory. */
 MUST_CHECK bool exchange_begin(struct exchange *exchange);
 
 /* The target and the fields go there (server/http/head.h). */
@@ -147,8 +172,9 @@ MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 
 /*
  * Before the protocol reads more of the body. False: others need the memory, so nothing may be read
- * now; the protocol stops reading and calls transfers_wait_for_memory(). |missing| is 0, or the
- * number of bytes that are certain to come: then |*out_len| of them can be read straight to
+ * now; the protocol stops reading and calls transfers_wait_for_memory() for |upload|. |missing| is
+ * 0, or the number of bytes that are certain to come: then |*out_len| of them can be read straight
+ * to
  * |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
  */
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
@@ -169,7 +195,8 @@ bool exchange_is_refused(const struct exchange *exchange);
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
                       int http_status);
 
-/* The request is complete, or refused: the call begins. It may have ended on return. */
+/* The request is complete, or refused: a call that has not begun begins. It may have ended on
+ * return. */
 void exchange_run(struct exchange *exchange);
 
 /* After EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation, too. */
@@ -177,6 +204,17 @@ void exchange_note_written(struct exchange *exchange, bool is_ok);
 
 /* The client has gone. The call ends now or as soon as it can; end() will not be called. */
 void exchange_cancel(struct exchange *exchange);
+
+/* After end(): the protocol still has a rest of the answer for the client. It has it no more. */
+void exchange_begin_flush(struct exchange *exchange);
+void exchange_end_flush(struct exchange *exchange);
+
+/* Fewer bytes than --rate-min have come of the body, or been taken of the answer. */
+bool exchange_is_upload_slow(struct exchange *exchange, uint64_t now_ms);
+bool exchange_is_answer_slow(struct exchange *exchange, uint64_t now_ms);
+
+/* The loop has stood still until |now_ms|: both halves begin their paces anew. */
+void exchange_restart_paces(struct exchange *exchange, uint64_t now_ms);
 
 /* Memory for the protocol's text around the parts of a write, until the write is done. */
 char *exchange_scratch(struct exchange *exchange);
@@ -186,9 +224,19 @@ bool exchange_is_answering(const struct exchange *exchange);
 
 /* ---- for calls ------------------------------------------------------------------------------- */
 
+/* May the answer begin? Its first write comes not before. */
+bool exchange_may_answer(const struct exchange *exchange);
+
+/* Has an answer begun? */
+static inline bool exchange_has_begun(const struct exchange *exchange)
+{
+    return exchange->outgoing != EXCHANGE_NO_ANSWER;
+}
+
 /* See struct exchange_ops. */
-enum exchange_written exchange_write(struct exchange *exchange, const struct http_answer *answer,
-                                     const struct span *parts, unsigned count, bool is_last);
+enum exchange_written exchange_write(struct exchange *exchange, const struct exchange_part *part);
+
+/* The answer is over, its last write has been made; or nothing reaches the client any more. */
 void exchange_end(struct exchange *exchange);
 
 /* The call waits for memory, since |since_ms|: request_retry() will be called. */
@@ -197,25 +245,23 @@ void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 /* ---- for the rules of memory (transfers.c) -----------------------------------------------------
  */
 
-/* Is memory held at the client's pace? The client sends a body or takes an answer; or a complete
- * body waits because its model's queue is full. */
-bool exchange_is_paced(const struct exchange *exchange);
+/* Does a complete body wait because its model's queue is full? */
 bool exchange_is_parked(const struct exchange *exchange);
 
 /* The body that is being received, or NULL. */
 struct body *exchange_upload(const struct exchange *exchange);
 
-/* Memory that is held for the client: on the heap; on the heap and in the pool. */
+/* Memory that is held for the client: on the heap; on the heap and in the pool. Of the body that is
+ * being received alone. */
 size_t exchange_heap_bytes(const struct exchange *exchange);
 size_t exchange_held_bytes(const struct exchange *exchange);
+size_t exchange_upload_bytes(const struct exchange *exchange);
 
-/* Takes the memory of a paced or parked exchange, which others need. */
+/* Takes the memory of an exchange that is parked, or that holds it at the pace of the client. */
 void exchange_evict(struct exchange *exchange);
 
-/*
- * Tries again for an exchange that waits for memory, see transfers_wait_for_memory(). True: it
- * waits no more.
- */
-bool exchange_retry(struct exchange *exchange);
+/* Tries again for a half that waits for memory, see transfers_wait_for_memory(). True: it waits no
+ * more. */
+bool exchange_retry(struct transfer *transfer);
 
 #endif

@@ -560,7 +560,7 @@ static void print_error(struct request *request)
 {
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
-    if (request->exchange->sent_bytes > 0) {
+    if (exchange_has_begun(request->exchange)) {
         request->infer.ops->print_error_event(&request->infer, &request->err, request->http_status,
                                               &request->out);
     } else {
@@ -616,13 +616,13 @@ static enum step_result step_write(struct request *request)
     }
     body_reset(&request->body);
     request->infer.encoded_ns = request->infer.ops ? uv_hrtime() : 0;
-    enum exchange_written written = request->exchange->sent_bytes > 0
+    enum exchange_written written = exchange_has_begun(request->exchange)
                                         ? request_answer_send(request, true)
                                         : request_answer_write(request);
     if (written == EXCHANGE_WAITS) {
         transfers_update(request->exchange);
         if (!hand_over(request)) {
-            transfers_wait_for_memory(request->exchange);
+            transfers_wait_for_memory(&request->exchange->answer);
         }
         return STEP_WAIT;
     }
@@ -633,7 +633,7 @@ static enum step_result step_write(struct request *request)
 int request_status(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->exchange->sent_bytes == 0) {
+    if (!exchange_has_begun(request->exchange)) {
         return HTTP_GONE;
     }
     return request->http_status ? request->http_status : 200;
@@ -721,19 +721,11 @@ void request_abandon(struct request *request)
     }
 }
 
-bool request_is_waited_for(const struct request *request)
-{
-    return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
-           request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
-           request->step == STEP_WAIT_MEMORY || request->step == STEP_CHANGE ||
-           request->step == STEP_LOAD;
-}
-
 /* ---- waiting for memory ---------------------------------------------------------------------- */
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->requests->uses.loop->uv) - request->exchange->wait_since_ms >=
+    return uv_now(&request->requests->uses.loop->uv) - request->exchange->answer.wait_since_ms >=
            PRESSING_MS;
 }
 

@@ -194,9 +194,6 @@ bool request_has_run(const struct request *request);
  * that begins with this call. NULL: there is none. */
 const struct trace *request_trace(struct request *request);
 
-/* A complete request that the client waits for: there is no answer yet. */
-bool request_is_waited_for(const struct request *request);
-
 void request_free(struct request *request);
 
 /* request.def: may |to| follow |from|? */

@@ -99,13 +99,15 @@ enum exchange_written request_answer_write(struct request *request)
     size_t count;
     const struct span *parts = answer_spans(request, &whole, &count);
     must(count <= EXCHANGE_PARTS_MAX);
-    return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
+    const struct exchange_part part = {
+        .answer = &answer, .spans = parts, .count = (unsigned)count, .is_last = true};
+    return exchange_write(request->exchange, &part);
 }
 
 enum exchange_written request_answer_send(struct request *request, bool is_last)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    bool is_first = request->exchange->sent_bytes == 0;
+    bool is_first = !exchange_has_begun(request->exchange);
     struct http_answer answer = {0};
     struct span events = buf_span(&request->out);
     if (is_first) {
@@ -113,5 +115,7 @@ enum exchange_written request_answer_send(struct request *request, bool is_last)
         answer = describe_answer(request);
         answer.is_stream = true;
     }
-    return exchange_write(request->exchange, is_first ? &answer : NULL, &events, 1, is_last);
+    const struct exchange_part part = {
+        .answer = is_first ? &answer : NULL, .spans = &events, .count = 1, .is_last = is_last};
+    return exchange_write(request->exchange, &part);
 }

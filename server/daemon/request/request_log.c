@@ -65,7 +65,7 @@ void request_log_end(struct request *request)
     }
     const struct rt_sched_job *job = &request->infer.job;
     int status = request->http_status ? request->http_status : 200;
-    bool is_answered = request->exchange->sent_bytes > 0;
+    bool is_answered = exchange_has_begun(request->exchange);
     bool has_run = request->infer.arrived_ns > 0 && job->started_ns > request->infer.arrived_ns;
     char status_text[12] = "gone", text[ERROR_TEXT_MAX];
     if (is_answered) {

@@ -72,6 +72,12 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
     return is_slow;
 }
 
+void transfer_init(struct transfer *transfer, struct exchange *exchange)
+{
+    *transfer = (struct transfer){.exchange = exchange};
+    list_init(&transfer->wait_link);
+}
+
 /* ---- how much -------------------------------------------------------------------------------- */
 
 static struct hal_pool *pool_of(const struct transfers *transfers)
@@ -117,16 +123,36 @@ void transfers_enter_pool(struct transfers *transfers)
 
 /* ---- whose turn it is to give memory back ---------------------------------------------------- */
 
-/* The bytes that moved recently; false: the exchange is not to be evicted. An upload that waits
- * for memory has sent more than we have read, so it is not slow. */
+/* Lowers |*bytes| to those that moved recently in one half. False: it has just begun. */
+static bool look_at_half(const struct transfer *transfer, uint64_t now_ms, uint64_t *bytes)
+{
+    const struct pace *pace = &transfer->pace;
+    uint64_t recent = now_ms - pace->moved_ms >= PAUSE_MS ? 0 : recent_bytes(pace, now_ms);
+    bool has_time = now_ms - pace->begun_ms >= HALF_LIFE_MS;
+    *bytes = has_time && recent < *bytes ? recent : *bytes;
+    return has_time;
+}
+
+/* The bytes that moved recently, in the slower half that holds memory; false: the exchange is not
+ * to be evicted. An upload that waits for memory has sent more than we have read, so it is not
+ * slow. */
 static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
 {
-    bool is_waiting = exchange->phase == EXCHANGE_BODY && !list_is_empty(&exchange->wait_link);
-    bool is_parked = exchange_is_parked(exchange),
-         has_stopped = now_ms - exchange->pace.moved_ms >= PAUSE_MS;
-    *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&exchange->pace, now_ms);
-    return is_parked || (exchange_is_paced(exchange) && !is_waiting &&
-                         now_ms - exchange->pace.begun_ms >= HALF_LIFE_MS);
+    bool is_answering = exchange_is_answering(exchange), is_found = false;
+    bool is_uploading = exchange_upload(exchange) && !transfer_is_waiting(&exchange->upload) &&
+                        (!is_answering || exchange_upload_bytes(exchange) > 0);
+    *out_bytes = UINT64_MAX;
+    if (exchange_is_parked(exchange)) {
+        *out_bytes = 0;
+        return true;
+    }
+    if (is_uploading) {
+        is_found |= look_at_half(&exchange->upload, now_ms, out_bytes);
+    }
+    if (is_answering) {
+        is_found |= look_at_half(&exchange->answer, now_ms, out_bytes);
+    }
+    return is_found;
 }
 
 /* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
@@ -184,7 +210,8 @@ static bool evict_below(struct transfers *transfers, const struct exchange *exce
 static bool make_room(struct exchange *exchange)
 {
     uint64_t far_slower =
-        recent_bytes(&exchange->pace, uv_now(&exchange->requests->uses.loop->uv)) / FAR_SLOWER;
+        recent_bytes(&exchange->upload.pace, uv_now(&exchange->requests->uses.loop->uv)) /
+        FAR_SLOWER;
     return evict_below(&exchange->requests->transfers, exchange,
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
@@ -208,6 +235,16 @@ bool transfers_are_over(const struct exchange *exchange)
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static struct transfer *transfer_of(struct list *wait_link)
+{
+    return LIST_ENTRY(wait_link, struct transfer, wait_link);
+}
+
+static bool is_upload(const struct transfer *transfer)
+{
+    return transfer == &transfer->exchange->upload;
+}
 
 static void move_all(struct list *from, struct list *to)
 {
@@ -307,8 +344,8 @@ static void take_precharges_back(struct transfers *transfers)
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         struct body *body = exchange_upload(exchange);
-        if (body && list_is_empty(&exchange->wait_link) &&
-            now_ms - exchange->pace.moved_ms >= PAUSE_MS) {
+        if (body && !transfer_is_waiting(&exchange->upload) &&
+            now_ms - exchange->upload.pace.moved_ms >= PAUSE_MS) {
             body_drop_precharge(body);
         }
     }
@@ -328,13 +365,13 @@ static void take_turns(struct transfers *transfers, struct list *now)
     list_init(now);
     list_init(&others);
     while (!list_is_empty(&transfers->waiting)) {
-        struct exchange *exchange = LIST_ENTRY(transfers->waiting.next, struct exchange, wait_link);
-        uint64_t client = client_of(exchange);
+        struct transfer *transfer = transfer_of(transfers->waiting.next);
+        uint64_t client = client_of(transfer->exchange);
         bool is_first =
             client == SHARE_NOBODY || (share_held(&transfers->turn, client) == 0 &&
                                        share_take(&transfers->turn, client, 1) == SHARE_TAKEN);
-        list_remove(&exchange->wait_link);
-        list_push_back(is_first ? now : &others, &exchange->wait_link);
+        list_remove(&transfer->wait_link);
+        list_push_back(is_first ? now : &others, &transfer->wait_link);
     }
     share_clear(&transfers->turn);
     move_all(&others, now);
@@ -355,7 +392,7 @@ void transfers_stats(struct transfers *transfers, struct share_stats *out_stats)
 }
 
 /*
- * Retries each waiting exchange once, as far as the turn has time, including those that begin to
+ * Retries each waiting transfer once, as far as the turn has time, including those that begin to
  * wait again; the others come first in the next turn. A retry may evict others, which
  * then leave the list.
  */
@@ -372,11 +409,11 @@ static void on_retry(uv_timer_t *timer)
     transfers->is_upload_waiting = false;
     bool has_time = true;
     while (has_time && !list_is_empty(&now)) {
-        struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, wait_link);
-        list_remove(&exchange->wait_link);
-        if (!exchange_retry(exchange)) {
-            list_push_back(waiting, &exchange->wait_link);
-            transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+        struct transfer *transfer = transfer_of(now.next);
+        list_remove(&transfer->wait_link);
+        if (!exchange_retry(transfer)) {
+            list_push_back(waiting, &transfer->wait_link);
+            transfers->is_upload_waiting |= is_upload(transfer);
         }
         has_time = turns_has_time(&transfers->loop->turns);
     }
@@ -405,14 +442,14 @@ void transfers_fini(struct transfers *transfers)
     share_fini(&transfers->turn);
 }
 
-void transfers_wait_for_memory(struct exchange *exchange)
+void transfers_wait_for_memory(struct transfer *transfer)
 {
-    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    struct transfers *transfers = &exchange->requests->transfers;
-    must(list_is_empty(&exchange->wait_link));
-    exchange->wait_since_ms = uv_now(&transfers->loop->uv);
-    transfers->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
-    list_push_back(&transfers->waiting, &exchange->wait_link);
+    OBJ_CHECK(transfer->exchange, EXCHANGE_MAGIC);
+    struct transfers *transfers = &transfer->exchange->requests->transfers;
+    must(!transfer_is_waiting(transfer));
+    transfer->wait_since_ms = uv_now(&transfers->loop->uv);
+    transfers->is_upload_waiting |= is_upload(transfer);
+    list_push_back(&transfers->waiting, &transfer->wait_link);
     if (!uv_is_active((const uv_handle_t *)&transfers->timer)) {
         uv_timer_start(&transfers->timer, on_retry, RETRY_MS, RETRY_MS);
     }

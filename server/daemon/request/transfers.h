@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Transfers: bodies that come and answers that go, at the pace of clients. Memory that is held
- * meanwhile counts as lent. Each exchange (server/daemon/request/exchange.h) is a transfer of its
- * own: where a connection carries several at a time, each has its own pace and its own memory. Each
- * one has to move a minimum of bytes a second, and all together hold no more than the rule of
- * hal/pool.h gives them. A large upload is read once memory for all of it is charged
- * (body_precharge()); it then takes memory as bytes come. If an upload pauses, another one may be
- * charged. If memory is short the slowest give theirs back: an upload is refused (429), an answer
- * is broken off. It takes some tenths of a second to see that a client has stopped. Until then
- * others that need memory wait, for at most TRANSFERS_WAIT_MS_MAX: an upload in progress is not
- * read, a complete request is not begun, and an answer that the client does not take stays where it
- * was computed. Of those that wait the oldest one of each client comes first, so a client with one
- * request finds memory beside a client with hundreds. Small bodies do not wait for large ones.
+ * meanwhile counts as lent. Each half of an exchange (server/daemon/request/exchange.h) is a
+ * transfer of its own: where a connection carries several exchanges at a time, or an answer goes
+ * while the body still comes, each has its own pace and its own memory. Each one has to move a
+ * minimum of bytes a second, and all together hold no more than the rule of hal/pool.h gives them.
+ * A large upload is read once memory for all of it is charged (body_precharge()); it then takes
+ * memory as bytes come. If an upload pauses, another one may be charged. If memory is short the
+ * slowest give theirs back: an upload is refused (429), an answer is broken off. It takes some
+ * tenths of a second to see that a client has stopped. Until then others that need memory wait, for
+ * at most TRANSFERS_WAIT_MS_MAX: an upload in progress is not read, a complete request is not
+ * begun, and an answer that the client does not take stays where it was computed. Of those that
+ * wait the oldest one of each client comes first, so a client with one request finds memory beside
+ * a client with hundreds. Small bodies do not wait for large ones.
  *
  * Loop thread.
  */
@@ -41,7 +42,7 @@ struct servings;
  */
 #define TRANSFERS_EVICTIONS_MAX 8
 
-/* Progress of one exchange; valid from pace_begin() on. */
+/* Progress of one transfer; valid from pace_begin() on. */
 struct pace {
     uint64_t begun_ms;
     uint64_t moved_ms;     /* when bytes moved last */
@@ -61,6 +62,22 @@ void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms);
 /* Fewer bytes a second have moved over the last whole window than --rate-min requires. */
 bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t now_ms);
 
+/* One half of an exchange. */
+struct transfer {
+    struct exchange *exchange; /* that it is a part of */
+    struct pace pace;
+    struct list wait_link;  /* in transfers->waiting */
+    uint64_t wait_since_ms; /* since when it waits */
+};
+
+void transfer_init(struct transfer *transfer, struct exchange *exchange);
+
+/* Does it wait for memory? */
+static inline bool transfer_is_waiting(const struct transfer *transfer)
+{
+    return !list_is_empty(&transfer->wait_link);
+}
+
 /* One for the daemon. Heap memory is charged to the pool of the current serving. */
 struct transfers {
     uint32_t magic;
@@ -69,7 +86,7 @@ struct transfers {
     struct list exchanges; /* all there are, by |link| */
     size_t heap_bytes;     /* bytes that they hold outside the pool */
     uint64_t evicted_count;
-    struct list waiting; /* exchanges that wait for memory, oldest first */
+    struct list waiting; /* transfers that wait for memory, oldest first */
     struct share turn;   /* by client, while all are looked at; else nobody holds anything */
     bool is_upload_waiting;
     bool is_evicting; /* an exchange gives its memory back now */
@@ -96,8 +113,8 @@ void transfers_enter_pool(struct transfers *transfers);
 /* All transfers together hold more than they may, and others than |exchange| hold some of it. */
 bool transfers_are_over(const struct exchange *exchange);
 
-/* |exchange| waits for memory: exchange_retry() is called now and then until it reports success. */
-void transfers_wait_for_memory(struct exchange *exchange);
+/* |transfer| waits for memory: exchange_retry() is called now and then until it reports success. */
+void transfers_wait_for_memory(struct transfer *transfer);
 
 /*
  * May the upload of |exchange| be read on? A large upload is first charged for all of it. Uploads
