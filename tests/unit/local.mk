@@ -165,7 +165,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
 	%D%/test_api %D%/test_api_calls %D%/test_api_memory %D%/test_api_models %D%/test_layers \
-	%D%/test_waits %D%/test_watchdog %D%/test_yaml
+	%D%/test_drain %D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_model_trial_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -377,6 +377,15 @@ TESTS += $(UNIT_MODEL_TESTS)
 
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_watchdog_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_timer_start,--wrap=listeners_is_stuck \
+	-Wl,--wrap=hal_device_progress,--wrap=notify_send
+%C%_test_drain_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_drain_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=uv_timer_start \
+	-Wl,--wrap=uv_signal_start,--wrap=listeners_has_waiting,--wrap=listeners_close_all \
+	-Wl,--wrap=conns_refuse_later,--wrap=conns_drain,--wrap=conns_abort,--wrap=proving_stop \
+	-Wl,--wrap=fetch_cancel,--wrap=changes_refuse_start,--wrap=turns_end \
+	-Wl,--wrap=access_log_close,--wrap=notify_send,--wrap=_exit
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch %D%/test_cache_int8 \

@@ -15,7 +15,7 @@
 #include "tests/unit/api_support.h"
 
 static struct api_world world;
-static char folder[] = "/tmp/test_api_models_XXXXXX";
+static char folder[] = "/tmp/test_api_models_XXXXXX"; /* made anew for each world */
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
@@ -38,6 +38,7 @@ static void make_files(void)
 {
     const char *top = getenv("top_srcdir");
     char add[1024], path[128];
+    memcpy(folder + sizeof(folder) - 7, "XXXXXX", 6);
     assert_non_null(mkdtemp(folder));
     write_file(paths[0], "no program");
     write_file(paths[1], "{\"description\":\"digits: \\\"0\\\" to '9' \\\\ </script> \\u001b[31m\","
@@ -364,6 +365,51 @@ static void one_model_answers_both_protocols(void **state)
     check(api_v1_model, "add", "", expected);
 }
 
+/* ---- files that are loaded when they are called ---------------------------------------------- */
+
+static int open_listed(void **state)
+{
+    char models[64];
+    (void)state;
+    make_files();
+    snprintf(models, sizeof(models), "--models=%s", folder);
+    const char *const arguments[] = {"@add.pte", models, "--model-bytes-max=1500", NULL};
+    api_world_open(&world, arguments);
+    return 0;
+}
+
+static void files_that_are_only_listed_can_be_called(void **state)
+{
+    (void)state;
+    check(api_models, "", "", "{`models`:[`add`,`two`]}");
+    assert_ok(world.err, api_world_ask(&world, api_index, "", ""));
+    const char *answer = api_world_answer(&world);
+    assert_non_null(strstr(answer, "{\"name\":\"two\",\"version\":\"3\",\"state\":\"UNKNOWN\","
+                                   "\"reason\":\"it is not loaded\"},{\"name\":\"two\","));
+    assert_non_null(strstr(answer, "{\"name\":\"bad\",\"version\":\"1\","
+                                   "\"state\":\"UNAVAILABLE\""));
+    assert_ok(world.err, api_world_ask(&world, api_index, "", "{\"ready\":true}"));
+    assert_null(strstr(api_world_answer(&world), "two"));
+}
+
+static void a_listed_model_is_ready_and_not_yet_known(void **state)
+{
+    (void)state;
+    check(api_model_ready, "two", "", "{`name`:`two`,`ready`:true}");
+    assert_int_equal(api_world_ask(&world, api_model, "two", ""), ST_WOULD_LOAD);
+    assert_string_equal(world.request.infer.absent, "two");
+    assert_int_equal(world.request.out.len, 0);
+}
+
+/* Nobody knows what it can do before it was loaded once. */
+static void a_listed_model_may_be_for_openai(void **state)
+{
+    (void)state;
+    assert_ok(world.err, api_world_ask(&world, api_v1_models, "", ""));
+    assert_int_equal(count_of(api_world_answer(&world), "\"object\":\"model\""), 1);
+    assert_non_null(strstr(api_world_answer(&world), "{\"id\":\"two\",\"root\":\"two\","));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,5 +429,11 @@ int main(void)
         cmocka_unit_test(the_first_protocol_has_all_names_and_openais_none),
         cmocka_unit_test(one_model_answers_both_protocols),
     };
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    const struct CMUnitTest of_listed[] = {
+        cmocka_unit_test(files_that_are_only_listed_can_be_called),
+        cmocka_unit_test(a_listed_model_is_ready_and_not_yet_known),
+        cmocka_unit_test(a_listed_model_may_be_for_openai),
+    };
+    int failed = cmocka_run_group_tests(tests, open_world, close_world);
+    return failed + cmocka_run_group_tests(of_listed, open_listed, close_world);
 }
