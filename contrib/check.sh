@@ -4,10 +4,12 @@
 # Installs what the tests need on Debian 12, and packages of PyPI (tests/requirements.txt) in
 # build/check-python, unless PYTHON names an interpreter that has them. Then builds and runs all of
 # them in several ways, each in its own tree build/check-STEP with its log beside it. A tree is
-# removed when all of its tests have passed: together they take 20 GB. The last line counts the
-# tests of all steps; a step that does not build, breaks off or runs no test counts as one failure
-# more. A test that fails runs once more, alone. If it passes then, it counts as passed and as
-# unsteady. Each unsteady test is a defect: the closing lines name it and its step.
+# removed when all of its tests have passed: together they take 20 GB. Two steps run at a time, so
+# that one works while the other configures, packs, waits for a daemon or for its last test. Each
+# prints its line at its end. The last line counts the tests of all steps; a step that does not
+# build, breaks off or runs no test counts as one failure more. A test that fails runs once more,
+# alone in its step. If it passes then, it counts as passed and as unsteady. Each unsteady test is a
+# defect: the closing lines name it and its step.
 #
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart
@@ -28,18 +30,14 @@ TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometh
     shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers
     haproxy bash-completion ccache chromium chromium-driver debhelper debootstrap dpkg-dev fish
     lintian openssl zsh'
-STEPS='gcc clang memory threads dist package quickstart'
+# The longest first, but gcc before those that compile with the same flags.
+STEPS='gcc threads memory clang package dist quickstart'
 TOTAL_SECONDS=5100
 PYPI_SECONDS=300
-passed=0
-failed=0
-skipped=0
-unsteady=0
-unsteady_names=
 end=$(($(date +%s) + TOTAL_SECONDS))
 # Tests wait much of their time, for a daemon or for a client. One test a processor would leave it
-# idle then.
-jobs=$((2 * $(nproc)))
+# idle then, so there are two: of two steps one each.
+jobs=${CHECK_JOBS:-$((2 * $(nproc)))}
 under=
 
 # Under a sanitizer GCC warns of errors that cannot happen. So only the plain builds refuse
@@ -127,7 +125,8 @@ check_archive() {
 
 # Packs the archive and unpacks it. Tests that read ../shared find it beside the unpacked tree.
 unpack_archive() {
-    ../../configure --quiet && make -s dist && check_archive && tar -xzf pted-*.tar.gz || return
+    ../../configure --quiet && make -s dist GZIP_ENV=--fast && check_archive &&
+        tar -xzf pted-*.tar.gz || return
     [ ! -d ../../../shared ] || ln -s ../../../shared shared
 }
 
@@ -170,7 +169,7 @@ step() {
         ;;
     dist)
         # The tests of an archive are those of the step gcc.
-        ../../configure --quiet && check distcheck TESTS= &&
+        ../../configure --quiet && check distcheck TESTS= GZIP_ENV=--fast &&
             printf 'Testsuite summary for the archive\n# PASS: 1\n# ERROR: 0\n'
         ;;
     package)
@@ -217,39 +216,87 @@ unsteady_tests() {
         }' "$1"
 }
 
+# Runs a step. Prints its line and what has failed. Leaves the numbers in build/check-STEP.result.
 run() {
     log=build/check-$1.log
-    printf '%-11s' "$1"
     rm -rf "build/check-$1"
     mkdir -p "build/check-$1"
     begin=$(date +%s)
-    timeout $((end - begin)) contrib/check.sh --inside "$1" >"$log" 2>&1 </dev/null
+    timeout $((end - begin)) contrib/check.sh --inside "$1" >"$log" 2>&1 </dev/null &
+    child=$!
+    wait $child
     status=$?
     # shellcheck disable=SC2046 # three numbers
     set -- "$1" $(totals "$log")
     if [ "$3" -eq 0 ] && { [ $status -ne 0 ] || [ "$2" -eq 0 ]; }; then
         set -- "$1" "$2" 1 "$4"
     fi
-    step_unsteady=0
-    for test in $(unsteady_tests "$log"); do
-        step_unsteady=$((step_unsteady + 1))
-        unsteady_names="$unsteady_names $test ($1),"
-    done
-    passed=$((passed + $2))
-    failed=$((failed + $3))
-    skipped=$((skipped + $4))
-    unsteady=$((unsteady + step_unsteady))
-    echo "$2 passed, $3 failed, $4 skipped, $step_unsteady unsteady, $(($(date +%s) - begin)) s"
-    grep "^$AGAIN" "$log"
-    if [ $(($3 + step_unsteady)) -eq 0 ]; then
+    names=$(unsteady_tests "$log" | tr '\n' ' ')
+    count=$(echo "$names" | wc -w)
+    {
+        printf '%-11s%s passed, %s failed, %s skipped, %s unsteady, %s s\n' "$1" "$2" "$3" "$4" \
+            "$count" $(($(date +%s) - begin))
+        grep "^$AGAIN" "$log"
+        if [ "$3" -gt 0 ]; then
+            echo "exit status $status, from the end of $log:"
+            grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
+                head -n 40
+            tail -n 60 "$log"
+        fi
+    } >"build/check-$1.report"
+    cat "build/check-$1.report"
+    if [ $(($3 + count)) -eq 0 ]; then
         rm -rf "build/check-$1"
     fi
-    if [ "$3" -gt 0 ]; then
-        echo "exit status $status, from the end of $log:"
-        grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
-            head -n 40
-        tail -n 60 "$log"
+    echo "$2 $3 $4 $names" >"build/check-$1.result"
+}
+
+# Runs one of the steps after the other that no other lane has taken.
+lane() {
+    trap 'kill ${child:-}; exit 1' TERM
+    for name; do
+        if mkdir "build/check-taken/$name" 2>/dev/null; then
+            run "$name"
+        fi
+    done
+}
+
+# Runs the steps in two lanes.
+run_steps() {
+    rm -rf build/check-taken build/check-*.result
+    mkdir build/check-taken
+    if [ $# -gt 1 ]; then
+        CHECK_JOBS=$(nproc)
+        export CHECK_JOBS
     fi
+    lane "$@" &
+    one=$!
+    lane "$@" &
+    two=$!
+    trap 'kill $one $two 2>/dev/null; exit 1' INT TERM
+    wait $one
+    wait $two
+    rm -rf build/check-taken
+}
+
+# Prints the closing lines for the steps, and returns whether no test has failed.
+sum_up() {
+    passed=0 failed=0 skipped=0 unsteady=0 unsteady_names=
+    for name; do
+        if ! read -r one two three names <"build/check-$name.result"; then
+            one=0 two=1 three=0 names=
+        fi 2>/dev/null
+        passed=$((passed + one))
+        failed=$((failed + two))
+        skipped=$((skipped + three))
+        for test in $names; do
+            unsteady=$((unsteady + 1))
+            unsteady_names="$unsteady_names $test ($name),"
+        done
+    done
+    echo "$skipped skipped, $unsteady unsteady${unsteady_names:+:}${unsteady_names%,}"
+    echo "$passed passed, $failed failed"
+    [ $failed -eq 0 ]
 }
 
 # PYTHON is for the tests that need those packages; the others run with the system's python3.
@@ -301,9 +348,5 @@ if [ "${1-}" = newest ]; then
 fi
 # shellcheck disable=SC2086 # a list of words
 [ $# -gt 0 ] || set -- $STEPS
-for name; do
-    run "$name"
-done
-echo "$skipped skipped, $unsteady unsteady${unsteady_names:+:}${unsteady_names%,}"
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+run_steps "$@"
+sum_up "$@"
