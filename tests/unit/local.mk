@@ -398,9 +398,12 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
 	%D%/test_edits %D%/test_shared \
 	%D%/test_siblings %D%/test_signature %D%/test_state %D%/test_steps %D%/test_unify %D%/test_vm %D%/test_volume \
-	%D%/test_winograd %D%/test_xnnpack
+	%D%/test_vulkan_import %D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
+%C%_test_vulkan_import_SOURCES = %D%/test_vulkan_import.c %D%/call_support.c %D%/call_support.h
+%C%_test_vulkan_import_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_vulkan_import_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
 %C%_test_xnnpack_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_xnnpack_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
