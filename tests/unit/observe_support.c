@@ -90,7 +90,7 @@ void observed_request_fini(struct observed_request *observed)
 void observed_request_set_run(struct observed_request *observed)
 {
     struct infer *infer = &observed->request.infer;
-    infer->ops = &infer_ops_one;
+    infer->ops = &infer_one_ops;
     infer->job.queued_ns = infer->arrived_ns + 1 * MS;
     infer->job.started_ns = infer->job.queued_ns + 2 * MS;
     infer->job.finished_ns = infer->job.started_ns + 4 * MS;

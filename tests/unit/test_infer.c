@@ -75,14 +75,14 @@ static void note_idle(void *owner, uint64_t due_ns)
 static bool start_job(struct rt_sched_job *job, bool may_run_inline)
 {
     (void)job;
-    return world.infer.ops->start(&world.infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY,
-                                  &world.err);
+    return infer_start(&world.infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY,
+                       &world.err);
 }
 
 static bool cancel_job(struct rt_sched_job *job)
 {
     (void)job;
-    return world.infer.ops->cancel(&world.infer);
+    return infer_cancel(&world.infer);
 }
 
 static void end_job(struct rt_sched_job *job, enum status status)
@@ -205,7 +205,7 @@ static void run(void)
     struct world *w = &world;
     struct rt_sched_job *job = &w->infer.job;
     assert_int_equal(infer_prepare(&w->infer, RT_PREPARE_ALL, &w->err), OUTCOME_DONE);
-    struct rt_sched_queue *queue = w->infer.ops->enter(&w->infer);
+    struct rt_sched_queue *queue = infer_enter(&w->infer);
     job->ops = &job_ops;
     job->deadline_ns = infer_deadline_ns(&w->infer);
     job->bytes = infer_held_bytes(&w->infer);
@@ -221,7 +221,7 @@ static void end(bool has_run)
 {
     struct world *w = &world;
     if (has_run) {
-        w->infer.ops->count(&w->infer, 0, uv_hrtime());
+        infer_count(&w->infer, 0, uv_hrtime());
     }
     body_reset(&w->body);
     infer_reset(&w->infer);
@@ -249,7 +249,7 @@ static void a_call_goes_from_its_body_to_its_answer(void **state)
     struct world *w = &world;
     struct model *model;
     (void)state;
-    assert_int_equal(begin("add", &infer_ops_one, &codec_call), 200);
+    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
     receive(ARGS);
     decode();
     run();
@@ -264,7 +264,7 @@ static void a_call_goes_from_its_body_to_its_answer(void **state)
 static void a_call_of_another_codec(void **state)
 {
     (void)state;
-    assert_int_equal(begin("add", &infer_ops_one, &codec_oip), 200);
+    assert_int_equal(begin("add", &infer_one_ops, &codec_oip), 200);
     receive(
         "{\"id\":\"me\",\"inputs\":["
         "{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]},"
@@ -280,7 +280,7 @@ static void a_call_of_another_codec(void **state)
 static void a_model_that_is_not_there_ends_the_call(void **state)
 {
     (void)state;
-    assert_int_equal(begin("nobody", &infer_ops_one, &codec_call), 404);
+    assert_int_equal(begin("nobody", &infer_one_ops, &codec_call), 404);
     assert_int_equal(world.err.code, ST_NOT_FOUND);
     end(false);
 }
@@ -288,7 +288,7 @@ static void a_model_that_is_not_there_ends_the_call(void **state)
 static void a_bad_body_ends_the_call(void **state)
 {
     (void)state;
-    assert_int_equal(begin("add", &infer_ops_one, &codec_call), 200);
+    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
     receive("{\"args\":[1,");
     work_begin(&world.infer.work, WORK_HEAVY);
     assert_int_equal(infer_parse(&world.infer, &world.err), OUTCOME_FAILED);
@@ -301,7 +301,7 @@ static void a_step_that_is_too_long_for_the_loop_moves(void **state)
 {
     struct world *w = &world;
     (void)state;
-    assert_int_equal(begin("add", &infer_ops_one, &codec_call), 200);
+    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
     receive(ARGS);
     work_begin(&w->infer.work, WORK_HEAVY);
     assert_int_equal(infer_parse(&w->infer, &w->err), OUTCOME_DONE);
@@ -327,7 +327,7 @@ static void a_step_without_memory_waits(void **state)
     struct hal_pool_stats stats;
     (void)state;
     assert_ok(w->err, hal_pool_member_new(&other, &w->err));
-    assert_int_equal(begin("add", &infer_ops_one, &codec_call), 200);
+    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
     receive(ARGS);
     work_begin(&w->infer.work, WORK_HEAVY);
     assert_int_equal(infer_parse(&w->infer, &w->err), OUTCOME_DONE);

@@ -120,7 +120,7 @@ static void count(const struct infer *infer, int http_status, uint64_t now_ns)
     counts++;
 }
 
-static const struct infer_ops call_ops = {.find = find, .count = count};
+static const struct infer_ops call_ops = {.life = {.find = find, .count = count}};
 
 static void print_plain(struct buf *out, const char *text, int http_status)
 {

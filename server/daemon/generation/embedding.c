@@ -44,22 +44,17 @@ struct embedding {
 
 static struct embedding *embedding_of(const struct infer *infer)
 {
-    struct embedding *embedding = infer->embedding;
-    OBJ_CHECK(embedding, EMBEDDING_MAGIC);
+    struct embedding *embedding;
+    OBJ_CAST(embedding, infer->own, EMBEDDING_MAGIC);
     return embedding;
 }
 
-/* The request may have no embedding. */
 static void free_embedding(struct infer *infer)
 {
-    struct embedding *embedding = infer->embedding;
-    if (embedding) {
-        OBJ_CHECK(embedding, EMBEDDING_MAGIC);
-        hal_buffer_unref(embedding->memory);
-        embedding->magic = 0;
-        free(embedding);
-        infer->embedding = NULL;
-    }
+    struct embedding *embedding = embedding_of(infer);
+    hal_buffer_unref(embedding->memory);
+    embedding->magic = 0;
+    free(embedding);
 }
 
 static enum status embedding_new(struct infer *infer, struct error *err)
@@ -69,7 +64,7 @@ static enum status embedding_new(struct infer *infer, struct error *err)
         return error_no_memory(err, "an embedding");
     }
     embedding->magic = EMBEDDING_MAGIC;
-    infer->embedding = embedding;
+    infer->own = embedding;
     return ST_OK;
 }
 
@@ -77,10 +72,7 @@ static enum status embedding_new(struct infer *infer, struct error *err)
 
 static int find(struct infer *infer, struct error *err)
 {
-    if (!infer->model_name[0]) {
-        return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
-    }
-    return infer_find_target(infer, err);
+    return infer->model_name[0] ? infer_find_target(infer, err) : infer_find_any(infer, err);
 }
 
 /* Models that could answer, by how well: for a ranking those that read pairs come first. */
@@ -287,10 +279,6 @@ static enum status make_room(struct infer *infer, struct error *err)
 static enum status parse_form(struct infer *infer, enum embed_form form,
                               const struct oip_body *parts, struct error *err)
 {
-    if (infer->embedding) { /* an earlier attempt has found no file or no memory */
-        free_embedding(infer);
-        arena_reset(&infer->arena);
-    }
     TRY(embedding_new(infer, err));
     struct embedding *embedding = embedding_of(infer);
     TRY(embed_ask_parse(form, parts->json, (uint32_t)infer->env->params->json_depth_max,
@@ -316,12 +304,6 @@ PARSE(parse_openai, EMBED_OPENAI)
 PARSE(parse_tei, EMBED_TEI)
 PARSE(parse_rank_tei, RANK_TEI)
 PARSE(parse_rank_jina, RANK_JINA)
-
-static enum status parse(struct infer *infer, const struct oip_body *parts, struct error *err)
-{
-    struct infer_call *call = &infer->call;
-    return call->codec->parse(infer, call, parts, NULL, err);
-}
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
@@ -391,11 +373,10 @@ static enum status put_input(struct infer *infer, enum embedder_input kind, stru
 static enum status decode(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = embedding_of(infer);
-    struct infer_call *call = &infer->call;
-    must(call->invocation == NULL && embedding->done_count < embedding->item_count);
+    const struct infer_call *call = &infer->call;
+    must(embedding->done_count < embedding->item_count);
     choose_run(embedding, call->model);
-    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    TRY(infer_invoke(infer, call->model->method, err));
     for (unsigned kind = 0; kind < EMBEDDER_INPUTS; kind++) {
         if (embedding->embedder->inputs[kind] != EMBEDDER_ABSENT) {
             TRY(put_input(infer, (enum embedder_input)kind, err));
@@ -413,11 +394,12 @@ static enum status open_states(struct infer *infer, struct error *err)
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
-static void count_run(struct embedding *embedding, struct rt_sched_job *job)
+static void count_run(struct infer *infer)
 {
-    runs_add_times(&embedding->times, job);
+    struct embedding *embedding = embedding_of(infer);
+    runs_add_times(&embedding->times, &infer->job);
     if (embedding->done_count + embedding->rows == embedding->item_count) {
-        runs_join_times(&embedding->times, job);
+        runs_join_times(&embedding->times, &infer->job);
     }
 }
 
@@ -448,15 +430,6 @@ static bool is_long(const struct infer *infer, enum infer_step step)
 {
     return step == INFER_PARSE ||
            (step == INFER_SAMPLE && sampled_bytes(infer) > infer->env->params->inline_bytes_max);
-}
-
-static enum status finish(struct infer *infer, enum status status, struct error *err)
-{
-    struct embedding *embedding = embedding_of(infer);
-    if (status == ST_OK) {
-        count_run(embedding, &infer->job);
-    }
-    return infer_one_finish(infer, status, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
@@ -535,16 +508,11 @@ static void score_pairs(struct embedding *embedding)
 
 static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     struct embedding *embedding = embedding_of(infer);
-    struct infer_call *call = &infer->call;
-    must(call->invocation != NULL);
-    enum status status = take_vectors(
-        embedding, rt_invocation_result(call->invocation, embedding->embedder->result), err);
-    rt_invocation_free(call->invocation);
-    call->invocation = NULL;
-    if (status != ST_OK || embedding->done_count < embedding->item_count) {
-        return status;
+    uint32_t result = embedding->embedder->result;
+    TRY(take_vectors(embedding, rt_invocation_result(infer->call.invocation, result), err));
+    if (embedding->done_count < embedding->item_count) {
+        return ST_OK;
     }
     if (embedding->is_query_first) {
         compare_vectors(embedding);
@@ -573,41 +541,38 @@ static size_t encode_bytes(const struct infer *infer)
 static enum status print(struct infer *infer, struct error *err)
 {
     const struct embed_reply reply = reply_of(infer);
-    TRY(infer_text_begin(infer, err));
-    TRY(embed_reply_print(&reply, &infer->arena, infer->out, err));
-    return infer_text_end(infer, err);
+    return embed_reply_print(&reply, &infer->arena, infer->out, err);
 }
 
-static size_t held_bytes(const struct infer *infer)
+static size_t own_bytes(const struct infer *infer)
 {
-    const struct embedding *embedding = infer->embedding;
-    size_t vectors = embedding && embedding->memory ? hal_buffer_size(embedding->memory) : 0;
-    return vectors + infer_one_held_bytes(infer);
+    const struct hal_buffer *memory = embedding_of(infer)->memory;
+    return memory ? hal_buffer_size(memory) : 0;
 }
 
 const struct infer_ops embedding_ops = {
-    .is_long = is_long,
-    .is_apart = true,
-    .find = find,
-    .parse = parse,
-    .decode = decode,
-    .sample = sample,
-    .is_over = is_over,
-    .open_states = open_states,
-    .undo = infer_one_undo,
-    .prepare = infer_one_prepare,
-    .demand = infer_one_demand,
-    .held_bytes = held_bytes,
-    .enter = infer_one_enter,
-    .start = infer_one_start,
-    .cancel = infer_one_cancel,
-    .finish = finish,
-    .encode_bytes = encode_bytes,
-    .print = print,
-    .release = infer_text_release,
-    .hand_over = infer_text_hand_over,
-    .count = infer_one_count,
-    .reset = free_embedding,
+    .life =
+        {
+            .is_apart = true,
+            .find = find,
+            .is_long = is_long,
+            .parse = runs_parse,
+            .decode = decode,
+            .own_bytes = own_bytes,
+            .free = free_embedding,
+        },
+    .run =
+        {
+            .open_states = open_states,
+            .count_run = count_run,
+            .sample = sample,
+            .is_over = is_over,
+        },
+    .print =
+        {
+            .encode_bytes = encode_bytes,
+            .print = print,
+        },
 };
 
 const struct codec embedding_openai = {.parse = parse_openai, .name_input = codec_name_none};

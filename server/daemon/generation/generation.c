@@ -57,19 +57,14 @@ void generation_let_go(struct generation *generation)
     generation->row = NULL;
 }
 
-void generation_free(struct infer *infer)
+static void free_generation(struct infer *infer)
 {
-    struct generation *generation = infer->generation;
-    if (!generation) {
-        return;
-    }
-    OBJ_CHECK(generation, GENERATION_MAGIC);
+    struct generation *generation = generation_of(infer);
     generation_end_sequence(infer);
     generation_count_out(infer);
     generation_let_go(generation);
     generation->magic = 0;
     free(generation);
-    infer->generation = NULL;
 }
 
 /* The heap of a stream of words is small. */
@@ -227,18 +222,15 @@ static void choose_step(struct generation *generation, const struct params *para
 static enum status decode(struct infer *infer, struct error *err)
 {
     struct generation *generation = generation_of(infer);
-    struct infer_call *call = &infer->call;
-    must(call->invocation == NULL);
     TRY(generation_count_bytes(infer, err));
     generation_prefix_find(infer);
     generation->is_settled = false;
-    choose_step(generation, &call->model->params);
+    choose_step(generation, &infer->call.model->params);
     generation_drafts_choose(infer);
     if (generation->draft_count > 0) {
         return generation_drafts_decode(infer, err);
     }
-    TRY(rt_invocation_new(generation->form->method, infer->pool, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    TRY(infer_invoke(infer, generation->form->method, err));
     bool has_cache = generator_has_cache(generation->generator);
     TRY(put_tokens(infer, has_cache ? generation->fed_count : 0, err));
     return has_cache ? put_past(infer, err) : ST_OK;
@@ -284,8 +276,8 @@ static struct rt_sched_queue *enter(struct infer *infer)
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
-/* On the loop: the times of the step, and of the token that it gives. */
-static void count_step(struct infer *infer)
+/* The times of the step, and of the token that it gives. */
+static void count_run(struct infer *infer)
 {
     struct generation *generation = generation_of(infer);
     const struct rt_sched_job *job = &infer->job;
@@ -341,45 +333,27 @@ static bool is_long(const struct infer *infer, enum infer_step step)
                             generation->draft_count + 1));
 }
 
-static enum status finish(struct infer *infer, enum status status, struct error *err)
-{
-    if (status == ST_OK) {
-        count_step(infer);
-    }
-    return infer_one_finish(infer, status, err);
-}
-
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
 
 static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     struct generation *generation = generation_of(infer);
-    struct infer_call *call = &infer->call;
-    must(call->invocation != NULL);
     bool has_cache = generator_has_cache(generation->generator);
     uint32_t end =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
-    enum status status = ST_OK;
     if (generation->taken_count == 0) {
         generation_prefix_note(infer);
     }
     if (generation->taken_count == 0 && end < generation->token_count) {
         generation->fed_count = end;
-    } else {
-        status = generation_drafts_sample(infer, err);
+        return ST_OK;
     }
-    if (status == ST_WOULD_BE_HEAVY) {
-        return status; /* the results are still needed */
-    }
-    rt_invocation_free(call->invocation);
-    call->invocation = NULL;
-    return status;
+    return generation_drafts_sample(infer, err);
 }
 
-static bool has_events(const struct infer *infer)
+static bool is_stream(const struct infer *infer)
 {
-    return generation_of(infer)->ask.is_stream && infer->out->len > 0;
+    return generation_of(infer)->ask.is_stream;
 }
 
 static bool is_over(const struct infer *infer)
@@ -395,11 +369,10 @@ static void print_error_event(const struct infer *infer, const struct error *why
 
 struct generation_counts generation_counts(const struct infer *infer)
 {
-    const struct generation *generation = infer->generation;
-    if (!generation) {
+    if (infer->ops != &generation_ops || !infer->own) {
         return (struct generation_counts){0};
     }
-    OBJ_CHECK(generation, GENERATION_MAGIC);
+    const struct generation *generation = generation_of(infer);
     return (struct generation_counts){
         .prompt_tokens = generation->reply.prompt_tokens,
         .answer_tokens = generation->reply.answer_tokens,
@@ -416,10 +389,9 @@ static size_t encode_bytes(const struct infer *infer)
 
 static enum status print(struct infer *infer, struct error *err)
 {
-    struct generation *generation = generation_of(infer);
-    TRY(infer_text_begin(infer, err));
-    reply_print_rest(&generation->reply, infer->out);
-    return infer_text_end(infer, err);
+    (void)err;
+    reply_print_rest(&generation_of(infer)->reply, infer->out);
+    return ST_OK;
 }
 
 /* States that were kept are dropped some time after their last use. */
@@ -427,35 +399,36 @@ static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
     const struct params *params = infer->env->params;
     infer_one_count(infer, http_status, now_ns);
-    if (infer->generation && infer->call.model) {
+    if (infer->own && infer->call.model) {
         generation_drafts_count(infer); /* of the last step */
     }
     alarm_set(infer->env->alarm, now_ns + params->sequence_timeout * NS_PER_MS);
 }
 
 const struct infer_ops generation_ops = {
-    .is_long = is_long,
-    .is_apart = true,
-    .find = generation_parse_find,
-    .parse = generation_parse,
-    .decode = decode,
-    .open_states = open_states,
-    .undo = infer_one_undo,
-    .prepare = infer_one_prepare,
-    .demand = infer_one_demand,
-    .held_bytes = infer_one_held_bytes,
-    .enter = enter,
-    .start = infer_one_start,
-    .cancel = infer_one_cancel,
-    .finish = finish,
-    .sample = sample,
-    .has_events = has_events,
-    .is_over = is_over,
-    .print_error_event = print_error_event,
-    .encode_bytes = encode_bytes,
-    .print = print,
-    .release = infer_text_release,
-    .hand_over = infer_text_hand_over,
-    .count = count,
-    .reset = generation_free,
+    .life =
+        {
+            .is_apart = true,
+            .find = generation_parse_find,
+            .is_long = is_long,
+            .parse = runs_parse,
+            .decode = decode,
+            .count = count,
+            .free = free_generation,
+        },
+    .run =
+        {
+            .open_states = open_states,
+            .enter = enter,
+            .count_run = count_run,
+            .sample = sample,
+            .is_over = is_over,
+        },
+    .print =
+        {
+            .encode_bytes = encode_bytes,
+            .print = print,
+            .is_stream = is_stream,
+            .print_error_event = print_error_event,
+        },
 };

@@ -37,10 +37,7 @@ extern const struct infer_ops generation_ops;
 extern const struct codec generation_completion, generation_chat, generation_response,
     generation_generate, generation_generate_stream;
 
-/* Ends the sequence and frees everything; the request may have no generation. */
-void generation_free(struct infer *infer);
-
-/* Tokens so far, for logs. */
+/* Tokens so far, for logs; of another kind of request, or before PARSE, none. */
 struct generation_counts {
     uint64_t prompt_tokens, answer_tokens;
     uint64_t first_ns; /* from the complete request to the first token; 0: there is none */

@@ -83,7 +83,7 @@ enum status generation_drafts_decode(struct infer *infer, struct error *err)
     uint32_t inputs = rt_method_input_count(method);
     const struct form *form = &generation->generator->forms.step;
     TRY(rt_speculation_new(method, infer->pool, generation->step_count, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    infer_run_in(infer);
     for (uint32_t i = 0; i < generation->step_count; i++) {
         uint32_t id =
             i == 0 ? generation->tokens[generation->fed_count] : generation->drafts.ids[i - 1];

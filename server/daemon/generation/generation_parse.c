@@ -231,7 +231,8 @@ static enum status generation_new(struct infer *infer, struct error *err)
     }
     generation->magic = GENERATION_MAGIC;
     stops_init(&generation->stops, NULL, 0, GENERATION_TEXT_BYTES_MAX);
-    infer->generation = generation;
+    infer->own = generation;
+    infer->call.joined = -1; /* stats_add_step() counts what has run */
     return ST_OK;
 }
 
@@ -261,10 +262,6 @@ static enum status parse_counted(struct infer *infer, struct error *err)
 static enum status parse_form(struct infer *infer, enum ask_form form, bool is_stream,
                               const struct oip_body *parts, struct error *err)
 {
-    if (infer->generation) { /* an earlier attempt has found no file or no memory */
-        generation_free(infer);
-        arena_reset(&infer->arena);
-    }
     TRY(generation_new(infer, err));
     struct generation *generation = generation_of(infer);
     struct ask *ask = &generation->ask;
@@ -328,12 +325,6 @@ static enum status parse_generate_stream(struct infer *infer, struct infer_call 
     (void)call;
     (void)out_rest;
     return parse_form(infer, ASK_GENERATE, true, parts, err);
-}
-
-enum status generation_parse(struct infer *infer, const struct oip_body *parts, struct error *err)
-{
-    struct infer_call *call = &infer->call;
-    return call->codec->parse(infer, call, parts, NULL, err);
 }
 
 const struct codec generation_completion = {.parse = parse_completion,

@@ -84,8 +84,8 @@ struct generation {
 
 static inline struct generation *generation_of(const struct infer *infer)
 {
-    struct generation *generation = infer->generation;
-    OBJ_CHECK(generation, GENERATION_MAGIC);
+    struct generation *generation;
+    OBJ_CAST(generation, infer->own, GENERATION_MAGIC);
     return generation;
 }
 
@@ -113,8 +113,6 @@ uint64_t generation_random_bits(void);
 
 /* Of struct infer_ops. */
 int generation_parse_find(struct infer *infer, struct error *err);
-MUST_CHECK enum status generation_parse(struct infer *infer, const struct oip_body *parts,
-                                        struct error *err);
 
 /* ---- generation_choice.c --------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/serving/serving.h"
 #include "server/http/client.h"
@@ -35,6 +36,13 @@ enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct 
            : count > 1 ? error_set(err, ST_INVALID, "model is missing: several could answer")
                        : error_set(err, ST_NOT_FOUND,
                                    "model is missing: no %s is loaded, see docs/%s", what, page);
+}
+
+enum status runs_parse(struct infer *infer, const struct oip_body *parts, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer_call *call = &infer->call;
+    return call->codec->parse(infer, call, parts, NULL, err);
 }
 
 void runs_add_times(struct runs_times *times, const struct rt_sched_job *job)

@@ -25,6 +25,10 @@ MUST_CHECK enum status runs_find_only(struct infer *infer,
                                       const char *what, const char *page,
                                       char out_name[MODEL_NAME_MAX + 1], struct error *err);
 
+/* parse() of struct infer_ops: the codec, which is a row of route.def, reads all. */
+MUST_CHECK enum status runs_parse(struct infer *infer, const struct oip_body *parts,
+                                  struct error *err);
+
 /* Of all calls so far. The loop's. */
 struct runs_times {
     uint64_t queued_ns; /* when the first one was submitted; 0: none has run */

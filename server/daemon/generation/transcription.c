@@ -36,13 +36,9 @@ enum status transcription_count_bytes(struct infer *infer, struct error *err)
     return infer_count_answer(infer, bytes, err);
 }
 
-void transcription_free(struct infer *infer)
+static void free_transcription(struct infer *infer)
 {
-    struct transcription *t = infer->transcription;
-    if (!t) {
-        return;
-    }
-    OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
+    struct transcription *t = transcription_of(infer);
     rt_invocation_free(infer->call.invocation); /* before the memory that it uses */
     infer->call.invocation = NULL;
     runs_end_sequence(&infer->call);
@@ -56,7 +52,6 @@ void transcription_free(struct infer *infer)
     free(t->prompt);
     t->magic = 0;
     free(t);
-    infer->transcription = NULL;
 }
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
@@ -105,16 +100,6 @@ void transcription_begin_window(struct transcription *t, uint64_t window)
     transcript_begin(&t->transcript, window);
 }
 
-static enum status parse(struct infer *infer, const struct oip_body *parts, struct error *err)
-{
-    struct infer_call *call = &infer->call;
-    enum status status = call->codec->parse(infer, call, parts, NULL, err);
-    if (status != ST_OK) {
-        transcription_free(infer); /* a request that waits for memory holds none */
-    }
-    return status;
-}
-
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
 /* The samples of the window, then silence. */
@@ -151,9 +136,7 @@ static enum status put_features(struct infer *infer, struct transcription *t, st
 
 static enum status decode_encoder(struct infer *infer, struct transcription *t, struct error *err)
 {
-    struct infer_call *call = &infer->call;
-    TRY(rt_invocation_new(t->transcriber->encoder, infer->pool, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    TRY(infer_invoke(infer, t->transcriber->encoder, err));
     return put_features(infer, t, err);
 }
 
@@ -180,8 +163,7 @@ static enum status decode_token(struct infer *infer, struct transcription *t, st
     struct infer_call *call = &infer->call;
     uint32_t left = t->token_count - t->fed_count, max = t->transcriber->step_max;
     t->step_count = left < max ? left : max;
-    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    TRY(infer_invoke(infer, call->model->method, err));
     TRY(put_tokens(infer, t, err));
     const struct rt_buffer_desc hidden = {
         .dtype = DT_F32, .shape = t->hidden_shape, .buffer = t->hidden};
@@ -191,7 +173,6 @@ static enum status decode_token(struct infer *infer, struct transcription *t, st
 static enum status decode(struct infer *infer, struct error *err)
 {
     struct transcription *t = transcription_of(infer);
-    must(infer->call.invocation == NULL);
     TRY(transcription_count_bytes(infer, err));
     return t->is_encoding ? decode_encoder(infer, t, err) : decode_token(infer, t, err);
 }
@@ -216,7 +197,7 @@ static struct rt_sched_queue *enter(struct infer *infer)
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
 /* A run of the decoder is over; the text's token is chosen behind the last one of the prompt. */
-static void count_step(const struct infer *infer, struct transcription *t)
+static void count_token(const struct infer *infer, struct transcription *t)
 {
     struct model_stats *stats = infer->call.model->stats;
     bool is_prompt = t->transcript.count == 0;
@@ -234,6 +215,15 @@ static void count_step(const struct infer *infer, struct transcription *t)
     t->last_ns = now_ns;
 }
 
+static void count_run(struct infer *infer)
+{
+    struct transcription *t = transcription_of(infer);
+    if (!t->is_encoding) {
+        count_token(infer, t);
+    }
+    runs_add_times(&t->times, &infer->job);
+}
+
 /* Files, features, what the encoder gives, large vocabularies. */
 static bool is_long(const struct infer *infer, enum infer_step step)
 {
@@ -243,18 +233,6 @@ static bool is_long(const struct infer *infer, enum infer_step step)
     const struct transcription *t = transcription_of(infer);
     return (step == INFER_DECODE && t->is_encoding) ||
            (step == INFER_SAMPLE && (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
-}
-
-static enum status finish(struct infer *infer, enum status status, struct error *err)
-{
-    struct transcription *t = transcription_of(infer);
-    if (status == ST_OK) {
-        if (!t->is_encoding) {
-            count_step(infer, t);
-        }
-        runs_add_times(&t->times, &infer->job);
-    }
-    return infer_one_finish(infer, status, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
@@ -384,22 +362,15 @@ static enum status take_step(struct infer *infer, struct transcription *t,
 
 static enum status sample(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
     struct transcription *t = transcription_of(infer);
-    struct infer_call *call = &infer->call;
-    must(call->invocation != NULL);
-    const struct rt_result *result = rt_invocation_result(call->invocation, 0);
-    enum status status =
-        t->is_encoding ? keep_hidden(t, result, err) : take_step(infer, t, result, err);
-    rt_invocation_free(call->invocation);
-    call->invocation = NULL;
-    TRY(status);
+    const struct rt_result *result = rt_invocation_result(infer->call.invocation, 0);
+    TRY(t->is_encoding ? keep_hidden(t, result, err) : take_step(infer, t, result, err));
     return buf_failed(infer->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
 }
 
-static bool has_events(const struct infer *infer)
+static bool is_stream(const struct infer *infer)
 {
-    return transcription_of(infer)->ask.is_stream && infer->out->len > 0;
+    return transcription_of(infer)->ask.is_stream;
 }
 
 static bool is_over(const struct infer *infer)
@@ -424,22 +395,21 @@ static size_t encode_bytes(const struct infer *infer)
 static enum status print(struct infer *infer, struct error *err)
 {
     struct transcription *t = transcription_of(infer);
-    TRY(infer_text_begin(infer, err));
+    (void)err;
     speech_reply_print(&t->reply, infer->out);
     infer->content_type = speech_reply_type(t->ask.form);
-    return infer_text_end(infer, err);
+    return ST_OK;
 }
 
-static size_t held_bytes(const struct infer *infer)
+static size_t own_bytes(const struct infer *infer)
 {
-    const struct transcription *t = infer->transcription;
-    size_t own = t ? t->sample_count * sizeof(float) + t->hidden_bytes : 0;
-    return infer_one_held_bytes(infer) + own;
+    const struct transcription *t = transcription_of(infer);
+    return t->sample_count * sizeof(float) + t->hidden_bytes;
 }
 
 static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
-    const struct transcription *t = infer->transcription;
+    const struct transcription *t = infer->own;
     infer_one_count(infer, http_status, now_ns);
     if (t && t->is_over) {
         struct model_stats *stats = infer->call.model->stats;
@@ -449,28 +419,30 @@ static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 }
 
 const struct infer_ops transcription_ops = {
-    .is_long = is_long,
-    .is_apart = true,
-    .find = find,
-    .parse = parse,
-    .decode = decode,
-    .open_states = open_states,
-    .undo = infer_one_undo,
-    .prepare = infer_one_prepare,
-    .demand = infer_one_demand,
-    .held_bytes = held_bytes,
-    .enter = enter,
-    .start = infer_one_start,
-    .cancel = infer_one_cancel,
-    .finish = finish,
-    .sample = sample,
-    .has_events = has_events,
-    .is_over = is_over,
-    .print_error_event = print_error_event,
-    .encode_bytes = encode_bytes,
-    .print = print,
-    .release = infer_text_release,
-    .hand_over = infer_text_hand_over,
-    .count = count,
-    .reset = transcription_free,
+    .life =
+        {
+            .is_apart = true,
+            .find = find,
+            .is_long = is_long,
+            .parse = runs_parse,
+            .decode = decode,
+            .own_bytes = own_bytes,
+            .count = count,
+            .free = free_transcription,
+        },
+    .run =
+        {
+            .open_states = open_states,
+            .enter = enter,
+            .count_run = count_run,
+            .sample = sample,
+            .is_over = is_over,
+        },
+    .print =
+        {
+            .encode_bytes = encode_bytes,
+            .print = print,
+            .is_stream = is_stream,
+            .print_error_event = print_error_event,
+        },
 };

@@ -25,7 +25,4 @@ struct infer;
 extern const struct infer_ops transcription_ops;
 extern const struct codec transcription_transcribe, transcription_translate;
 
-/* Ends the sequence and frees everything; the request may have no transcription. */
-void transcription_free(struct infer *infer);
-
 #endif

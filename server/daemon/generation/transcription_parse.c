@@ -25,7 +25,7 @@ static enum status transcription_new(struct infer *infer, struct error *err)
         return error_no_memory(err, "a transcription");
     }
     t->magic = TRANSCRIPTION_MAGIC;
-    infer->transcription = t;
+    infer->own = t;
     return ST_OK;
 }
 
@@ -208,10 +208,8 @@ static enum status parse_counted(struct infer *infer, struct transcription *t, s
     return transcription_count_bytes(infer, err);
 }
 
-static enum status parse_form(struct infer *infer, bool is_translation, struct error *err)
+static enum status parse_new(struct infer *infer, bool is_translation, struct error *err)
 {
-    transcription_free(infer); /* an earlier attempt may have found no file or no memory */
-    TRY(transcription_new(infer, err));
     struct transcription *t = transcription_of(infer);
     TRY(speech_ask_parse(head_value(infer->head, HTTP_CONTENT_TYPE), body_span(infer->body),
                          &t->ask, err));
@@ -222,9 +220,16 @@ static enum status parse_form(struct infer *infer, bool is_translation, struct e
                          t->transcriber->context);
     }
     TRY(seats_take(infer, &t->transcriber->seats, "transcriptions", err));
-    enum status status = parse_counted(infer, t, err);
+    return parse_counted(infer, t, err);
+}
+
+/* A request that waits for memory, or whose error takes a while to be sent, has nothing. */
+static enum status parse_form(struct infer *infer, bool is_translation, struct error *err)
+{
+    TRY(transcription_new(infer, err));
+    enum status status = parse_new(infer, is_translation, err);
     if (status != ST_OK) {
-        seats_leave(infer); /* its error may take a while to be sent */
+        infer_drop_own(infer);
     }
     return status;
 }

@@ -52,8 +52,8 @@ struct transcription {
 
 static inline struct transcription *transcription_of(const struct infer *infer)
 {
-    struct transcription *t = infer->transcription;
-    OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
+    struct transcription *t;
+    OBJ_CAST(t, infer->own, TRANSCRIPTION_MAGIC);
     return t;
 }
 

@@ -17,20 +17,22 @@
 #include "server/daemon/serving/serving.h"
 #include "server/http/http.h"
 
-void bundle_free(struct infer *infer)
+struct bundle *bundle_of(const struct infer *infer)
 {
-    OBJ_CHECK(infer, INFER_MAGIC);
-    struct bundle *bundle = infer->bundle;
-    if (bundle) {
-        OBJ_CHECK(bundle, BUNDLE_MAGIC);
-        rt_cascade_free(bundle->cascade);
-        for (uint32_t i = 0; i < bundle->count; i++) {
-            infer_sequence_close(infer, &bundle->calls[i].call);
-            infer_drop_model(&bundle->calls[i].call);
-        }
-        bundle->magic = 0;
-        infer->bundle = NULL;
+    struct bundle *bundle;
+    OBJ_CAST(bundle, infer->own, BUNDLE_MAGIC);
+    return bundle;
+}
+
+static void free_bundle(struct infer *infer)
+{
+    struct bundle *bundle = bundle_of(infer);
+    rt_cascade_free(bundle->cascade);
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        infer_sequence_close(infer, &bundle->calls[i].call);
+        infer_drop_model(&bundle->calls[i].call);
     }
+    bundle->magic = 0;
 }
 
 struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step)
@@ -107,8 +109,7 @@ static enum status check_open(const struct bundle *bundle, uint32_t step, struct
 /* In the order in which the calls will run. */
 static enum status open_sequences(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     bundle->tickets = arena_array(&infer->arena, bundle->count, sizeof(*bundle->tickets));
     bundle->queues = arena_array(&infer->arena, bundle->count, sizeof(struct rt_sched_queue *));
     if (!bundle->tickets || !bundle->queues) {
@@ -143,7 +144,7 @@ static void fill_cascade(struct bundle *bundle)
 
 static void undo(struct infer *infer)
 {
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     for (uint32_t i = 0; i < bundle->count; i++) {
         struct infer_call *call = &bundle->calls[i].call;
         rt_invocation_free(call->invocation);
@@ -154,8 +155,7 @@ static void undo(struct infer *infer)
 
 static enum status decode(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     size_t binary_count = 0;
     TRY(bundle_make_edges(infer, err));
     for (uint32_t i = 0; i < bundle->count; i++) {
@@ -171,8 +171,7 @@ static enum status decode(struct infer *infer, struct error *err)
 
 static enum status open_states(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     enum status status = open_sequences(infer, err);
     if (status == ST_OK) {
         bundle->cascade = rt_cascade_new(&bundle->layout, true);
@@ -188,8 +187,7 @@ static enum status open_states(struct infer *infer, struct error *err)
 
 static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     struct error failure; /* calls that failed alone leave a text, too */
     uint32_t step;
     enum status status = rt_cascade_prepare(bundle->cascade, mode, &step, &failure);
@@ -218,7 +216,7 @@ static size_t sum_up(const struct bundle *bundle,
 /* The inputs of all calls are there before the first call runs. */
 static size_t demand(const struct infer *infer)
 {
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = infer->own;
     if (!bundle) {
         return 0;
     }
@@ -227,7 +225,7 @@ static size_t demand(const struct infer *infer)
 
 static size_t held_bytes(const struct infer *infer)
 {
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = infer->own;
     if (!bundle) {
         return 0;
     }
@@ -254,12 +252,12 @@ static void join_calls(struct bundle *bundle)
 static struct rt_sched_queue *enter(struct infer *infer)
 {
     OBJ_CHECK(infer->serving, SERVING_MAGIC);
-    join_calls(infer->bundle);
+    join_calls(bundle_of(infer));
     infer->job.rows = 0;
     infer->job.returns = false;
     infer->job.since_ns = 0; /* of an earlier use of the request */
-    infer->job.tickets = infer->bundle->tickets;
-    infer->job.ticket_count = infer->bundle->ticket_count;
+    infer->job.tickets = bundle_of(infer)->tickets;
+    infer->job.ticket_count = bundle_of(infer)->ticket_count;
     return infer->serving->bundles;
 }
 
@@ -267,7 +265,7 @@ static struct rt_sched_queue *enter(struct infer *infer)
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct infer *infer = arg;
-    for (uint32_t i = 0; i < infer->bundle->count; i++) {
+    for (uint32_t i = 0; i < bundle_of(infer)->count; i++) {
         if (rt_cascade_status(cascade, i) == ST_CANCELLED) {
             status = ST_CANCELLED;
         }
@@ -292,8 +290,7 @@ static bool joins(const struct bundle *bundle)
 static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
 {
     (void)err; /* it starts always */
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = bundle_of(infer);
     if (joins(bundle) && rt_sched_yield(&infer->job)) {
         rt_cascade_hand_over(bundle->cascade, &infer->job, bundle->queues);
     }
@@ -303,15 +300,14 @@ static bool start(struct infer *infer, enum hal_caller caller, struct error *err
 
 static bool cancel(struct infer *infer)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    rt_cascade_cancel(infer->bundle->cascade);
+    rt_cascade_cancel(bundle_of(infer)->cascade);
     return false;
 }
 
 /* The reason why the call of |step| has no answer. */
 static void explain(const struct infer *infer, uint32_t step, bool is_late)
 {
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = bundle_of(infer);
     struct bundle_call *call = bundle_call_of(bundle, step);
     uint32_t cause = rt_cascade_cause(bundle->cascade, step);
     const struct bundle_call *first = bundle_call_of(bundle, cause);
@@ -339,8 +335,7 @@ static void explain(const struct infer *infer, uint32_t step, bool is_late)
 /* If the time is over before the list has begun, all of it is late. */
 static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = bundle_of(infer);
     if (infer->job.started_ns == 0 && status != ST_OK) {
         return status == ST_TIMEOUT ? infer_fail_late(infer, err)
                                     : error_set(err, status, "%s", status_text(status));
@@ -369,8 +364,7 @@ static bool has_results(const struct bundle_call *call)
 
 static size_t encode_bytes(const struct infer *infer)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = bundle_of(infer);
     size_t bytes = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
@@ -381,7 +375,7 @@ static size_t encode_bytes(const struct infer *infer)
 
 static size_t print_bytes(const struct infer *infer)
 {
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = bundle_of(infer);
     size_t most = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
@@ -422,8 +416,9 @@ static enum status print_call(struct infer *infer, struct bundle_call *call, str
     return ST_OK;
 }
 
-static size_t count_outputs(const struct bundle *bundle)
+static size_t tensor_count(const struct infer *infer)
 {
+    const struct bundle *bundle = bundle_of(infer);
     size_t count = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
         count += bundle->calls[i].call.output_count;
@@ -433,47 +428,42 @@ static size_t count_outputs(const struct bundle *bundle)
 
 static enum status print(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    const struct bundle *bundle = infer->bundle;
-    struct oip_encoded *encoded = &infer->encoded;
-    encoded->spans = arena_array(&infer->arena, count_outputs(bundle) + 1, sizeof(*encoded->spans));
-    if (!encoded->spans) {
-        return arena_fail(&infer->arena, "the answer", err);
-    }
-    oip_encode_begin(encoded);
+    const struct bundle *bundle = bundle_of(infer);
     for (uint32_t i = 0; i < bundle->count; i++) {
         buf_add_char(infer->out, i ? ',' : '[');
         TRY(print_call(infer, &bundle->calls[i], err));
     }
     buf_add_char(infer->out, ']');
-    oip_encode_end_json(infer->out, encoded);
+    return ST_OK;
+}
+
+static void print_tail(struct infer *infer)
+{
+    const struct bundle *bundle = bundle_of(infer);
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
         if (has_results(call) && call->call.codec->print_tail) {
             call->call.codec->print_tail(infer, &call->call);
         }
     }
-    return oip_encode_end(infer->out, encoded, err);
 }
 
 static void release(struct infer *infer)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     rt_cascade_free(bundle->cascade);
     bundle->cascade = NULL;
 }
 
 static enum status hand_over(struct infer *infer, struct hal_pool *pool, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    return rt_cascade_move_results(infer->bundle->cascade, pool, err);
+    return rt_cascade_move_results(bundle_of(infer)->cascade, pool, err);
 }
 
 /* Each call counts as a request to its model, with the times of the whole list. */
 static void count(const struct infer *infer, int http_status, uint64_t now_ns)
 {
-    const struct bundle *bundle = infer->bundle;
+    const struct bundle *bundle = infer->own;
     for (uint32_t i = 0; bundle && i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
         if (call->call.model) {
@@ -483,31 +473,37 @@ static void count(const struct infer *infer, int http_status, uint64_t now_ns)
     }
 }
 
-/* A list may name any models; while none is served there is no memory to read it into. */
-static int find(struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
-}
-
 const struct infer_ops bundle_ops = {
-    .is_apart = true,
-    .find = find,
-    .parse = bundle_read,
-    .decode = decode,
-    .open_states = open_states,
-    .undo = undo,
-    .prepare = prepare,
-    .demand = demand,
-    .held_bytes = held_bytes,
-    .enter = enter,
-    .start = start,
-    .cancel = cancel,
-    .finish = finish,
-    .encode_bytes = encode_bytes,
-    .print_bytes = print_bytes,
-    .print = print,
-    .release = release,
-    .hand_over = hand_over,
-    .count = count,
+    .life =
+        {
+            .is_apart = true,
+            .find = infer_find_any,
+            .parse = bundle_read,
+            .decode = decode,
+            .undo = undo,
+            .demand = demand,
+            .held_bytes = held_bytes,
+            .count = count,
+            .free = free_bundle,
+        },
+    .run =
+        {
+            .open_states = open_states,
+            .prepare = prepare,
+            .is_prepared_once = true,
+            .enter = enter,
+            .start = start,
+            .cancel = cancel,
+            .finish = finish,
+        },
+    .print =
+        {
+            .encode_bytes = encode_bytes,
+            .print_bytes = print_bytes,
+            .tensor_count = tensor_count,
+            .print = print,
+            .print_tail = print_tail,
+            .release = release,
+            .hand_over = hand_over,
+        },
 };

@@ -64,10 +64,10 @@ struct bundle {
 
 extern const struct infer_ops bundle_ops; /* bundle.c */
 
-struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step);
+/* The list that |infer| is. */
+struct bundle *bundle_of(const struct infer *infer);
 
-/* The list of |request|, if the request is one. */
-void bundle_free(struct infer *infer);
+struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step);
 
 /* In bundle_read.c: turns the text into calls, runs parse() of each call's codec, and adds promises
  * and an order. Uses memory of |request|. */

@@ -118,8 +118,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
 
 enum status bundle_make_edges(struct infer *infer, struct error *err)
 {
-    OBJ_CHECK(infer->bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = infer->bundle;
+    struct bundle *bundle = bundle_of(infer);
     uint32_t count = 0;
     if (!bundle->edges) { /* else this is a repeated attempt */
         bundle->edges = arena_array(&infer->arena, bundle->promise_count, sizeof(*bundle->edges));

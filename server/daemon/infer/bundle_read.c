@@ -438,18 +438,13 @@ enum status bundle_read(struct infer *infer, const struct oip_body *parts, struc
     if (parts->is_raw) {
         return error_set(err, ST_INVALID, "a list of requests needs JSON");
     }
-    if (infer->bundle) { /* an earlier attempt has found no file or no memory */
-        bundle_free(infer);
-        infer_shared_drop(infer);
-        arena_reset(arena);
-    }
     struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));
     struct reader r = {infer, arena, bundle, parts, parts->binary, err};
     if (!bundle) {
         return no_memory(&r);
     }
     bundle->magic = BUNDLE_MAGIC;
-    infer->bundle = bundle;
+    infer->own = bundle;
     TRY(read_list(&r));
     TRY(check_ids(&r));
     TRY(parse_calls(&r));

@@ -15,10 +15,8 @@
 #include "hal/pool.h"
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
-#include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
-#include "server/daemon/infer/infer_answer.h"
-#include "server/daemon/infer/infer_one.h"
+#include "server/daemon/infer/infer_priv.h"
 #include "server/daemon/infer/infer_profile.h"
 #include "server/daemon/infer/infer_sequence.h"
 #include "server/daemon/infer/infer_shared.h"
@@ -27,9 +25,6 @@
 
 #define NS_PER_MS 1000000u
 #define ARENA_BYTES_MAX (4 << 20)
-#define ARENA_KEEP_BYTES (64 << 10)
-/* A smaller answer is not worth compressing. */
-#define DEFLATE_BYTES_MIN 1024
 
 enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err)
 {
@@ -76,7 +71,7 @@ static void reset_call(struct infer *infer, struct infer_call *call)
 /* Memory that a request makes us allocate counts from a minimum on, which every request has. */
 static enum status count_heap(struct infer *infer, size_t bytes, struct error *err)
 {
-    if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
+    if (bytes <= INFER_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
     if (!hal_pool_try_charge(infer->pool, bytes - infer->charged_bytes)) {
@@ -101,9 +96,9 @@ static void join_pools(struct infer *infer)
 {
     const struct serving *serving = infer->serving;
     OBJ_CHECK(serving, SERVING_MAGIC);
-    must(infer->ops->is_apart || infer->call.model);
+    must(infer->ops->life.is_apart || infer->call.model);
     if (!infer->share) {
-        infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
+        infer->share = infer->ops->life.is_apart ? serving->lists : infer->call.model->pool;
         hal_pool_join(infer->pool, infer->share);
         hal_pool_join(infer->answer_pool, serving->answers);
     }
@@ -135,16 +130,22 @@ static void leave_pools(struct infer *infer)
     }
 }
 
+void infer_drop_own(struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    if (infer->own) {
+        infer->ops->life.free(infer);
+        infer->own = NULL;
+    }
+}
+
 void infer_reset(struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     struct model *model = infer->call.model;
-    if (infer->ops && infer->ops->reset) {
-        infer->ops->reset(infer);
-    }
+    infer_drop_own(infer);
     reset_call(infer, &infer->call);
     infer_profile_end(infer);
-    bundle_free(infer);
     infer_shared_drop(infer);
     infer->ops = NULL;
     infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
@@ -161,7 +162,7 @@ void infer_reset(struct infer *infer)
     model_unref(infer->newest);
     infer->newest = NULL;
     buf_fini(&infer->deflated);
-    if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
+    if (infer->arena.used_bytes > INFER_KEEP_BYTES) {
         arena_fini(&infer->arena);
     } else {
         arena_reset(&infer->arena);
@@ -225,6 +226,24 @@ enum outcome infer_end_step(struct infer *infer, enum status status, struct erro
     return outcome;
 }
 
+bool infer_is_long(const struct infer *infer, enum infer_step step)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->life.is_long && infer->ops->life.is_long(infer, step);
+}
+
+unsigned infer_text_weight(const struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->life.is_long ? INFER_TEXT_WEIGHT : 1;
+}
+
+void infer_count(const struct infer *infer, int http_status, uint64_t now_ns)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    INFER_OP(infer, life.count)(infer, http_status, now_ns);
+}
+
 /* ---- before the body ------------------------------------------------------------------------- */
 
 /* X-Request-Timeout-Ms; a number too large to hold is no limit. */
@@ -281,12 +300,18 @@ int infer_find_target(struct infer *infer, struct error *err)
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
+int infer_find_any(struct infer *infer, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return serving_verify(infer->serving, err) == ST_OK ? 200 : 503;
+}
+
 int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
                 bool is_starting, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->call.model == NULL);
-    int status = is_starting ? 200 : ops->find(infer, err);
+    int status = is_starting ? 200 : ops->life.find(infer, err);
     if (status == 200) {
         status = check_codings(infer->head, err);
     }
@@ -335,7 +360,7 @@ enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error
 enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    size_t before = infer->answer_bytes, now = bytes > ARENA_KEEP_BYTES ? bytes : 0;
+    size_t before = infer->answer_bytes, now = bytes > INFER_KEEP_BYTES ? bytes : 0;
     if (now <= before) {
         shrink_answer(infer, now);
         return ST_OK;
@@ -354,7 +379,7 @@ static enum status check_memory(struct infer *infer, enum status status, struct 
     if (status != ST_EXHAUSTED) {
         return status;
     }
-    if (!add_size(infer->ops->demand(infer), infer->media.wanted, &demand)) {
+    if (!add_size(INFER_OP(infer, life.demand)(infer), infer->media.wanted, &demand)) {
         demand = SIZE_MAX;
     }
     return infer_refuse_memory(infer, demand, err);
@@ -362,7 +387,7 @@ static enum status check_memory(struct infer *infer, enum status status, struct 
 
 static enum status settle(struct infer *infer, struct error *err)
 {
-    if (infer->ops == &infer_ops_one && !infer->call.model) {
+    if (!infer->ops->life.is_apart && !infer->call.model) {
         TRY(infer_find_model(infer, &infer->call, infer->model_name, infer->version, err));
     }
     join_pools(infer);
@@ -412,6 +437,16 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
     }
 }
 
+/* An earlier attempt may have found no file or no memory. */
+static void begin_anew(struct infer *infer)
+{
+    if (infer->own) {
+        infer_drop_own(infer);
+        infer_shared_drop(infer);
+        arena_reset(&infer->arena);
+    }
+}
+
 static enum status parse(struct infer *infer, struct error *err)
 {
     TRY(remove_coding(infer, err));
@@ -420,8 +455,9 @@ static enum status parse(struct infer *infer, struct error *err)
     struct oip_body parts;
     infer->steps_bytes = 0;
     infer->call_count = 0;
+    begin_anew(infer);
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
-    TRY(infer->ops->parse(infer, &parts, err));
+    TRY(INFER_OP(infer, life.parse)(infer, &parts, err));
     return count_arena(infer, err);
 }
 
@@ -434,7 +470,7 @@ enum outcome infer_parse(struct infer *infer, struct error *err)
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
 /* A repeated DECODE may be for another generation of the model. */
-void infer_run_in(struct infer *infer, struct rt_invocation *invocation)
+void infer_run_in(struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     struct hal_pool *running = infer->call.model->run_pool;
@@ -445,7 +481,15 @@ void infer_run_in(struct infer *infer, struct rt_invocation *invocation)
         hal_pool_join(infer->run_pool, running);
         infer->running = running;
     }
-    rt_invocation_run_in(invocation, infer->run_pool);
+    rt_invocation_run_in(infer->call.invocation, infer->run_pool);
+}
+
+enum status infer_invoke(struct infer *infer, struct rt_method *method, struct error *err)
+{
+    must(infer->call.invocation == NULL); /* an earlier one was undone */
+    TRY(rt_invocation_new(method, infer->pool, &infer->call.invocation, err));
+    infer_run_in(infer);
+    return ST_OK;
 }
 
 enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t index,
@@ -484,11 +528,11 @@ static enum status end_decode(struct infer *infer, enum status status, struct er
     infer->media.wanted = 0;
     infer->media.work = 0;
     if (status != ST_OK) {
-        infer->ops->undo(infer); /* nobody else frees the invocations of a list */
+        INFER_OP(infer, life.undo)(infer); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
         return status;
     }
-    TRY(infer->ops->open_states(infer, err));
+    TRY(INFER_OP(infer, run.open_states)(infer, err));
     drop_bodies(infer);
     return ST_OK;
 }
@@ -498,7 +542,7 @@ static enum status decode(struct infer *infer, struct error *err)
     TRY(check_calls(infer, err));
     enum status status = count_steps(infer, err);
     if (status == ST_OK) {
-        status = infer->ops->decode(infer, err);
+        status = INFER_OP(infer, life.decode)(infer, err);
     }
     if (status == ST_OK && infer_media_needs_threads(infer)) {
         return ST_OK; /* infer_end_media() does the rest */
@@ -527,8 +571,9 @@ static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struc
 {
     must(infer->ops != NULL);
     TRY(check_calls(infer, err));
-    enum status status = check_memory(infer, infer->ops->prepare(infer, mode, err), err);
-    infer->is_short &= !infer->bundle; /* the calls have been freed, their bodies before them */
+    enum status status = INFER_OP(infer, run.prepare)(infer, mode, err);
+    status = check_memory(infer, status, err);
+    infer->is_short &= !infer->ops->run.is_prepared_once;
     return status;
 }
 
@@ -594,8 +639,8 @@ static uint64_t run_due_ns(const struct infer *infer)
 /* When all runs together have to be over. */
 static uint64_t all_due_ns(const struct infer *infer)
 {
-    uint64_t ours = infer->ops->sample ? our_due_ns(infer, params_of(infer)->generation_timeout)
-                                       : RT_SCHED_NEVER;
+    uint64_t ours = infer_has_runs(infer) ? our_due_ns(infer, params_of(infer)->generation_timeout)
+                                          : RT_SCHED_NEVER;
     uint64_t clients = infer_client_due_ns(infer);
     return clients < ours ? clients : ours;
 }
@@ -617,17 +662,56 @@ enum status infer_fail_late(const struct infer *infer, struct error *err)
                                 : " (--request-timeout)");
 }
 
+struct rt_sched_queue *infer_enter(struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return INFER_OP(infer, run.enter)(infer);
+}
+
+bool infer_start(struct infer *infer, enum hal_caller caller, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return INFER_OP(infer, run.start)(infer, caller, err);
+}
+
+bool infer_cancel(struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return INFER_OP(infer, run.cancel)(infer);
+}
+
 enum outcome infer_finish(struct infer *infer, enum status status, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->ops != NULL);
-    return infer_end_step(infer, infer->ops->finish(infer, status, err), err);
+    if (status == ST_OK && infer->ops->run.count_run) {
+        infer->ops->run.count_run(infer);
+    }
+    return infer_end_step(infer, INFER_OP(infer, run.finish)(infer, status, err), err);
+}
+
+bool infer_has_runs(const struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->run.sample != NULL;
+}
+
+bool infer_is_over(const struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return infer->ops->run.is_over(infer);
 }
 
 enum outcome infer_sample(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    enum status status = infer->ops->sample(infer, err);
+    struct infer_call *call = &infer->call;
+    must(call->invocation != NULL);
+    enum status status = infer->ops->run.sample(infer, err);
+    if (status != ST_WOULD_BE_HEAVY) {
+        rt_invocation_free(call->invocation);
+        call->invocation = NULL;
+    }
     infer->is_short = false; /* the results of the run are there: the step waits for no memory */
     return infer_end_step(infer, status, err);
 }
@@ -641,7 +725,7 @@ uint64_t infer_wait_due_ns(const struct infer *infer)
 uint64_t infer_deadline_ns(const struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    if (!infer->ops->sample) {
+    if (!infer_has_runs(infer)) {
         return infer_wait_due_ns(infer);
     }
     uint64_t step_ns = uv_hrtime() + params_of(infer)->request_timeout * NS_PER_MS;
@@ -649,155 +733,15 @@ uint64_t infer_deadline_ns(const struct infer *infer)
     return all_ns < step_ns ? all_ns : step_ns;
 }
 
+size_t infer_calls_bytes(const struct infer *infer)
+{
+    const struct infer_life *life = &infer->ops->life;
+    size_t own = life->own_bytes && infer->own ? life->own_bytes(infer) : 0;
+    return INFER_OP(infer, life.held_bytes)(infer) + own;
+}
+
 size_t infer_held_bytes(const struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return infer->ops->held_bytes(infer) + infer->bound_bytes + body_bytes(infer);
-}
-
-/* ---- ENCODE ---------------------------------------------------------------------------------- */
-
-static enum coding wanted_coding(const struct infer *infer)
-{
-    return coding_accept(head_value(infer->head, HTTP_ACCEPT_ENCODING));
-}
-
-/* Finding and printing a class takes as long as printing that many bytes of numbers. */
-#define CLASS_TEXT_BYTES 32
-
-static size_t class_bytes(const struct infer_output *output, const struct rt_result *result)
-{
-    size_t all = (size_t)shape_numel(&result->shape);
-    size_t rows = result->shape.rank > 1 ? (size_t)result->shape.dims[0] : 1;
-    bool is_all = rows == 0 || output->class_count > all / rows;
-    return (is_all ? all : rows * output->class_count) * CLASS_TEXT_BYTES;
-}
-
-size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    bool is_compressed = wanted_coding(infer) != CODING_IDENTITY;
-    size_t bytes = 0;
-    for (size_t i = 0; i < call->output_count; i++) {
-        const struct infer_output *output = &call->outputs[i];
-        const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-        if (is_compressed || !output->is_binary) {
-            bytes += result->bytes.len;
-        }
-        bytes += output->class_count ? class_bytes(output, result) : 0;
-        bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
-    }
-    return bytes;
-}
-
-size_t infer_encode_bytes(const struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return infer->ops->encode_bytes(infer);
-}
-
-/* The answer is |spans|, of |bytes| in all. */
-static enum status compress(struct infer *infer, const struct span *spans, size_t count,
-                            size_t bytes, struct error *err)
-{
-    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(infer);
-    if (infer->coding == CODING_IDENTITY) {
-        return ST_OK;
-    }
-    TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
-    buf_fini(infer->out);
-    return ST_OK;
-}
-
-enum status infer_compress_text(struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    const struct span text = buf_span(infer->out);
-    return compress(infer, &text, 1, text.len, err);
-}
-
-/* Is the answer, or the end of it, the memory of results? */
-static bool has_results(const struct infer *infer)
-{
-    return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
-}
-
-/* Memory that answers take beside their text, such as maps. Nothing has been printed yet, so the
- * request may wait for it. */
-static enum status take_for_answers(struct infer *infer, size_t bytes, struct error *err)
-{
-    struct hal_pool *pool = infer->pool;
-    if (hal_pool_try_charge(pool, bytes)) {
-        return ST_OK;
-    }
-    error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
-    size_t held = infer->ops->held_bytes(infer);
-    return infer_refuse_memory(infer, held + bytes, err);
-}
-
-static enum status encode(struct infer *infer, struct error *err)
-{
-    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(infer) : 0;
-    bool is_counted = bytes > ARENA_KEEP_BYTES;
-    TRY(is_counted ? take_for_answers(infer, bytes, err) : ST_OK);
-    enum status status = infer->ops->print(infer, err);
-    if (is_counted) {
-        hal_pool_discharge(infer->pool, bytes);
-    }
-    TRY(status);
-    TRY(compress(infer, infer->encoded.spans, infer->encoded.span_count, infer->encoded.total_bytes,
-                 err));
-    if (!has_results(infer)) {
-        infer->ops->release(infer);
-    }
-    return ST_OK;
-}
-
-enum outcome infer_encode(struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return infer_end_step(infer, encode(infer, err), err);
-}
-
-bool infer_hand_over(struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    struct error err;
-    shrink_answer(infer, 0); /* the text is one that clients take: transfers_update() */
-    return !has_results(infer) ||
-           infer->ops->hand_over(infer, infer->serving->transfers, &err) == ST_OK;
-}
-
-/* ---- answers of text ------------------------------------------------------------------------- */
-
-void infer_text_release(struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    must(infer->call.invocation == NULL);
-}
-
-enum status infer_text_hand_over(struct infer *infer, struct hal_pool *pool, struct error *err)
-{
-    (void)infer;
-    (void)pool;
-    (void)err;
-    return ST_OK; /* nothing of the answer is in a pool */
-}
-
-enum status infer_text_begin(struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    infer->encoded.spans = arena_array(&infer->arena, 1, sizeof(struct span));
-    if (!infer->encoded.spans) {
-        return arena_fail(&infer->arena, "the answer", err);
-    }
-    oip_encode_begin(&infer->encoded);
-    return ST_OK;
-}
-
-enum status infer_text_end(struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    oip_encode_end_json(infer->out, &infer->encoded);
-    return oip_encode_end(infer->out, &infer->encoded, err);
+    return infer_calls_bytes(infer) + infer->bound_bytes + body_bytes(infer);
 }

@@ -16,13 +16,13 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "hal/queue.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "server/daemon/infer/infer_media.h"
+#include "server/daemon/infer/infer_ops.h"
 #include "server/daemon/infer/outcome.h"
 #include "server/daemon/infer/query.h"
 #include "server/daemon/infer/seats.h"
@@ -34,10 +34,7 @@
 #include "server/model/model.h"
 #include "server/process/options.h"
 
-struct bundle;
 struct codec;
-struct embedding;
-struct generation;
 struct hal_pool;
 struct infer_region;
 struct medium;
@@ -45,7 +42,6 @@ struct offload;
 struct region;
 struct regions;
 struct infer;
-struct transcription;
 struct rt_culprit;
 struct rt_invocation;
 struct rt_profile;
@@ -98,11 +94,9 @@ struct infer_call {
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
     int64_t sample_count;             /* set after the run, for the statistics */
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
-                       -1: they count for an earlier call of the list */
+                       -1: they count for an earlier call of the list, or
+                       run by run */
 };
-
-/* The steps of a call that may take longer than their bytes say. */
-enum infer_step { INFER_PARSE, INFER_DECODE, INFER_SAMPLE, INFER_ENCODE, INFER_OTHER };
 
 /* What all calls share. It outlives them. The parts are borrowed. */
 struct infer_env {
@@ -122,64 +116,6 @@ struct infer_env {
     /* A model of |owner| is idle from |due_ns| on, unless it is used again. The loop. */
     void (*note_idle)(void *owner, uint64_t due_ns);
 };
-
-/*
- * The difference between a call and a list of calls: one row each, called by the functions below.
- */
-struct infer_ops {
-    bool is_apart; /* models are known after the body, so its memory is that of lists */
-    /* Before the body: does the target name something that works? 200, or the status to answer
-     * with. */
-    int (*find)(struct infer *infer, struct error *err);
-    /* May |step| take longer than its bytes say? NULL: no. */
-    bool (*is_long)(const struct infer *infer, enum infer_step step);
-    enum status (*parse)(struct infer *infer, const struct oip_body *parts, struct error *err);
-    enum status (*decode)(struct infer *infer, struct error *err);
-    /* When everything is decoded: opens the sequences that the request names. */
-    enum status (*open_states)(struct infer *infer, struct error *err);
-    void (*undo)(struct infer *infer); /* undoes decode(), to try again */
-    enum status (*prepare)(struct infer *infer, enum rt_prepare_mode mode, struct error *err);
-    /* Memory for requests, bodies apart: the least that the request takes in all, as far as it is
-     * known before the call runs; the memory that it holds. */
-    size_t (*demand)(const struct infer *infer);
-    size_t (*held_bytes)(const struct infer *infer);
-    struct rt_sched_queue *(*enter)(struct infer *infer); /* fills in the job; returns the queue */
-    /* As in struct rt_sched_job_ops; if it cannot start, |err| is the reason. */
-    bool (*start)(struct infer *infer, enum hal_caller caller, struct error *err);
-    bool (*cancel)(struct infer *infer); /* as in struct rt_sched_job_ops */
-    enum status (*finish)(struct infer *infer, enum status status, struct error *err);
-    /* Of requests with several runs, such as one for each token, otherwise NULL: step SAMPLE after
-     * each; is there an event to be sent (or NULL: there are none); was it the last run; an error
-     * as the last event of a stream. */
-    enum status (*sample)(struct infer *infer, struct error *err);
-    bool (*has_events)(const struct infer *infer);
-    bool (*is_over)(const struct infer *infer);
-    void (*print_error_event)(const struct infer *infer, const struct error *why, int http_status,
-                              struct buf *out);
-    size_t (*encode_bytes)(const struct infer *infer); /* bytes of results that become text */
-    /* Bytes of memory that print() takes at a time beside the text, at most; NULL: not worth
-     * counting. */
-    size_t (*print_bytes)(const struct infer *infer);
-    enum status (*print)(struct infer *infer, struct error *err);
-    /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
-     * now on, as far as that pool may hold so much. */
-    void (*release)(struct infer *infer);
-    enum status (*hand_over)(struct infer *infer, struct hal_pool *pool, struct error *err);
-    /* Statistics. |http_status| of the answer; 0: it has no error as a whole. */
-    void (*count)(const struct infer *infer, int http_status, uint64_t now_ns);
-    void (*reset)(struct infer *infer); /* the request is over (optional) */
-};
-
-/*
- * Rows for requests whose results become text in each run, which frees its own invocation
- * (infer.c). infer_text_begin(), before the text of the answer is printed to infer->out, and
- * infer_text_end() behind it, are for their print().
- */
-void infer_text_release(struct infer *infer);
-MUST_CHECK enum status infer_text_hand_over(struct infer *infer, struct hal_pool *pool,
-                                            struct error *err);
-MUST_CHECK enum status infer_text_begin(struct infer *infer, struct error *err);
-MUST_CHECK enum status infer_text_end(struct infer *infer, struct error *err);
 
 struct infer {
     uint32_t magic;
@@ -204,14 +140,12 @@ struct infer {
     const char *content_type; /* of the answer; a constant; NULL: JSON */
     /* with ST_WOULD_LOAD: the file that is only listed; empty: the first models are awaited */
     char absent[MODEL_NAME_MAX + 1];
-    const struct infer_ops *ops;         /* NULL: the request calls no model */
-    struct infer_call call;              /* if the request is for one model */
-    struct bundle *bundle;               /* if the request is a list; in |arena| */
-    struct generation *generation;       /* owned: if the request is to a language model */
-    struct transcription *transcription; /* owned: if it is to a speech model */
-    struct embedding *embedding;         /* owned: if it is to an encoder of texts */
-    struct arena arena;                  /* memory that the request made us allocate */
-    struct body inflated;                /* the body without its content coding */
+    const struct infer_ops *ops; /* the kind of request; NULL: it calls no model */
+    struct infer_call call;      /* if the request is for one model */
+    void *own;            /* what the kind needs beside that, such as a list: set by its parse(),
+                             freed by its free(). It begins with a magic number */
+    struct arena arena;   /* memory that the request made us allocate */
+    struct body inflated; /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */
     bool is_unfit;        /* the model takes no body of this kind: 415 */
@@ -266,6 +200,10 @@ MUST_CHECK enum outcome infer_settle(struct infer *infer, struct error *err);
 int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
                 bool is_starting, struct error *err);
 
+/* For find() of a kind whose body names the models: 200, or 503 if none is served, so there is no
+ * memory to read a body into. */
+int infer_find_any(struct infer *infer, struct error *err);
+
 /* For find() of a call whose target names the model: 200, or the status to answer with. A model
  * that is not loaded yet is looked for again later. */
 int infer_find_target(struct infer *infer, struct error *err);
@@ -286,16 +224,30 @@ MUST_CHECK enum outcome infer_decode(struct infer *infer, struct error *err);
 /* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
 MUST_CHECK enum outcome infer_end_media(struct infer *infer, struct error *err);
 
+/* May |step| take longer than its bytes say? */
+bool infer_is_long(const struct infer *infer, enum infer_step step);
+
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
+
+/* As many bytes of other work take about as long as a byte of the body. */
+unsigned infer_text_weight(const struct infer *infer);
+
+/* Frees infer->own. */
+void infer_drop_own(struct infer *infer);
 
 /* Of a request of several runs: its answer so far, and what it takes to go on, are |bytes| of heap
  * memory beside the arena. ST_EXHAUSTED: that is more than its share of the memory for requests
  * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
 MUST_CHECK enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *err);
 
-/* Before its inputs: the call's memory to run is from the share of its model. */
-void infer_run_in(struct infer *infer, struct rt_invocation *invocation);
+/* A call of |method| before its inputs: infer->call.invocation, with memory to run from the share
+ * of its model. */
+MUST_CHECK enum status infer_invoke(struct infer *infer, struct rt_method *method,
+                                    struct error *err);
+
+/* infer->call.invocation has been made: its memory to run is from the share of its model. */
+void infer_run_in(struct infer *infer);
 
 /* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
 MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t index,
@@ -305,11 +257,31 @@ MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call,
 /* OUTCOME_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
                                       struct error *err);
+
+/* Fills in the job of a run and returns its queue. What follows is as in struct rt_sched_job_ops;
+ * if the run cannot start, |err| is the reason. */
+struct rt_sched_queue *infer_enter(struct infer *infer);
+bool infer_start(struct infer *infer, enum hal_caller caller, struct error *err);
+bool infer_cancel(struct infer *infer);
+
 /* The run has ended with |status|; sets what the client is told. */
 MUST_CHECK enum outcome infer_finish(struct infer *infer, enum status status, struct error *err);
-/* Step SAMPLE after a run of several. */
+
+/* Does the call consist of several runs? Step SAMPLE after each; then, was it the last one, and are
+ * there events of a stream to be sent? */
+bool infer_has_runs(const struct infer *infer);
 MUST_CHECK enum outcome infer_sample(struct infer *infer, struct error *err);
+bool infer_is_over(const struct infer *infer);
+bool infer_has_events(const struct infer *infer);
+
 MUST_CHECK enum outcome infer_encode(struct infer *infer, struct error *err);
+
+/* The last event of a stream that fails. */
+void infer_print_error_event(const struct infer *infer, const struct error *why, int http_status,
+                             struct buf *out);
+
+/* Statistics, at the end. |http_status| of the answer; 0: it has no error as a whole. */
+void infer_count(const struct infer *infer, int http_status, uint64_t now_ns);
 
 /* The answer is the text in infer->out: applies the content coding that the client accepts. */
 MUST_CHECK enum status infer_compress_text(struct infer *infer, struct error *err);

@@ -54,9 +54,7 @@ static enum status decode(struct infer *infer, struct error *err)
 {
     struct infer_call *call = &infer->call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
-    must(call->invocation == NULL); /* an earlier attempt was undone */
-    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    infer_run_in(infer, call->invocation);
+    TRY(infer_invoke(infer, call->model->method, err));
     TRY(call->codec->decode(infer, call, err));
     return keep_id(infer, err);
 }
@@ -67,7 +65,7 @@ static enum status open_states(struct infer *infer, struct error *err)
     return infer_sequence_open(infer, &infer->call, err);
 }
 
-void infer_one_undo(struct infer *infer)
+static void undo(struct infer *infer)
 {
     struct infer_call *call = &infer->call;
     rt_invocation_free(call->invocation);
@@ -75,18 +73,18 @@ void infer_one_undo(struct infer *infer)
     call->output_count = 0;
 }
 
-enum status infer_one_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
     return rt_invocation_plan(infer->call.invocation, mode, err);
 }
 
-size_t infer_one_demand(const struct infer *infer)
+static size_t demand(const struct infer *infer)
 {
     const struct rt_invocation *invocation = infer->call.invocation;
     return invocation ? rt_invocation_demand(invocation) : 0;
 }
 
-size_t infer_one_held_bytes(const struct infer *infer)
+static size_t held_bytes(const struct infer *infer)
 {
     const struct rt_invocation *invocation = infer->call.invocation;
     return invocation ? rt_invocation_bytes(invocation) : 0;
@@ -112,7 +110,7 @@ struct rt_sched_queue *infer_one_enter(struct infer *infer)
     return call->model->queue;
 }
 
-bool infer_one_start(struct infer *infer, enum hal_caller caller, struct error *err)
+static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
 {
     struct rt_invocation *invocation = infer->call.invocation;
     err->code = ST_OK; /* an earlier attempt may have run out of memory */
@@ -128,13 +126,13 @@ bool infer_one_start(struct infer *infer, enum hal_caller caller, struct error *
     return true;
 }
 
-bool infer_one_cancel(struct infer *infer)
+static bool cancel(struct infer *infer)
 {
     must(infer->call.invocation != NULL);
     return rt_batch_leave(infer->call.invocation);
 }
 
-enum status infer_one_finish(struct infer *infer, enum status status, struct error *err)
+static enum status finish(struct infer *infer, enum status status, struct error *err)
 {
     struct infer_call *call = &infer->call;
     bool is_refused = err->code == status; /* after start(), which has set the reason */
@@ -149,7 +147,7 @@ enum status infer_one_finish(struct infer *infer, enum status status, struct err
                       rt_invocation_culprit(call->invocation), err);
         err->code = status;
     } else if (status == ST_EXHAUSTED) {
-        infer_refuse_memory(infer, infer_one_demand(infer), err);
+        infer_refuse_memory(infer, demand(infer), err);
     }
     return error_prefix(err, "model '%s': ", call->model->name);
 }
@@ -166,20 +164,19 @@ static size_t print_bytes(const struct infer *infer)
     return infer_answer_work_bytes(&infer->call);
 }
 
+static size_t tensor_count(const struct infer *infer)
+{
+    return infer->call.output_count;
+}
+
 static enum status print(struct infer *infer, struct error *err)
 {
     struct infer_call *call = &infer->call;
-    struct oip_encoded *encoded = &infer->encoded;
     must(call->invocation != NULL);
     call->sample_count = stats_sample_count(call);
     if (call->codec->store) {
         TRY(call->codec->store(call, err));
     }
-    encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
-    if (!encoded->spans) {
-        return arena_fail(&infer->arena, "the answer", err);
-    }
-    oip_encode_begin(encoded);
     buf_add_char(infer->out, '{');
     if (call->oip.has_id) {
         oip_print_id(infer->out, call->oip.id);
@@ -187,11 +184,15 @@ static enum status print(struct infer *infer, struct error *err)
     TRY(call->codec->print(infer, call, err));
     TRY(infer_profile_print(infer, err));
     buf_add_char(infer->out, '}');
-    oip_encode_end_json(infer->out, encoded);
+    return ST_OK;
+}
+
+static void print_tail(struct infer *infer)
+{
+    const struct infer_call *call = &infer->call;
     if (call->codec->print_tail) {
         call->codec->print_tail(infer, call);
     }
-    return oip_encode_end(infer->out, encoded, err);
 }
 
 static void release(struct infer *infer)
@@ -215,23 +216,34 @@ void infer_one_count(const struct infer *infer, int http_status, uint64_t now_ns
     }
 }
 
-const struct infer_ops infer_ops_one = {
-    .find = infer_find_target,
-    .parse = parse,
-    .decode = decode,
-    .open_states = open_states,
-    .undo = infer_one_undo,
-    .prepare = infer_one_prepare,
-    .demand = infer_one_demand,
-    .held_bytes = infer_one_held_bytes,
-    .enter = infer_one_enter,
-    .start = infer_one_start,
-    .cancel = infer_one_cancel,
-    .finish = infer_one_finish,
-    .encode_bytes = encode_bytes,
-    .print_bytes = print_bytes,
-    .print = print,
-    .release = release,
-    .hand_over = hand_over,
-    .count = infer_one_count,
+const struct infer_ops infer_one_ops = {
+    .life =
+        {
+            .find = infer_find_target,
+            .parse = parse,
+            .decode = decode,
+            .undo = undo,
+            .demand = demand,
+            .held_bytes = held_bytes,
+            .count = infer_one_count,
+        },
+    .run =
+        {
+            .open_states = open_states,
+            .prepare = prepare,
+            .enter = infer_one_enter,
+            .start = start,
+            .cancel = cancel,
+            .finish = finish,
+        },
+    .print =
+        {
+            .encode_bytes = encode_bytes,
+            .print_bytes = print_bytes,
+            .tensor_count = tensor_count,
+            .print = print,
+            .print_tail = print_tail,
+            .release = release,
+            .hand_over = hand_over,
+        },
 };

@@ -13,8 +13,11 @@ noinst_LIBRARIES += %D%/libinfer.a
 	%D%/codec_predict.c \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_answer.c %D%/infer_answer.h \
+	%D%/infer_encode.c \
 	%D%/infer_media.c %D%/infer_media.h \
 	%D%/infer_one.c %D%/infer_one.h \
+	%D%/infer_ops.h \
+	%D%/infer_priv.h \
 	%D%/infer_profile.c %D%/infer_profile.h \
 	%D%/infer_sequence.c %D%/infer_sequence.h \
 	%D%/infer_shared.c %D%/infer_shared.h \

@@ -131,7 +131,7 @@ void stats_add(struct model_stats *stats, const struct infer *infer, const struc
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
-    if (job->is_batch_end && !infer->generation && call->joined >= 0) {
+    if (job->is_batch_end && call->joined >= 0) {
         samples = call->joined ? call->joined : samples;
         add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, input, encode);
     }

@@ -322,14 +322,14 @@ static struct request *request_of(struct rt_sched_job *job)
 static bool start_job(struct rt_sched_job *job, bool may_run_inline)
 {
     struct request *request = request_of(job);
-    return request->infer.ops->start(
-        &request->infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY, &request->err);
+    return infer_start(&request->infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY,
+                       &request->err);
 }
 
 static bool cancel_job(struct rt_sched_job *job)
 {
     struct request *request = request_of(job);
-    return request->infer.ops->cancel(&request->infer);
+    return infer_cancel(&request->infer);
 }
 
 /* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
@@ -356,7 +356,7 @@ static enum step_result finish_run(struct request *request)
         repository_verify_files(&request->serving->repository);
     }
     enum outcome outcome = infer_finish(&request->infer, request->run.status, &request->err);
-    bool has_runs = request->infer.ops->sample != NULL;
+    bool has_runs = infer_has_runs(&request->infer);
     return advance(request, outcome, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
 
@@ -387,7 +387,7 @@ static uint32_t retry_after_s(struct rt_sched_queue *queue)
 
 static enum step_result step_run(struct request *request)
 {
-    struct rt_sched_queue *queue = request->infer.ops->enter(&request->infer);
+    struct rt_sched_queue *queue = infer_enter(&request->infer);
     request->infer.job.ops = &job_ops;
     request->infer.job.deadline_ns = infer_deadline_ns(&request->infer);
     request->infer.job.priority = request->infer.priority;
@@ -395,7 +395,7 @@ static enum step_result step_run(struct request *request)
     request->infer.job.client = request->client.id;
     request->run.is_submitting = true;
     /* Several runs follow each other: on the loop they would take more than a turn. */
-    bool may_run_inline = request->infer.ops->sample == NULL;
+    bool may_run_inline = !infer_has_runs(&request->infer);
     enum status status = rt_sched_submit(queue, &request->infer.job, may_run_inline, &request->err);
     request->run.is_submitting = false;
     if (status != ST_OK) {
@@ -436,30 +436,28 @@ void request_go_on(struct turn_job *turn)
 
 static enum step_result step_sample(struct request *request)
 {
-    const struct infer_ops *ops = request->infer.ops;
     enum outcome outcome = infer_sample(&request->infer, &request->err);
     if (outcome != OUTCOME_HEAVY) { /* otherwise the results are still needed */
         request_release_job(request);
         request->run.is_over = false;
         request->retry.since_ms = 0; /* each step may wait as long as another */
     }
-    bool has_events = ops->has_events && ops->has_events(&request->infer);
     return advance(request, outcome,
-                   has_events                      ? STEP_SEND
-                   : ops->is_over(&request->infer) ? STEP_ENCODE
-                                                   : STEP_DECODE);
+                   infer_has_events(&request->infer) ? STEP_SEND
+                   : infer_is_over(&request->infer)  ? STEP_ENCODE
+                                                     : STEP_DECODE);
 }
 
 /* The events are out: the next token, or the end. */
 static void go_on_sending(struct request *request)
 {
     buf_reset(&request->out);
-    go(request, request->infer.ops->is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
+    go(request, infer_is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
 }
 
 static enum step_result step_send(struct request *request)
 {
-    bool is_last = request->infer.ops->is_over(&request->infer);
+    bool is_last = infer_is_over(&request->infer);
     request->infer.encoded_ns = is_last ? uv_hrtime() : 0;
     enum exchange_written written = request_answer_send(request, is_last);
     if (written == EXCHANGE_WAITS) {
@@ -561,8 +559,8 @@ static void print_error(struct request *request)
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
     if (exchange_has_begun(request->exchange)) {
-        request->infer.ops->print_error_event(&request->infer, &request->err, request->http_status,
-                                              &request->out);
+        infer_print_error_event(&request->infer, &request->err, request->http_status,
+                                &request->out);
     } else {
         request_route(request)->print_error(&request->out, request->err.text, request->http_status);
     }
@@ -667,7 +665,7 @@ static enum step_result step_done(struct request *request)
     const struct requests_uses *uses = &request->requests->uses;
     if (request->infer.ops) {
         request->infer.is_left = !exchange;
-        request->infer.ops->count(&request->infer, request->http_status, uv_hrtime());
+        infer_count(&request->infer, request->http_status, uv_hrtime());
     }
     if (exchange) {
         note_end(request);

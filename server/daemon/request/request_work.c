@@ -40,12 +40,11 @@ static bool reads_body(const struct request *request)
 /* Files in the body tell of their own work when they are opened. */
 uint64_t request_work_known(const struct request *request)
 {
-    const struct infer_ops *ops = request->infer.ops;
-    if (!ops || request->err.code != ST_OK) {
+    if (!request->infer.ops || request->err.code != ST_OK) {
         return 0;
     }
     if (reads_body(request)) {
-        return (uint64_t)json_bytes(request) * (ops->is_long ? INFER_TEXT_WEIGHT : 1);
+        return (uint64_t)json_bytes(request) * infer_text_weight(&request->infer);
     }
     return request->step == STEP_ENCODE ? infer_encode_bytes(&request->infer) : 0;
 }
@@ -71,14 +70,13 @@ static enum infer_step step_of_call(enum request_step step)
 /* May the step take long, whatever its bytes? */
 static bool is_long(const struct request *request)
 {
-    const struct infer_ops *ops = request->infer.ops;
     if (request_route(request)->handler) {
         return request->step == STEP_PARSE && request_route(request)->is_long;
     }
-    if (!ops || request->err.code != ST_OK) {
+    if (!request->infer.ops || request->err.code != ST_OK) {
         return false;
     }
-    if (ops->is_long && ops->is_long(&request->infer, step_of_call(request->step))) {
+    if (infer_is_long(&request->infer, step_of_call(request->step))) {
         return true;
     }
     if (request->step == STEP_ENCODE) {
