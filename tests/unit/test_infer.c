@@ -1,381 +1,578 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls without a daemon: no socket, no request, no loop. The test lends a call what a request
- * lends it, and drives its steps with tests/models/add.pte.
+ * Calls of one model and lists of calls, from the body to the answer, with the small programs of
+ * tests/models; and a kind of request of many calls that only this test has.
  */
 #include "config.h"
 
-#include "tests/unit/unit.h"
+#include "tests/unit/infer_support.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/pool.h"
-#include "runtime/sched/job.h"
+#include "base/check.h"
+#include "server/daemon/generation/runs.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
-#include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_one.h"
-#include "server/daemon/infer/regions.h"
-#include "server/daemon/serving/serving.h"
-#include "server/process/alarm.h"
-#include "server/process/log.h"
-
-#define ANSWER_BYTES_MAX 65536
-#define FAILURES_MAX 4
-
-struct world {
-    struct options options;
-    struct serving *serving;
-    struct alarm alarm; /* zeroed: nothing is due */
-    struct regions regions;
-    struct seats seats;
-    struct infer_env env;
-    /* ---- what a request lends ---- */
-    struct head head;
-    struct body body;
-    struct hal_pool *upload;
-    struct buf out;
-    struct http_client client;
-    char name[MODEL_NAME_MAX + 1];
-    /* ---- the call ---- */
-    struct infer infer;
-    sem_t run; /* posted when the run is over */
-    enum status run_status;
-    uint32_t failures[FAILURES_MAX], failure_count; /* calls of a list that were reported */
-    unsigned idle_notes;
-    struct error err;
-};
+#include "server/daemon/infer/stats.h"
+#include "tests/unit/unit.h"
 
 static struct world world;
 
-/* ---- what is above the call ------------------------------------------------------------------ */
-
-static void go_on(struct infer *infer)
-{
-    (void)infer;
-    fail(); /* there are no files */
-}
-
-static void note_failure(struct infer *infer, const struct error *why, uint32_t index)
-{
-    assert_ptr_equal(infer, &world.infer);
-    assert_int_not_equal(why->code, ST_OK);
-    assert_true(world.failure_count < FAILURES_MAX);
-    world.failures[world.failure_count++] = index;
-}
-
-static void note_idle(void *owner, uint64_t due_ns)
-{
-    (void)due_ns;
-    ((struct world *)owner)->idle_notes++;
-}
-
-static bool start_job(struct rt_sched_job *job, bool may_run_inline)
-{
-    (void)job;
-    return infer_start(&world.infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY,
-                       &world.err);
-}
-
-static bool cancel_job(struct rt_sched_job *job)
-{
-    (void)job;
-    return infer_cancel(&world.infer);
-}
-
-static void end_job(struct rt_sched_job *job, enum status status)
-{
-    (void)job;
-    world.run_status = status;
-    sem_post(&world.run);
-}
-
-static const struct rt_sched_job_ops job_ops = {
-    .start = start_job,
-    .start_batch = rt_job_start_batch,
-    .fits = rt_job_fits,
-    .cancel = cancel_job,
-    .done = end_job,
-};
-
-/* ---- the world ------------------------------------------------------------------------------- */
-
-static void lend(struct world *w)
-{
-    head_init(&w->head, &w->options.params);
-    body_init(&w->body, NULL, w->options.params.body_bytes_max);
-    buf_init(&w->out, ANSWER_BYTES_MAX);
-    assert_ok(w->err, hal_pool_member_new(&w->upload, &w->err));
-    assert_ok(w->err, infer_init(&w->infer, &w->env, &w->err));
-    w->infer.serving = w->serving;
-    w->infer.head = &w->head;
-    w->infer.received = &w->body;
-    w->infer.out = &w->out;
-    w->infer.client = &w->client;
-    w->infer.model_name = w->name;
-}
-
 static int open_world(void **state)
 {
-    struct world *w = &world;
-    const char *top = getenv("top_srcdir");
-    char model[4096];
+    static const char *const models[] = {"add.pte", "branches.pte", "tally.pte", "digits.pte",
+                                         NULL};
+    static const char *const options[] = {"--inline-bytes-max=16", "--light-bytes-max=4096", NULL};
     (void)state;
-    snprintf(model, sizeof(model), "%s/tests/models/add.pte", top ? top : "..");
-    char *argv[] = {(char[]){"pted"}, (char[]){"--workers=1"}, (char[]){"--inline-bytes-max=16"},
-                    (char[]){"--light-bytes-max=4096"}, model};
-    options_init(&w->options);
-    assert_ok(w->err, options_add_arguments(&w->options, 5, argv, &w->err));
-    assert_ok(w->err, log_open(NULL, LOG_ERROR, &w->err));
-    assert_ok(w->err, serving_new(&w->options, "cpu", true, &w->serving, &w->err));
-    assert_ok(w->err, repository_load(&w->serving->repository, &w->options, NULL, &w->err));
-    regions_init(&w->regions, &w->options.params);
-    seats_init(&w->seats);
-    sem_init(&w->run, 0, 0);
-    w->env = (struct infer_env){
-        .options = &w->options,
-        .params = &w->options.params,
-        .alarm = &w->alarm,
-        .regions = &w->regions,
-        .seats = &w->seats,
-        .owner = w,
-        .go_on = go_on,
-        .note_failure = note_failure,
-        .note_idle = note_idle,
-    };
-    lend(w);
+    world_open(&world, models, options);
     return 0;
 }
 
-/* The scheduler asserts that no queue is left, and the device that no memory is left. So the call
- * has given all back. */
 static int close_world(void **state)
 {
-    struct world *w = &world;
     (void)state;
-    infer_fini(&w->infer);
-    hal_pool_free(w->upload);
-    buf_fini(&w->out);
-    body_fini(&w->body);
-    head_fini(&w->head);
-    seats_fini(&w->seats);
-    regions_fini(&w->regions);
-    serving_free(w->serving);
-    sem_destroy(&w->run);
+    world_close(&world);
     return 0;
+}
+
+#define ARGS "{\"args\":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}"
+#define SUM "[[11.0,22.0,33.0],[44.0,55.0,66.0]]"
+#define OIP(more)                                                                                  \
+    "{\"id\":\"me\",\"inputs\":["                                                                  \
+    "{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]},"         \
+    "{\"name\":\"input_1\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,1,1,1,1,1]}]" more    \
+    "}"
+
+static enum outcome call(const char *name, const struct codec *codec, const char *body)
+{
+    return world_ask(&world, name, "", &infer_one_ops, codec, body);
+}
+
+static enum outcome list(const char *body)
+{
+    return world_ask(&world, "", "", &bundle_ops, &codec_oip, body);
+}
+
+static void expect_text(const char *text)
+{
+    if (!world_says(&world, text)) {
+        struct span answer = world_answer(&world);
+        fail_msg("expected '%s' in '%.*s'", text, SPAN_FMT(answer));
+    }
 }
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
-/* The head of a call of |name|. Returns the status of infer_begin(). */
-static int begin(const char *name, const struct infer_ops *ops, const struct codec *codec)
-{
-    struct world *w = &world;
-    snprintf(w->name, sizeof(w->name), "%s", name);
-    w->infer.version = 0;
-    w->failure_count = 0;
-    w->idle_notes = 0;
-    w->err.code = ST_OK;
-    hal_pool_join(w->upload, w->serving->transfers);
-    w->body.pool = w->upload;
-    return infer_begin(&w->infer, ops, codec, false, &w->err);
-}
-
-static void receive(const char *text)
-{
-    struct world *w = &world;
-    assert_ok(w->err, body_add(&w->body, span_str(text), &w->err));
-    w->infer.arrived_ns = uv_hrtime();
-    assert_int_equal(infer_settle(&w->infer, &w->err), OUTCOME_DONE);
-}
-
-/* The steps up to RUN, where they may take any time. */
-static void decode(void)
-{
-    struct world *w = &world;
-    work_begin(&w->infer.work, WORK_HEAVY);
-    assert_int_equal(infer_parse(&w->infer, &w->err), OUTCOME_DONE);
-    assert_int_equal(infer_decode(&w->infer, &w->err), OUTCOME_DONE);
-}
-
-static void run(void)
-{
-    struct world *w = &world;
-    struct rt_sched_job *job = &w->infer.job;
-    assert_int_equal(infer_prepare(&w->infer, RT_PREPARE_ALL, &w->err), OUTCOME_DONE);
-    struct rt_sched_queue *queue = infer_enter(&w->infer);
-    job->ops = &job_ops;
-    job->deadline_ns = infer_deadline_ns(&w->infer);
-    job->bytes = infer_held_bytes(&w->infer);
-    assert_ok(w->err, rt_sched_submit(queue, job, true, &w->err));
-    while (sem_wait(&w->run) != 0) {
-    }
-    assert_int_equal(infer_finish(&w->infer, w->run_status, &w->err), OUTCOME_DONE);
-    assert_int_equal(infer_encode(&w->infer, &w->err), OUTCOME_DONE);
-    w->infer.encoded_ns = uv_hrtime();
-}
-
-static void end(bool has_run)
-{
-    struct world *w = &world;
-    if (has_run) {
-        infer_count(&w->infer, 0, uv_hrtime());
-    }
-    body_reset(&w->body);
-    infer_reset(&w->infer);
-    if (has_run) {
-        rt_sched_released(w->serving->sched);
-    }
-    buf_reset(&w->out);
-    hal_pool_leave(w->upload);
-    w->body.pool = w->infer.inflated.pool = NULL;
-}
-
-static bool says(const char *text)
-{
-    buf_add_char(&world.out, '\0');
-    return strstr((const char *)world.out.ptr, text) != NULL;
-}
-
-/* ---- tests ----------------------------------------------------------------------------------- */
-
-#define ARGS "{\"args\":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}"
-#define SUM "[[11.0,22.0,33.0],[44.0,55.0,66.0]]"
-
 static void a_call_goes_from_its_body_to_its_answer(void **state)
 {
-    struct world *w = &world;
-    struct model *model;
     (void)state;
-    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
-    receive(ARGS);
-    decode();
-    run();
-    assert_true(says(SUM));
-    end(true);
-    assert_int_equal(w->idle_notes, 1);
-    assert_ok(w->err, repository_find(&w->serving->repository, "add", 0, &model, &w->err));
+    assert_int_equal(call("add", &codec_call, ARGS), OUTCOME_DONE);
+    expect_text(SUM);
+    world_end(&world, 200);
+    assert_int_equal(world.idle_notes, 1);
+    struct model *model = world_model(&world, "add");
     assert_int_equal(model->stats->ok.count, 1);
     model_unref(model);
 }
 
-static void a_call_of_another_codec(void **state)
+static void codecs_say_the_same(void **state)
+{
+    static const struct {
+        const struct codec *codec;
+        const char *body, *answer;
+    } rows[] = {
+        {&codec_oip, OIP(""), "\"data\":[2.0,3.0,4.0,5.0,6.0,7.0]"},
+        {&codec_oip, OIP(",\"outputs\":[{\"name\":\"output_0\"}]"), "\"name\":\"output_0\""},
+        {&codec_predict,
+         "{\"instances\":[{\"input_0\":[1,2,3],\"input_1\":[1,1,1]},"
+         "{\"input_0\":[4,5,6],\"input_1\":[1,1,1]}]}",
+         "\"predictions\":[[2.0,3.0,4.0],[5.0,6.0,7.0]]"},
+        {&codec_call, "{\"kwargs\":{},\"args\":[[[1,2,3],[4,5,6]],[[1,1,1],[1,1,1]]]}",
+         "[[2.0,3.0,4.0],[5.0,6.0,7.0]]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (call("add", rows[i].codec, rows[i].body) != OUTCOME_DONE) {
+            fail_msg("%s: %s", rows[i].body, world.err.text);
+        }
+        expect_text(rows[i].answer);
+        world_end(&world, 200);
+    }
+}
+
+static void an_id_is_kept_after_the_body_has_gone(void **state)
 {
     (void)state;
-    assert_int_equal(begin("add", &infer_one_ops, &codec_oip), 200);
-    receive(
-        "{\"id\":\"me\",\"inputs\":["
-        "{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]},"
-        "{\"name\":\"input_1\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,1,1,1,1,1]}]}");
-    decode();
+    assert_int_equal(call("add", &codec_oip, OIP("")), OUTCOME_DONE);
     assert_true(span_is(world.infer.id, "me"));
-    run();
-    assert_true(says("\"id\":\"me\""));
-    assert_true(says("\"data\":[2.0,3.0,4.0,5.0,6.0,7.0]"));
-    end(true);
+    expect_text("\"id\":\"me\"");
+    world_end(&world, 200);
 }
 
-static void a_model_that_is_not_there_ends_the_call(void **state)
+/* The text says which element, what was expected, what was there. */
+static void mistakes_have_their_texts(void **state)
 {
+    static const struct {
+        const struct codec *codec;
+        const char *body, *text;
+        enum status status;
+    } rows[] = {
+        {&codec_call, "{\"args\":[1,", "", ST_INVALID},
+        {&codec_call, "{\"args\":[[[1]],[[1]],[[1]]]}", "args", ST_INVALID},
+        {&codec_call, "{\"args\":[[[1,2],[3]],[[1,2],[3,4]]]}", "args[0][1]", ST_INVALID},
+        {&codec_call, "{\"args\":[[[1,2,3]],[[1,2,3]]]}", "expected float32[2,3], got shape [1,3]",
+         ST_INVALID},
+        {&codec_call, "{\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,\"x\",6]]]}", "args[1][1][1]",
+         ST_INVALID},
+        {&codec_call, "{\"args\":[[[1,2,3],[4,5,6]]]}", "args", ST_INVALID},
+        {&codec_oip, OIP(",\"outputs\":[{\"name\":\"nothing\"}]"), "'nothing'", ST_INVALID},
+        {&codec_oip,
+         "{\"inputs\":[{\"name\":\"other\",\"shape\":[1],\"datatype\":\"FP32\","
+         "\"data\":[1]}]}",
+         "'other'", ST_INVALID},
+        {&codec_oip,
+         "{\"inputs\":[{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\","
+         "\"data\":[1,2]}]}",
+         "inputs[0].data: expected 6 elements (shape [2,3]), got 2", ST_INVALID},
+        {&codec_oip, "{\"inputs\":[]}", "input 'input_0' is missing", ST_INVALID},
+        {&codec_oip, "[]", "", ST_INVALID},
+        {&codec_predict, "{\"instances\":[]}", "instances", ST_INVALID},
+    };
+    unsigned wrong = 0;
     (void)state;
-    assert_int_equal(begin("nobody", &infer_one_ops, &codec_call), 404);
-    assert_int_equal(world.err.code, ST_NOT_FOUND);
-    end(false);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (call("add", rows[i].codec, rows[i].body) != OUTCOME_FAILED ||
+            world.err.code != rows[i].status || !strstr(world.err.text, rows[i].text)) {
+            print_error("%s: %d '%s', expected %d '%s'\n", rows[i].body, world.err.code,
+                        world.err.text, rows[i].status, rows[i].text);
+            wrong++;
+        }
+        world_end(&world, 400);
+    }
+    assert_int_equal(wrong, 0);
 }
 
-static void a_bad_body_ends_the_call(void **state)
+static void a_head_is_checked_before_the_body(void **state)
 {
+    static const struct {
+        const char *model, *field, *value, *text;
+        int status;
+    } rows[] = {
+        {"nobody", "Accept", "*/*", "'nobody'", 404},
+        {"add", "Content-Encoding", "br", "expected gzip or deflate, got 'br'", 415},
+        {"add", "X-Request-Timeout-Ms", "0", "expected a number from 1 on, got '0'", 400},
+        {"add", "X-Request-Timeout-Ms", "5s", "expected a number from 1 on, got '5s'", 400},
+        {"add", "X-Request-Timeout-Ms", "99999999999999999999", "got '9999", 400},
+        {"add", "Content-Type", "image/png", "", 415},
+    };
+    unsigned wrong = 0;
     (void)state;
-    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
-    receive("{\"args\":[1,");
-    work_begin(&world.infer.work, WORK_HEAVY);
-    assert_int_equal(infer_parse(&world.infer, &world.err), OUTCOME_FAILED);
-    assert_int_equal(world.err.code, ST_INVALID);
-    end(false);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        world_add_field(&world, rows[i].field, rows[i].value);
+        int status = world_begin(&world, rows[i].model, "", &infer_one_ops, &codec_call);
+        if (status != rows[i].status || !strstr(world.err.text, rows[i].text)) {
+            print_error("%s: %s: %d '%s'\n", rows[i].field, rows[i].value, status, world.err.text);
+            wrong++;
+        }
+        world_end(&world, 0);
+    }
+    assert_int_equal(wrong, 0);
+    world_add_field(&world, "Content-Encoding", "gzip");
+    world_add_field(&world, "Content-Encoding", "gzip");
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 415);
+    world_end(&world, 0);
 }
 
 /* The step is undone and begins again where it may take longer. */
 static void a_step_that_is_too_long_for_the_loop_moves(void **state)
 {
-    struct world *w = &world;
     (void)state;
-    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
-    receive(ARGS);
-    work_begin(&w->infer.work, WORK_HEAVY);
-    assert_int_equal(infer_parse(&w->infer, &w->err), OUTCOME_DONE);
-    work_begin(&w->infer.work, WORK_ON_LOOP);
-    assert_int_equal(work_place(&w->infer.work, 0, false), WORK_ON_LOOP);
-    assert_int_equal(infer_decode(&w->infer, &w->err), OUTCOME_HEAVY);
-    assert_int_equal(w->err.code, ST_OK);
-    work_move_on(&w->infer.work);
-    assert_int_equal(work_place(&w->infer.work, 0, false), WORK_ON_THREAD);
-    work_begin(&w->infer.work, WORK_ON_THREAD);
-    assert_int_equal(infer_decode(&w->infer, &w->err), OUTCOME_DONE);
-    run();
-    assert_true(says(SUM));
-    end(true);
-    work_reset(&w->infer.work);
+    assert_int_equal(call("add", &codec_call, ARGS), OUTCOME_DONE);
+    assert_true(world.move_count > 0);
+    expect_text(SUM);
+    world_end(&world, 200);
 }
 
 /* Another call holds all memory of the model: the step waits, and the error says for what. */
 static void a_step_without_memory_waits(void **state)
 {
-    struct world *w = &world;
-    struct hal_pool *other;
-    struct hal_pool_stats stats;
     (void)state;
-    assert_ok(w->err, hal_pool_member_new(&other, &w->err));
-    assert_int_equal(begin("add", &infer_one_ops, &codec_call), 200);
-    receive(ARGS);
-    work_begin(&w->infer.work, WORK_HEAVY);
-    assert_int_equal(infer_parse(&w->infer, &w->err), OUTCOME_DONE);
-    hal_pool_join(other, w->infer.share);
-    hal_pool_stats(other, &stats);
-    size_t held = 0;
-    for (size_t bytes = stats.size_bytes; bytes > 0; bytes /= 2) {
-        while (hal_pool_try_charge(other, bytes)) {
-            held += bytes;
-        }
-    }
-    assert_int_equal(infer_decode(&w->infer, &w->err), OUTCOME_WAIT_MEMORY);
-    assert_int_equal(w->err.code, ST_EXHAUSTED);
-    hal_pool_discharge(other, held);
-    hal_pool_leave(other);
-    w->err.code = ST_OK;
-    assert_int_equal(infer_decode(&w->infer, &w->err), OUTCOME_DONE);
-    run();
-    assert_true(says(SUM));
-    end(true);
-    hal_pool_free(other);
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
+    world_receive(&world, span_str(ARGS));
+    world_hold_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    assert_int_equal(world.err.code, ST_EXHAUSTED);
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    world_give_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    expect_text(SUM);
+    world_end(&world, 200);
 }
+
+static void the_clients_limits_are_taken(void **state)
+{
+    struct error err;
+    (void)state;
+    world_add_field(&world, "X-Request-Timeout-Ms", "5000");
+    assert_int_equal(call("add", &codec_oip,
+                          OIP(",\"parameters\":{\"priority\":3,"
+                              "\"timeout\":2000000}")),
+                     OUTCOME_DONE);
+    assert_int_equal(world.infer.priority, 3);
+    assert_int_equal(world.infer.timeout_us, 2000000);
+    uint64_t due_ns = world.infer.arrived_ns + 2000000000u;
+    assert_true(infer_client_due_ns(&world.infer) == due_ns);
+    assert_true(infer_deadline_ns(&world.infer) == due_ns);
+    assert_fails(err, infer_fail_late(&world.infer, &err), ST_TIMEOUT, "not done after 2000 ms");
+    world_end(&world, 200);
+    assert_int_equal(call("add", &codec_oip, OIP("")), OUTCOME_DONE);
+    assert_true(infer_client_due_ns(&world.infer) == RT_SCHED_NEVER);
+    assert_fails(err, infer_fail_late(&world.infer, &err), ST_TIMEOUT, "(--request-timeout)");
+    world_end(&world, 200);
+}
+
+/* A run that is late before it begins is not done, and the call ends. */
+static void a_late_run_ends_the_call(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
+    world_receive(&world, span_str(ARGS));
+    assert_int_equal(world_decode(&world), OUTCOME_DONE);
+    assert_int_equal(infer_finish(&world.infer, ST_TIMEOUT, &world.err), OUTCOME_FAILED);
+    assert_int_equal(world.err.code, ST_TIMEOUT);
+    assert_non_null(strstr(world.err.text, "model 'add': "));
+    world_end(&world, 504);
+    struct model *model = world_model(&world, "add");
+    assert_true(model->stats->failed.count > 0);
+    model_unref(model);
+}
+
+/* ---- codings --------------------------------------------------------------------------------- */
+
+/* White space makes the body worth compressing; the answer has classes of ten digits. */
+static void a_body_and_an_answer_may_be_compressed(void **state)
+{
+    struct body inflated;
+    struct buf body, plain;
+    struct error err;
+    (void)state;
+    buf_init(&plain, 1 << 20);
+    buf_init(&body, 1 << 20);
+    buf_add_str(&plain, ARGS);
+    buf_add_fill(&plain, ' ', 5000);
+    const struct span text = buf_span(&plain);
+    assert_ok(err, coding_deflate(CODING_GZIP, &text, 1, &body, &err));
+    world_add_field(&world, "Content-Encoding", "gzip");
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
+    world_receive(&world, buf_span(&body));
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    expect_text(SUM);
+    world_end(&world, 200);
+
+    buf_reset(&plain);
+    buf_add_char(&plain, '[');
+    for (int i = 0; i < 40; i++) {
+        buf_printf(&plain,
+                   "%s{\"id\":\"call %d\",\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],"
+                   "[[10,20,30],[40,50,60]]]}",
+                   i ? "," : "", i);
+    }
+    buf_add_char(&plain, ']');
+    world_add_field(&world, "Accept-Encoding", "deflate, gzip;q=0.5");
+    assert_int_equal(world_begin(&world, "", "", &bundle_ops, &codec_oip), 200);
+    world_receive(&world, buf_span(&plain));
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    assert_int_equal(world.infer.coding, CODING_DEFLATE);
+    body_init(&inflated, NULL, 1 << 20);
+    assert_ok(err, coding_inflate(CODING_DEFLATE, world_answer(&world), &inflated, &err));
+    struct span answer = body_span(&inflated);
+    assert_non_null(memmem(answer.ptr, answer.len, SUM, strlen(SUM)));
+    assert_non_null(memmem(answer.ptr, answer.len, "call 39", 7));
+    body_fini(&inflated);
+    world_end(&world, 200);
+    buf_fini(&body);
+    buf_fini(&plain);
+}
+
+static void a_body_that_is_not_compressed_is_refused(void **state)
+{
+    (void)state;
+    world_add_field(&world, "Content-Encoding", "gzip");
+    assert_int_equal(call("add", &codec_call, ARGS), OUTCOME_FAILED);
+    assert_int_equal(world.err.code, ST_INVALID);
+    world_end(&world, 400);
+}
+
+/* ---- lists of calls -------------------------------------------------------------------------- */
 
 static void a_list_reports_the_call_that_fails(void **state)
 {
     (void)state;
-    assert_int_equal(begin("", &bundle_ops, &codec_oip), 200);
-    receive("[{\"model_name\":\"nobody\",\"args\":[]},"
-            "{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}]");
-    decode();
-    run();
+    assert_int_equal(list("[{\"model_name\":\"nobody\",\"args\":[]},"
+                          "{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],"
+                          "[[10,20,30],[40,50,60]]]}]"),
+                     OUTCOME_DONE);
     assert_int_equal(world.failure_count, 1);
     assert_int_equal(world.failures[0], 0);
-    assert_true(says("\"status\":404"));
-    assert_true(says(SUM));
-    end(true);
+    expect_text("\"status\":404");
+    expect_text(SUM);
+    world_end(&world, 200);
+}
+
+static void a_call_of_a_list_takes_the_result_of_another(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        list("[{\"id\":\"b\",\"model_name\":\"add\",\"args\":[{\"$from\":{\"id\":\"a\"}},"
+             "[[100,100,100],[100,100,100]]]},"
+             "{\"id\":\"a\",\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],"
+             "[[10,20,30],[40,50,60]]]}]"),
+        OUTCOME_DONE);
+    expect_text("[[111.0,122.0,133.0],[144.0,155.0,166.0]]");
+    expect_text(SUM);
+    world_end(&world, 200);
+}
+
+static void a_list_with_a_mistake_is_refused(void **state)
+{
+    static const struct {
+        const char *body, *text;
+    } rows[] = {
+        {"{}", "array"},
+        {"[]", ""},
+        {"[{\"id\":\"a\",\"model_name\":\"add\",\"args\":[]},"
+         "{\"id\":\"a\",\"model_name\":\"add\",\"args\":[]}]",
+         "id"},
+        {"[{\"id\":\"a\",\"model_name\":\"add\",\"args\":[{\"$from\":{\"id\":\"b\"}},{\"$from\":{"
+         "\"id\":\"b\"}}]},"
+         "{\"id\":\"b\",\"model_name\":\"add\",\"args\":[{\"$from\":{\"id\":\"a\"}},{\"$from\":{"
+         "\"id\":\"a\"}}]}]",
+         "$from"},
+    };
+    unsigned wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (list(rows[i].body) != OUTCOME_FAILED || world.err.code != ST_INVALID ||
+            !strstr(world.err.text, rows[i].text)) {
+            print_error("%s: %d '%s'\n", rows[i].body, world.err.code, world.err.text);
+            wrong++;
+        }
+        world_end(&world, 400);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void a_list_without_memory_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "", "", &bundle_ops, &codec_oip), 200);
+    world_receive(&world, span_str("[{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],"
+                                   "[[10,20,30],[40,50,60]]]}]"));
+    world_hold_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    world_give_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    expect_text(SUM);
+    world_end(&world, 200);
+}
+
+/* ---- a kind of request of many calls --------------------------------------------------------- */
+
+/* Adds a number to itself, |left| times. It sets what no other kind sets, and leaves the rest to
+ * the defaults. */
+#define DOUBLING_MAGIC 0x64626c67u
+
+struct doubling {
+    uint32_t magic;
+    int left;
+    float value;
+    struct runs_times times;
+};
+
+static unsigned doubling_count; /* that are alive */
+
+static struct doubling *doubling_of(const struct infer *infer)
+{
+    struct doubling *doubling;
+    OBJ_CAST(doubling, infer->own, DOUBLING_MAGIC);
+    return doubling;
+}
+
+static void doubling_free(struct infer *infer)
+{
+    free(doubling_of(infer));
+    doubling_count--;
+}
+
+static enum status doubling_parse(struct infer *infer, struct infer_call *call,
+                                  const struct oip_body *parts, struct span *out_rest,
+                                  struct error *err)
+{
+    (void)out_rest;
+    assert_null(infer->own);
+    struct doubling *doubling = calloc(1, sizeof(*doubling));
+    assert_non_null(doubling);
+    *doubling = (struct doubling){.magic = DOUBLING_MAGIC, .value = 1};
+    infer->own = doubling;
+    doubling_count++;
+    call->joined = -1;
+    call->sample_count = 1;
+    doubling->left = parts->json.len > 0 ? parts->json.ptr[0] - '0' : 0;
+    return doubling->left > 0 ? infer_find_model(infer, call, "add", 0, err)
+                              : error_set(err, ST_INVALID, "expected a digit from 1 on");
+}
+
+static enum status doubling_decode(struct infer *infer, struct error *err)
+{
+    const struct shape shape = {.rank = 2, .dims = {2, 3}};
+    void *memory;
+    TRY(infer_invoke(infer, infer->call.model->method, err));
+    for (uint32_t i = 0; i < 2; i++) {
+        TRY(infer_input(infer, &infer->call, i, DT_F32, &shape, &memory, err));
+        for (int j = 0; j < 6; j++) {
+            ((float *)memory)[j] = doubling_of(infer)->value;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status doubling_open_states(struct infer *infer, struct error *err)
+{
+    (void)infer;
+    (void)err;
+    return ST_OK;
+}
+
+static void doubling_count_run(struct infer *infer)
+{
+    runs_add_times(&doubling_of(infer)->times, &infer->job);
+    runs_join_times(&doubling_of(infer)->times, &infer->job);
+}
+
+static enum status doubling_sample(struct infer *infer, struct error *err)
+{
+    (void)err;
+    struct doubling *doubling = doubling_of(infer);
+    memcpy(&doubling->value, rt_invocation_result(infer->call.invocation, 0)->bytes.ptr,
+           sizeof(doubling->value));
+    doubling->left--;
+    return ST_OK;
+}
+
+static bool doubling_is_over(const struct infer *infer)
+{
+    return doubling_of(infer)->left == 0;
+}
+
+static enum status doubling_print(struct infer *infer, struct error *err)
+{
+    (void)err;
+    buf_printf(infer->out, "%g", (double)doubling_of(infer)->value);
+    return ST_OK;
+}
+
+static size_t doubling_own_bytes(const struct infer *infer)
+{
+    return sizeof(*doubling_of(infer));
+}
+
+static const struct codec doubling_codec = {.parse = doubling_parse, .name_input = codec_name_none};
+
+static const struct infer_ops doubling_ops = {
+    .life =
+        {
+            .is_apart = true,
+            .find = infer_find_any,
+            .parse = runs_parse,
+            .decode = doubling_decode,
+            .own_bytes = doubling_own_bytes,
+            .free = doubling_free,
+        },
+    .run =
+        {
+            .open_states = doubling_open_states,
+            .count_run = doubling_count_run,
+            .sample = doubling_sample,
+            .is_over = doubling_is_over,
+        },
+    .print = {.print = doubling_print},
+};
+
+static void a_kind_of_many_calls_leaves_the_rest_to_defaults(void **state)
+{
+    (void)state;
+    assert_int_equal(world_ask(&world, "", "", &doubling_ops, &doubling_codec, "5"), OUTCOME_DONE);
+    assert_true(span_is(world_answer(&world), "32"));
+    assert_int_equal(world.run_count, 5);
+    assert_null(world.infer.call.invocation);
+    assert_true(infer_held_bytes(&world.infer) >= sizeof(struct doubling));
+    assert_int_equal(infer_text_weight(&world.infer), 1);
+    world_end(&world, 200);
+    assert_int_equal(doubling_count, 0);
+}
+
+/* What a kind owns is freed before its PARSE begins again, and at the end. */
+static void a_kind_is_freed_once(void **state)
+{
+    (void)state;
+    assert_int_equal(world_ask(&world, "", "", &doubling_ops, &doubling_codec, "0"),
+                     OUTCOME_FAILED);
+    assert_int_equal(doubling_count, 1);
+    assert_int_equal(world_go(&world), OUTCOME_FAILED);
+    assert_int_equal(doubling_count, 1);
+    world_end(&world, 400);
+    assert_int_equal(doubling_count, 0);
+}
+
+static void a_run_of_many_without_memory_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "", "", &doubling_ops, &doubling_codec), 200);
+    world_receive(&world, span_str("3"));
+    world_hold_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    world_give_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    assert_true(span_is(world_answer(&world), "8"));
+    world_end(&world, 200);
+}
+
+static void a_client_that_goes_ends_the_runs(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "", "", &doubling_ops, &doubling_codec), 200);
+    world_receive(&world, span_str("9"));
+    world.stop_after = 2;
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    assert_int_equal(world.run_count, 2);
+    world_end(&world, 200);
+    assert_int_equal(doubling_count, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_goes_from_its_body_to_its_answer),
-        cmocka_unit_test(a_call_of_another_codec),
-        cmocka_unit_test(a_model_that_is_not_there_ends_the_call),
-        cmocka_unit_test(a_bad_body_ends_the_call),
+        cmocka_unit_test(codecs_say_the_same),
+        cmocka_unit_test(an_id_is_kept_after_the_body_has_gone),
+        cmocka_unit_test(mistakes_have_their_texts),
+        cmocka_unit_test(a_head_is_checked_before_the_body),
         cmocka_unit_test(a_step_that_is_too_long_for_the_loop_moves),
         cmocka_unit_test(a_step_without_memory_waits),
+        cmocka_unit_test(the_clients_limits_are_taken),
+        cmocka_unit_test(a_late_run_ends_the_call),
+        cmocka_unit_test(a_body_and_an_answer_may_be_compressed),
+        cmocka_unit_test(a_body_that_is_not_compressed_is_refused),
         cmocka_unit_test(a_list_reports_the_call_that_fails),
+        cmocka_unit_test(a_call_of_a_list_takes_the_result_of_another),
+        cmocka_unit_test(a_list_with_a_mistake_is_refused),
+        cmocka_unit_test(a_list_without_memory_waits),
+        cmocka_unit_test(a_kind_of_many_calls_leaves_the_rest_to_defaults),
+        cmocka_unit_test(a_kind_is_freed_once),
+        cmocka_unit_test(a_run_of_many_without_memory_waits),
+        cmocka_unit_test(a_client_that_goes_ends_the_runs),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
