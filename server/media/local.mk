@@ -5,24 +5,32 @@ noinst_LIBRARIES += %D%/libmedia.a
 	$(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libmedia_a_SOURCES = \
 	%D%/format.c %D%/format.def %D%/format.h \
-	%D%/exif.c %D%/exif.h \
-	%D%/image.c %D%/image.h %D%/image_priv.h \
+	%D%/image.h %D%/image_priv.h \
 	%D%/image_form.c \
+	%D%/log_mel.c %D%/log_mel.h \
+	%D%/pixels.c %D%/pixels.h \
+	%D%/place.c %D%/place.h \
+	%D%/png_write.c %D%/png_write.h \
+	%D%/resize.c %D%/resize.h \
+	%D%/resize_axis.c %D%/resize_axis.h \
+	%D%/sound.h \
+	%D%/tags.c %D%/tags.h
+
+if HAVE_MEDIA
+%C%_libmedia_a_SOURCES += \
+	%D%/exif.c %D%/exif.h \
+	%D%/image.c \
 	%D%/image_jpeg.c \
 	%D%/image_png.c \
 	%D%/image_webp.c \
 	%D%/libjpeg.c %D%/libjpeg.h \
 	%D%/libpng.c %D%/libpng.h \
 	%D%/libwebp.c %D%/libwebp.h \
-	%D%/log_mel.c %D%/log_mel.h \
 	%D%/ogg.c %D%/ogg.h \
-	%D%/pixels.c %D%/pixels.h \
-	%D%/place.c %D%/place.h \
-	%D%/png_write.c %D%/png_write.h \
-	%D%/resize.c %D%/resize.h \
-	%D%/resize_axis.c %D%/resize_axis.h \
 	%D%/sndfile.c %D%/sndfile.h \
-	%D%/sound.c %D%/sound.h \
+	%D%/sound.c \
 	%D%/soxr.c %D%/soxr.h \
-	%D%/tags.c %D%/tags.h \
 	%D%/wav.c %D%/wav.h
+else
+%C%_libmedia_a_SOURCES += %D%/without.c
+endif

@@ -159,7 +159,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
 	%D%/test_cli_option \
-	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_without_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_drafts %D%/test_embedding %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_generation %D%/test_http %D%/test_infer %D%/test_transcription %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
@@ -168,6 +168,10 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_drain %D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
+if HAVE_MEDIA
+check_PROGRAMS += %D%/test_media
+TESTS += %D%/test_media
+endif
 %C%_test_model_trial_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_model_trial_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_keep_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -202,6 +206,10 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_pictures_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_media_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_media_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+# Its second file comes before the library's.
+%C%_test_without_media_SOURCES = %D%/test_without_media.c server/media/without.c
+%C%_test_without_media_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_without_media_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_multipart_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_multipart_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
