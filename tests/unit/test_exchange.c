@@ -22,7 +22,7 @@
 #include "server/http/head.h"
 #include "server/process/log.h"
 
-#define PEERS 2
+#define PEERS 5
 #define MORE_MODELS 40 /* enough models for several pieces of statistics */
 #define ANSWER_BYTES_MAX 65536
 #define INFER "/v2/models/add/infer"
@@ -378,6 +378,36 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
     assert_true(buf_span(&first->body).len == buf_span(&second->body).len);
 }
 
+/* Whatever connections they come on: of 4 in flight one is kept for others. */
+static void exchanges_of_one_client_share_what_it_may_have(void **state)
+{
+    struct peer *last = &peers[PEERS - 2], *other = &peers[PEERS - 1];
+    uint32_t places = server.conns.places.size;
+    (void)state;
+    requests_resize(&server.requests, 4);
+    for (size_t i = 0; i < PEERS; i++) {
+        peers[i].exchange.client = &peers[i] == other ? 8 : 7;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        begin(&peers[i], ROUTE_POST_ONLY, INFER, strlen(json));
+        assert_int_equal(peers[i].writes, 0);
+    }
+    ask(last, ROUTE_POST_ONLY, INFER, json);
+    assert_int_equal(last->answer.status, 429);
+    assert_true(says(last, "requests in flight"));
+    ask(other, ROUTE_POST_ONLY, INFER, json);
+    assert_int_equal(other->answer.status, 200);
+    do_abort(&peers[0].exchange); /* one of its own ends */
+    ask(last, ROUTE_POST_ONLY, INFER, json);
+    assert_int_equal(last->answer.status, 200);
+    do_abort(&peers[1].exchange);
+    do_abort(&peers[2].exchange);
+    requests_resize(&server.requests, places);
+    for (size_t i = 0; i < PEERS; i++) {
+        peers[i].exchange.client = 0;
+    }
+}
+
 /* Makes turns.c see the end of the turn. */
 static void end_turn(void)
 {
@@ -601,6 +631,7 @@ int main(void)
         cmocka_unit_test(a_small_call_runs_beside_large_ones),
         cmocka_unit_test(a_list_that_finds_no_memory_gives_back_what_it_had),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
+        cmocka_unit_test(exchanges_of_one_client_share_what_it_may_have),
         cmocka_unit_test(a_client_that_goes_ends_its_call),
         cmocka_unit_test(an_answer_waits_for_its_client),
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
