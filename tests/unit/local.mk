@@ -344,6 +344,10 @@ SERVING_SUPPORT = %D%/serving_support.c %D%/serving_support.h
 SERVING_WRAPS = -Wl,--wrap=uv_hrtime,--wrap=uv_now,--wrap=uv_timer_start,--wrap=uv_timer_stop \
 	-Wl,--wrap=uv_is_active,--wrap=offload_begin,--wrap=offload_end \
 	-Wl,--wrap=log_line,--wrap=notify_send
+check_PROGRAMS += %D%/test_access
+TESTS += %D%/test_access
+%C%_test_access_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_access_LDADD = $(REQUEST_LIBS) $(SERVER_BELOW_DAEMON) $(CMOCKA_LIBS)
 UNIT_SERVING_TESTS = %D%/test_changes %D%/test_proving %D%/test_recovery %D%/test_reload \
 	%D%/test_serving
 check_PROGRAMS += $(UNIT_SERVING_TESTS)
