@@ -3,6 +3,7 @@
 
 #include "server/language/ask_values.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +46,11 @@ enum status ask_read_ids(struct json *in, struct arena *arena, uint32_t max, con
             break;
         }
         TRY(json_read_u64(in, &id, err));
-        if (id >= UINT32_MAX || count == max) {
+        if (id >= UINT32_MAX) {
+            return json_fail(in, err, ST_INVALID, "expected ids below %u, got %" PRIu64, UINT32_MAX,
+                             id);
+        }
+        if (count == max) {
             return json_fail(in, err, ST_INVALID, "expected at most %u ids of tokens", max);
         }
         must(count < room);

@@ -159,7 +159,11 @@ enum status embed_reply_print(const struct embed_reply *reply, struct arena *are
     } else {
         print_tei(reply, out);
     }
-    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+    if (!buf_failed(out)) {
+        return ST_OK;
+    }
+    return out->lacks_memory ? error_no_memory(err, "the answer")
+                             : error_set(err, ST_TOO_LARGE, "the answer is too long");
 }
 
 void embed_reply_print_error(struct buf *out, const char *text, int http_status)

@@ -329,7 +329,8 @@ static void bad_texts_and_tokens_are_refused(void **state)
     refuses(api_tokenize, "add", "{\"text\":\"a\"}", "model 'add' is no language model");
     refuses(api_detokenize, "chat", "{\"text\":\"a\"}", "expected tokens");
     refuses(api_detokenize, "chat", "{}", "tokens is missing");
-    refuses(api_detokenize, "chat", "{\"tokens\":[447,448]}", "ids below 448");
+    refuses(api_detokenize, "chat", "{\"tokens\":[447,448]}",
+            "tokens[1]: expected ids below 448, got 448");
     refuses(api_detokenize, "chat", "{\"tokens\":[-1]}", "tokens[0]");
 }
 

@@ -340,14 +340,15 @@ static void counts_of_the_loop_are_those_of_one_moment(void **state)
     assert_non_null(line_with(api_world_answer(&world), "pted_connections 5"));
 }
 
-static void a_page_that_finds_no_memory_is_an_error(void **state)
+static void a_page_that_is_too_long_is_an_error(void **state)
 {
     struct buf kept, *out = &world.request.out;
     (void)state;
     api_world_begin(&world, "", "");
     kept = *out;
     buf_init(out, 1000); /* bytes, at most */
-    assert_fails(world.err, api_world_call(&world, api_metrics), ST_EXHAUSTED, "an answer");
+    assert_fails(world.err, api_world_call(&world, api_metrics), ST_TOO_LARGE,
+                 "the answer is too long");
     buf_fini(out);
     *out = kept;
 }
@@ -475,7 +476,7 @@ int main(void)
         cmocka_unit_test(a_certificate_brings_the_metrics_of_tls),
         cmocka_unit_test(readiness_is_that_of_the_probe),
         cmocka_unit_test(counts_of_the_loop_are_those_of_one_moment),
-        cmocka_unit_test(a_page_that_finds_no_memory_is_an_error),
+        cmocka_unit_test(a_page_that_is_too_long_is_an_error),
         cmocka_unit_test(after_the_device_was_lost_there_is_a_page),
     };
     const struct CMUnitTest of_words[] = {

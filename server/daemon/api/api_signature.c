@@ -130,6 +130,7 @@ static void print_readable(struct buf *out, const struct rt_signature *signature
     json_print_string(out, buf_span(&text));
     buf_add_char(out, '}');
     out->failed |= buf_failed(&text);
+    out->lacks_memory |= text.lacks_memory;
     buf_fini(&text);
 }
 

@@ -3,6 +3,8 @@
  * before it sends it. */
 #include "config.h"
 
+#include <inttypes.h>
+
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/daemon/api/api.h"
@@ -72,9 +74,11 @@ static enum status read_ids(struct json *in, const struct vocabulary *vocabulary
             return ST_OK;
         }
         TRY(json_read_u64(in, &id, err));
-        if (id >= vocab || query->count == IDS_MAX) {
-            return json_fail(in, err, ST_INVALID, "expected at most %d ids below %u", IDS_MAX,
-                             vocab);
+        if (id >= vocab) {
+            return json_fail(in, err, ST_INVALID, "expected ids below %u, got %" PRIu64, vocab, id);
+        }
+        if (query->count == IDS_MAX) {
+            return json_fail(in, err, ST_INVALID, "expected at most %d ids", IDS_MAX);
         }
         query->ids[query->count++] = (uint32_t)id;
     }
@@ -156,8 +160,8 @@ enum status api_detokenize(struct request *request, struct error *err)
     TRY(read_query(request, &vocabulary, &query, err));
     buf_init(&text, request->api->params->answer_bytes_max);
     enum status status = words_decode(vocabulary.words, query.ids, query.count, &text, err);
-    if (status == ST_OK && buf_failed(&text)) {
-        status = api_no_memory(err);
+    if (status == ST_OK) {
+        status = api_check_text(&text, err);
     }
     if (status == ST_OK) {
         buf_add_str(&request->out, "{\"text\":");
