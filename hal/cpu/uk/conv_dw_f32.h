@@ -263,20 +263,43 @@ UK_INLINE void do_each(const struct place *p, const int kernel, const int stride
 
 typedef void block_f(const struct place *p);
 
-#define BLOCK(kernel, stride, columns)                                                             \
-    static void inner_##kernel##_##stride##_##columns(const struct place *p)                       \
+#ifdef UK_SANITIZED
+/* One copy for each kernel and stride, with the numbers of columns as arguments: with the checks of
+ * a sanitizer a copy for each number would take half a minute to compile. */
+#define COPIES(kernel, stride)                                                                     \
+    __attribute__((noinline)) static void each_##kernel##_##stride(const struct place *p,          \
+                                                                   int columns, int margin)        \
     {                                                                                              \
-        do_each(p, kernel, stride, columns, 0);                                                    \
+        do_each(p, kernel, stride, columns, margin);                                               \
     }                                                                                              \
-    static void edge_##kernel##_##stride##_##columns(const struct place *p)                        \
-    {                                                                                              \
-        do_each(p, kernel, stride, columns, kernel / 2);                                           \
-    }                                                                                              \
-    static void part_##kernel##_##stride##_##columns(const struct place *p)                        \
+    __attribute__((noinline)) static void vectors_##kernel##_##stride(const struct place *p,       \
+                                                                      int columns)                 \
     {                                                                                              \
         do_vectors(p, kernel, stride, columns, kernel / 2, 1, p->channels);                        \
     }
+#define EACH(p, kernel, stride, columns, margin) each_##kernel##_##stride(p, columns, margin)
+#define VECTORS_OF(p, kernel, stride, columns) vectors_##kernel##_##stride(p, columns)
+#else
+#define COPIES(kernel, stride)
+#define EACH(p, kernel, stride, columns, margin) do_each(p, kernel, stride, columns, margin)
+#define VECTORS_OF(p, kernel, stride, columns)                                                     \
+    do_vectors(p, kernel, stride, columns, kernel / 2, 1, (p)->channels)
+#endif
+#define BLOCK(kernel, stride, columns)                                                             \
+    static void inner_##kernel##_##stride##_##columns(const struct place *p)                       \
+    {                                                                                              \
+        EACH(p, kernel, stride, columns, 0);                                                       \
+    }                                                                                              \
+    static void edge_##kernel##_##stride##_##columns(const struct place *p)                        \
+    {                                                                                              \
+        EACH(p, kernel, stride, columns, kernel / 2);                                              \
+    }                                                                                              \
+    static void part_##kernel##_##stride##_##columns(const struct place *p)                        \
+    {                                                                                              \
+        VECTORS_OF(p, kernel, stride, columns);                                                    \
+    }
 #define BLOCKS(kernel, stride)                                                                     \
+    COPIES(kernel, stride)                                                                         \
     BLOCK(kernel, stride, 4)                                                                       \
     BLOCK(kernel, stride, 5)                                                                       \
     BLOCK(kernel, stride, 6)                                                                       \

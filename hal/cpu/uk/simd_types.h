@@ -9,17 +9,21 @@
 
 #define UK_INLINE static inline __attribute__((always_inline))
 
-/* Unrolls the following loop completely: its count is a constant up to 32. Sanitizers are an
- * exception, because with their checks the long straight code takes minutes to compile. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define UK_UNROLL
+#define UK_SANITIZED
 #elif defined __clang__
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
     __has_feature(undefined_behavior_sanitizer)
-#define UK_UNROLL
-#else
-#define UK_UNROLL _Pragma("clang loop unroll(full)")
+#define UK_SANITIZED
 #endif
+#endif
+
+/* Unrolls the following loop completely: its count is a constant up to 32. Sanitizers are an
+ * exception, because with their checks the long straight code takes minutes to compile. */
+#ifdef UK_SANITIZED
+#define UK_UNROLL
+#elif defined __clang__
+#define UK_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UK_UNROLL _Pragma("GCC unroll 32")
 #endif
