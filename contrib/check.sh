@@ -104,14 +104,28 @@ MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
 #   which would see races in them;
-# * tests of one kernel, which start no thread;
+# * tests of one kernel, and of units that get no device: these start no thread;
 # * tests of what an answer, a card or a command says: their threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
 SAYINGS='answers|bench|cards|classes|config|console|folders|formats|layouts|openai|openapi|predict'
 SAYINGS=$SAYINGS'|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
-    words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | longest_first
+    threadless_units >threadless
+    words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" |
+        grep -vxFf threadless | longest_first
+}
+
+# Tests of units that include neither pthread.h nor a header that opens a device.
+THREADLESS='config\.h|base/.*|protocol/.*|runtime/(graph|ops|passes|pte)/.*'
+THREADLESS="$THREADLESS|tests/unit/(flatbuf_writer|ops_call|pte_sample|sig_support|unit)\\.h"
+threadless_units() {
+    for test in ../../tests/unit/test_*.c; do
+        if ! sed -n 's/^#include "\(.*\)"$/\1/p' "$test" | grep -qvxE "$THREADLESS" &&
+            ! grep -q '^#include <pthread.h>' "$test"; then
+            basename "$test" .c | sed 's|^|tests/unit/|'
+        fi
+    done
 }
 
 # Checks that the archive has every file of git, except files that only git and CI read.
