@@ -291,8 +291,9 @@ static enum status take_part(struct infer *infer, struct infer_call *call,
             return error_set(err, ST_INVALID, "field 'parameters': given twice");
         }
         *has_parameters = true;
-        return call_parse_parameters(part->data, &limits, &infer->arena, &call->tree.parameters,
-                                     err);
+        enum status status =
+            call_parse_parameters(part->data, &limits, &infer->arena, &call->tree.parameters, err);
+        return status == ST_OK ? ST_OK : error_prefix(err, "field 'parameters': ");
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, part->name);
     if (!io) {
