@@ -160,7 +160,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
 	%D%/test_cli_option \
 	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_without_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
-	%D%/test_document %D%/test_drafts %D%/test_embedding %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_generation %D%/test_http %D%/test_infer %D%/test_transcription %D%/test_keep %D%/test_line_writer \
+	%D%/test_document %D%/test_drafts %D%/test_embedding %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_generation %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
@@ -169,8 +169,8 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 if HAVE_MEDIA
-check_PROGRAMS += %D%/test_media
-TESTS += %D%/test_media
+check_PROGRAMS += %D%/test_media %D%/test_codecs %D%/test_transcription
+TESTS += %D%/test_media %D%/test_codecs %D%/test_transcription
 endif
 %C%_test_model_trial_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_model_trial_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
@@ -250,6 +250,9 @@ INFER_SUPPORT = %D%/infer_support.c %D%/infer_support.h
 %C%_test_transcription_SOURCES = %D%/test_transcription.c $(INFER_SUPPORT)
 %C%_test_transcription_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_transcription_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_codecs_SOURCES = %D%/test_codecs.c $(INFER_SUPPORT)
+%C%_test_codecs_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_codecs_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_generation_SOURCES = %D%/test_generation.c $(INFER_SUPPORT)
 %C%_test_generation_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_generation_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
