@@ -153,7 +153,7 @@ static void undo(struct infer *infer)
     }
 }
 
-static enum status decode(struct infer *infer, struct error *err)
+static enum status decode_list(struct infer *infer, struct error *err)
 {
     struct bundle *bundle = bundle_of(infer);
     size_t binary_count = 0;
@@ -185,7 +185,7 @@ static enum status open_states(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
-static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+static enum status prepare_list(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
     struct bundle *bundle = bundle_of(infer);
     struct error failure; /* calls that failed alone leave a text, too */
@@ -287,7 +287,7 @@ static bool joins(const struct bundle *bundle)
 }
 
 /* While nothing else waits or runs, the calls are submitted at once, and join only each other. */
-static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
+static bool start_list(struct infer *infer, enum hal_caller caller, struct error *err)
 {
     (void)err; /* it starts always */
     const struct bundle *bundle = bundle_of(infer);
@@ -298,7 +298,7 @@ static bool start(struct infer *infer, enum hal_caller caller, struct error *err
     return true;
 }
 
-static bool cancel(struct infer *infer)
+static bool cancel_list(struct infer *infer)
 {
     rt_cascade_cancel(bundle_of(infer)->cascade);
     return false;
@@ -333,7 +333,7 @@ static void explain(const struct infer *infer, uint32_t step, bool is_late)
 }
 
 /* If the time is over before the list has begun, all of it is late. */
-static enum status finish(struct infer *infer, enum status status, struct error *err)
+static enum status finish_list(struct infer *infer, enum status status, struct error *err)
 {
     const struct bundle *bundle = bundle_of(infer);
     if (infer->job.started_ns == 0 && status != ST_OK) {
@@ -479,7 +479,7 @@ const struct infer_ops bundle_ops = {
             .is_apart = true,
             .find = infer_find_any,
             .parse = bundle_read,
-            .decode = decode,
+            .decode = decode_list,
             .undo = undo,
             .demand = demand,
             .held_bytes = held_bytes,
@@ -489,12 +489,12 @@ const struct infer_ops bundle_ops = {
     .run =
         {
             .open_states = open_states,
-            .prepare = prepare,
+            .prepare = prepare_list,
             .is_prepared_once = true,
             .enter = enter,
-            .start = start,
-            .cancel = cancel,
-            .finish = finish,
+            .start = start_list,
+            .cancel = cancel_list,
+            .finish = finish_list,
         },
     .print =
         {

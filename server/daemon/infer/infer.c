@@ -447,7 +447,7 @@ static void begin_anew(struct infer *infer)
     }
 }
 
-static enum status parse(struct infer *infer, struct error *err)
+static enum status parse_body(struct infer *infer, struct error *err)
 {
     TRY(remove_coding(infer, err));
     struct span length = head_value(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -464,7 +464,7 @@ static enum status parse(struct infer *infer, struct error *err)
 enum outcome infer_parse(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return infer_end_step(infer, parse(infer, err), err);
+    return infer_end_step(infer, parse_body(infer, err), err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
@@ -537,7 +537,7 @@ static enum status end_decode(struct infer *infer, enum status status, struct er
     return ST_OK;
 }
 
-static enum status decode(struct infer *infer, struct error *err)
+static enum status decode_body(struct infer *infer, struct error *err)
 {
     TRY(check_calls(infer, err));
     enum status status = count_steps(infer, err);
@@ -556,7 +556,7 @@ static enum status decode(struct infer *infer, struct error *err)
 enum outcome infer_decode(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return infer_end_step(infer, decode(infer, err), err);
+    return infer_end_step(infer, decode_body(infer, err), err);
 }
 
 enum outcome infer_end_media(struct infer *infer, struct error *err)

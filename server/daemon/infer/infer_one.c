@@ -18,7 +18,7 @@
 #include "server/daemon/infer/stats.h"
 #include "server/daemon/serving/serving.h"
 
-static enum status parse(struct infer *infer, const struct oip_body *parts, struct error *err)
+static enum status parse_one(struct infer *infer, const struct oip_body *parts, struct error *err)
 {
     struct infer_call *call = &infer->call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
@@ -50,7 +50,7 @@ static enum status keep_id(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
-static enum status decode(struct infer *infer, struct error *err)
+static enum status decode_one(struct infer *infer, struct error *err)
 {
     struct infer_call *call = &infer->call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
@@ -73,7 +73,7 @@ static void undo(struct infer *infer)
     call->output_count = 0;
 }
 
-static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+static enum status prepare_one(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
 {
     return rt_invocation_plan(infer->call.invocation, mode, err);
 }
@@ -110,7 +110,7 @@ struct rt_sched_queue *infer_one_enter(struct infer *infer)
     return call->model->queue;
 }
 
-static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
+static bool start_one(struct infer *infer, enum hal_caller caller, struct error *err)
 {
     struct rt_invocation *invocation = infer->call.invocation;
     err->code = ST_OK; /* an earlier attempt may have run out of memory */
@@ -126,13 +126,13 @@ static bool start(struct infer *infer, enum hal_caller caller, struct error *err
     return true;
 }
 
-static bool cancel(struct infer *infer)
+static bool cancel_one(struct infer *infer)
 {
     must(infer->call.invocation != NULL);
     return rt_batch_leave(infer->call.invocation);
 }
 
-static enum status finish(struct infer *infer, enum status status, struct error *err)
+static enum status finish_one(struct infer *infer, enum status status, struct error *err)
 {
     struct infer_call *call = &infer->call;
     bool is_refused = err->code == status; /* after start(), which has set the reason */
@@ -220,8 +220,8 @@ const struct infer_ops infer_one_ops = {
     .life =
         {
             .find = infer_find_target,
-            .parse = parse,
-            .decode = decode,
+            .parse = parse_one,
+            .decode = decode_one,
             .undo = undo,
             .demand = demand,
             .held_bytes = held_bytes,
@@ -230,11 +230,11 @@ const struct infer_ops infer_one_ops = {
     .run =
         {
             .open_states = open_states,
-            .prepare = prepare,
+            .prepare = prepare_one,
             .enter = infer_one_enter,
-            .start = start,
-            .cancel = cancel,
-            .finish = finish,
+            .start = start_one,
+            .cancel = cancel_one,
+            .finish = finish_one,
         },
     .print =
         {
