@@ -230,7 +230,8 @@ static enum outcome run_step(struct world *w, step_f *run, enum infer_step step)
     enum outcome outcome;
     work_reset(&infer->work);
     for (;;) {
-        enum work_place place = work_place(&infer->work, 0, infer_is_long(infer, step));
+        uint64_t known = step == INFER_ENCODE ? infer_encode_bytes(infer) : 0;
+        enum work_place place = work_place(&infer->work, known, infer_is_long(infer, step));
         work_begin(&infer->work, place);
         outcome = run(w);
         if (outcome != OUTCOME_HEAVY && outcome != OUTCOME_PLAN) {
@@ -311,7 +312,19 @@ enum outcome world_decode(struct world *w)
     return decode(w);
 }
 
-/* A client that goes cancels its run. */
+/* Another call takes all memory of |pool|. */
+static void hold(struct world *w, struct hal_pool *pool)
+{
+    struct hal_pool_stats stats;
+    hal_pool_join(w->other, pool);
+    hal_pool_stats(w->other, &stats);
+    for (size_t bytes = stats.size_bytes; bytes > 0; bytes /= 2) {
+        while (hal_pool_try_charge(w->other, bytes)) {
+            w->held_bytes += bytes;
+        }
+    }
+}
+
 static enum outcome run(struct world *w)
 {
     struct rt_sched_job *job = &w->infer.job;
@@ -322,10 +335,19 @@ static enum outcome run(struct world *w)
     job->bytes = infer_held_bytes(&w->infer);
     job->client = w->client.id;
     w->run_count++;
+    if (w->is_short) {
+        hold(w, w->infer.running);
+    }
     if (rt_sched_submit(queue, job, !infer_has_runs(&w->infer), &w->err) != ST_OK) {
         return OUTCOME_FAILED;
     }
+    if (w->meanwhile) {
+        w->meanwhile(w);
+    }
     while (sem_wait(&w->run) != 0) {
+    }
+    if (w->run_status == ST_CANCELLED) {
+        return OUTCOME_FAILED; /* the client has gone, nobody asks for the reason */
     }
     return infer_finish(&w->infer, w->run_status, &w->err);
 }
@@ -431,18 +453,13 @@ void world_end(struct world *w, int http_status)
     w->body.pool = w->infer.inflated.pool = NULL;
     w->infer.is_left = false;
     w->stop_after = 0;
+    w->meanwhile = NULL;
+    w->is_short = false;
 }
 
 void world_hold_memory(struct world *w)
 {
-    struct hal_pool_stats stats;
-    hal_pool_join(w->other, w->infer.share);
-    hal_pool_stats(w->other, &stats);
-    for (size_t bytes = stats.size_bytes; bytes > 0; bytes /= 2) {
-        while (hal_pool_try_charge(w->other, bytes)) {
-            w->held_bytes += bytes;
-        }
-    }
+    hold(w, w->infer.share);
 }
 
 void world_give_memory(struct world *w)

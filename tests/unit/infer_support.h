@@ -49,6 +49,8 @@ struct world {
     uint32_t failures[WORLD_FAILURES_MAX], failure_count;   /* calls of a list that were reported */
     unsigned idle_notes, run_count, move_count, turn_count; /* moves: to another place */
     unsigned event_count;                                   /* times that events were sent */
+    bool is_short; /* set by the test: when a run is submitted, others have all memory for runs */
+    void (*meanwhile)(struct world *w); /* set by the test: called once a run is submitted */
     unsigned stop_after;    /* set by the test: runs after which the client goes; 0: it stays */
     struct hal_pool *other; /* of world_hold_memory() */
     size_t held_bytes;
@@ -93,7 +95,7 @@ bool world_says(struct world *w, const char *text);
 /* The call is over. |http_status| for statistics; 0: none are counted. */
 void world_end(struct world *w, int http_status);
 
-/* Another call takes all memory for requests, or gives it back. */
+/* Another call takes all memory that inputs are from, or gives it back. */
 void world_hold_memory(struct world *w);
 void world_give_memory(struct world *w);
 

@@ -12,12 +12,16 @@
 
 #include <cJSON.h>
 
+#include "hal/pool.h"
+#include "runtime/call/batch.h"
+#include "runtime/call/speculation.h"
 #include "runtime/sched/sequence.h"
 #include "server/daemon/generation/generation.h"
 #include "server/language/generator.h"
 #include "tests/unit/unit.h"
 
 #define BODY_BYTES_MAX (1 << 16)
+#define GUESSED_MAX 4
 #define NS_PER_S 1000000000u
 
 static struct world world;
@@ -368,6 +372,76 @@ static void a_kept_state_is_found_again(void **state)
     free(body);
 }
 
+/* A call of |tokens| tokens gives the same bits, and takes as long as one of one token: the test
+ * says so, in place of a measurement. */
+static void guess(struct model *model, uint32_t tokens)
+{
+    struct generator *generator = model->generator;
+    for (uint32_t i = 0; i < DRAFTS_MAX + 2; i++) {
+        generator->speculation_ns[i] = 1000;
+    }
+    atomic_store(&generator->speculation_tokens, tokens);
+}
+
+static void prove(struct model *model)
+{
+    const struct rt_pace patient = {.budget_ns = 600ull * NS_PER_S};
+    struct hal_pool *pool;
+    int64_t rows = 1, steps = 1;
+    assert_ok(world.err, hal_pool_member_new(&pool, &world.err));
+    hal_pool_join(pool, world.serving->transfers);
+    assert_ok(world.err, rt_batch_prove(model->method, pool, &patient, 2, &rows, &world.err));
+    assert_ok(world.err,
+              rt_speculation_prove(model->method, pool, &patient, GUESSED_MAX, &steps, &world.err));
+    assert_int_equal(steps, GUESSED_MAX);
+    hal_pool_leave(pool);
+    hal_pool_free(pool);
+}
+
+/* The prompt repeats itself, so there is something to guess. */
+static void guesses_change_no_answer(void **state)
+{
+    static const char *const members[] = {
+        "\"temperature\":0",
+        "\"temperature\":0.6,\"seed\":9,\"n\":2",
+        "\"temperature\":0,\"logprobs\":3",
+        "\"temperature\":0,\"stop\":[\"sat on\"]",
+        "\"temperature\":1,\"seed\":4,\"guided_regex\":\"( the| cat| sat| on| mat|\\\\.){4,40}\"",
+    };
+    struct model *model = world_model(&world, "chat");
+    struct model_stats *stats = model->stats;
+    uint64_t checked = counter_get(&stats->draft_tokens);
+    uint64_t right = counter_get(&stats->accepted_tokens);
+    char body[1024];
+    (void)state;
+    prove(model);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        snprintf(
+            body, sizeof(body),
+            "{\"model\":\"chat\",\"prompt\":\"the cat sat on the mat. the cat sat on the mat. "
+            "the cat sat on\",\"max_tokens\":48,\"ignore_eos\":true,\"cache_prompt\":false,%s}",
+            members[i]);
+        guess(model, 1);
+        assert_int_equal(ask(&generation_completion, body), OUTCOME_DONE);
+        char *plain = choice_text(0);
+        unsigned steps = world.run_count;
+        world_end(&world, 200);
+        guess(model, GUESSED_MAX);
+        assert_int_equal(ask(&generation_completion, body), OUTCOME_DONE);
+        char *guessed = choice_text(0);
+        expect_text(members[i], guessed, plain);
+        assert_true(world.run_count <= steps);
+        world_end(&world, 200);
+        free(plain);
+        free(guessed);
+        expect_idle();
+    }
+    guess(model, 1);
+    assert_true(counter_get(&stats->draft_tokens) > checked);
+    assert_true(counter_get(&stats->accepted_tokens) > right);
+    model_unref(model);
+}
+
 static void statistics_count_tokens_and_steps(void **state)
 {
     const cJSON *row = cJSON_GetArrayItem(answers, 0);
@@ -571,6 +645,7 @@ int main(void)
         cmocka_unit_test(logarithms_are_those_of_the_tokens),
         cmocka_unit_test(a_grammar_bounds_the_answer),
         cmocka_unit_test(a_kept_state_is_found_again),
+        cmocka_unit_test(guesses_change_no_answer),
         cmocka_unit_test(statistics_count_tokens_and_steps),
         cmocka_unit_test(mistakes_have_their_texts),
         cmocka_unit_test(a_prompt_that_is_too_long_is_refused),

@@ -22,9 +22,9 @@ static struct world world;
 
 static int open_world(void **state)
 {
-    static const char *const models[] = {"add.pte", "branches.pte", "tally.pte", "digits.pte",
-                                         NULL};
-    static const char *const options[] = {"--inline-bytes-max=16", "--light-bytes-max=4096", NULL};
+    static const char *const models[] = {"add.pte", "branches.pte", "faults.pte", NULL};
+    static const char *const options[] = {"--inline-bytes-max=16", "--light-bytes-max=4096",
+                                          "--running-count-max=1", NULL};
     (void)state;
     world_open(&world, models, options);
     return 0;
@@ -249,6 +249,151 @@ static void a_late_run_ends_the_call(void **state)
     model_unref(model);
 }
 
+/* ---- runs that do not end well --------------------------------------------------------------- */
+
+/* The text is written once, where a kernel or the scheduler knows it. */
+static void a_fault_has_the_clients_name(void **state)
+{
+    static const struct {
+        const struct codec *codec;
+        const char *body, *text;
+    } rows[] = {
+        {&codec_oip,
+         "{\"inputs\":[{\"name\":\"input_0\",\"shape\":[5,3],\"datatype\":\"FP32\",\"data\":"
+         "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14]},{\"name\":\"input_1\",\"shape\":[3],\"datatype\":"
+         "\"INT64\",\"data\":[4,0,5]},{\"name\":\"input_2\",\"shape\":[1,3],\"datatype\":\"INT64\","
+         "\"data\":[0,0,0]}]}",
+         "model 'faults': inputs[1] 'input_1'[2]: embedding: an index is out of range: got 5, "
+         "expected 0 to 4"},
+        {&codec_call,
+         "{\"args\":[[[0,1,2],[3,4,5],[6,7,8],[9,10,11],[12,13,14]],[4,0,3],[[0,5,1]]]}",
+         "model 'faults': args[2][0][1]: gather: an index is out of range: got 5, expected 0 to 4"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(call("faults", rows[i].codec, rows[i].body), OUTCOME_FAILED);
+        assert_int_equal(world.err.code, ST_INVALID);
+        assert_string_equal(world.err.text, rows[i].text);
+        world_end(&world, 400);
+    }
+    assert_int_equal(
+        list("[{\"model_name\":\"faults\",\"args\":[[[0,1,2],[3,4,5],[6,7,8],[9,10,11],"
+             "[12,13,14]],[4,0,3],[[0,5,1]]]}]"),
+        OUTCOME_DONE);
+    assert_int_equal(world.failure_count, 1);
+    expect_text(rows[1].text);
+    world_end(&world, 200);
+}
+
+/* A job that runs until the test ends it: the model runs no other meanwhile. */
+static struct rt_sched_job blocker;
+
+static bool start_blocker(struct rt_sched_job *job, bool may_run_inline)
+{
+    (void)job;
+    (void)may_run_inline;
+    return true;
+}
+
+static bool cancel_blocker(struct rt_sched_job *job)
+{
+    (void)job;
+    return false;
+}
+
+static void end_blocker(struct rt_sched_job *job, enum status status)
+{
+    (void)job;
+    (void)status;
+}
+
+static const struct rt_sched_job_ops blocker_ops = {
+    .start = start_blocker, .cancel = cancel_blocker, .done = end_blocker};
+
+static void unblock(struct world *w)
+{
+    rt_sched_finished(&blocker, ST_OK);
+    rt_sched_released(w->serving->sched);
+}
+
+static void cancel_it(struct world *w)
+{
+    rt_sched_cancel(&w->infer.job);
+    unblock(w);
+}
+
+/* The scheduler looks at deadlines when it is called. */
+static void expire_it(struct world *w)
+{
+    while (uv_hrtime() < w->infer.job.deadline_ns) {
+    }
+    rt_sched_expire(w->serving->sched);
+    unblock(w);
+}
+
+static void begin_waiting(const char *body, void (*meanwhile)(struct world *w))
+{
+    struct model *model = world_model(&world, "add");
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_oip), 200);
+    world_receive(&world, span_str(body));
+    assert_int_equal(world_decode(&world), OUTCOME_DONE);
+    blocker = (struct rt_sched_job){.ops = &blocker_ops, .deadline_ns = RT_SCHED_NEVER};
+    assert_ok(world.err, rt_sched_submit(model->queue, &blocker, false, &world.err));
+    world.meanwhile = meanwhile;
+    model_unref(model);
+}
+
+static void a_run_that_waits_can_be_cancelled(void **state)
+{
+    struct model *model = world_model(&world, "add");
+    uint64_t cancelled = model->stats->cancelled.count;
+    (void)state;
+    begin_waiting(OIP(""), cancel_it);
+    assert_int_equal(world_run(&world), OUTCOME_FAILED);
+    assert_int_equal(world.run_status, ST_CANCELLED);
+    assert_int_equal(world.infer.job.started_ns, 0);
+    world.infer.is_left = true;
+    world_end(&world, 499);
+    assert_int_equal(model->stats->cancelled.count, cancelled + 1);
+    model_unref(model);
+}
+
+static void a_run_that_waits_can_be_late(void **state)
+{
+    (void)state;
+    begin_waiting(OIP(",\"parameters\":{\"timeout\":1}"), expire_it);
+    assert_int_equal(world_run(&world), OUTCOME_FAILED);
+    assert_int_equal(world.run_status, ST_TIMEOUT);
+    assert_string_equal(world.err.text, "model 'add': still waiting after 0.001 ms");
+    world_end(&world, 504);
+}
+
+static void a_run_that_waits_has_its_turn(void **state)
+{
+    (void)state;
+    begin_waiting(OIP(""), unblock);
+    assert_int_equal(world_run(&world), OUTCOME_DONE);
+    expect_text("\"data\":[2.0,3.0,4.0,5.0,6.0,7.0]");
+    world_end(&world, 200);
+}
+
+/* A run needs memory of its own; nothing runs that would give any back. */
+static void a_run_without_memory_begins_again(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
+    world_receive(&world, span_str(ARGS));
+    assert_int_equal(world_decode(&world), OUTCOME_DONE);
+    world.is_short = true;
+    assert_int_equal(world_run(&world), OUTCOME_WAIT_MEMORY);
+    assert_int_equal(world.err.code, ST_EXHAUSTED);
+    world_give_memory(&world);
+    world.is_short = false;
+    assert_int_equal(world_run(&world), OUTCOME_DONE);
+    expect_text(SUM);
+    world_end(&world, 200);
+}
+
 /* ---- codings --------------------------------------------------------------------------------- */
 
 /* White space makes the body worth compressing; the answer has classes of ten digits. */
@@ -333,6 +478,45 @@ static void a_call_of_a_list_takes_the_result_of_another(void **state)
     expect_text("[[111.0,122.0,133.0],[144.0,155.0,166.0]]");
     expect_text(SUM);
     world_end(&world, 200);
+}
+
+static void a_promise_has_the_form_of_its_call(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        list("[{\"id\":\"a\",\"model_name\":\"add\",\"answer\":false,\"args\":[[[1,2,3],[4,5,6]],"
+             "[[1,1,1],[1,1,1]]]},"
+             "{\"model_name\":\"add\",\"inputs\":[{\"name\":\"input_0\",\"$from\":{\"id\":\"a\","
+             "\"output\":\"output_0\"}},{\"name\":\"input_1\",\"$from\":{\"id\":\"a\"}}]}]"),
+        OUTCOME_DONE);
+    expect_text("\"data\":[4.0,6.0,8.0,10.0,12.0,14.0]");
+    world_end(&world, 200);
+}
+
+static void a_promise_that_cannot_be_kept_fails_its_call(void **state)
+{
+    static const struct {
+        const char *inputs, *text;
+    } rows[] = {
+        {"{\"name\":\"input_0\",\"$from\":{\"id\":\"a\",\"output\":\"nothing\"}}", "nothing"},
+        {"{\"name\":\"other\",\"$from\":{\"id\":\"a\"}}", "other"},
+    };
+    char body[1024];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(
+            body, sizeof(body),
+            "[{\"id\":\"a\",\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[1,1,1],[1,1,"
+            "1]]]},{\"model_name\":\"add\",\"inputs\":[%s,{\"name\":\"input_1\",\"$from\":{\"id\":"
+            "\"a\"}}]}]",
+            rows[i].inputs);
+        assert_int_equal(list(body), OUTCOME_DONE);
+        assert_int_equal(world.failure_count, 1);
+        assert_int_equal(world.failures[0], 1);
+        expect_text(rows[i].text);
+        expect_text("\"status\":400");
+        world_end(&world, 200);
+    }
 }
 
 static void a_list_with_a_mistake_is_refused(void **state)
@@ -563,10 +747,17 @@ int main(void)
         cmocka_unit_test(a_step_without_memory_waits),
         cmocka_unit_test(the_clients_limits_are_taken),
         cmocka_unit_test(a_late_run_ends_the_call),
+        cmocka_unit_test(a_fault_has_the_clients_name),
+        cmocka_unit_test(a_run_that_waits_can_be_cancelled),
+        cmocka_unit_test(a_run_that_waits_can_be_late),
+        cmocka_unit_test(a_run_that_waits_has_its_turn),
+        cmocka_unit_test(a_run_without_memory_begins_again),
         cmocka_unit_test(a_body_and_an_answer_may_be_compressed),
         cmocka_unit_test(a_body_that_is_not_compressed_is_refused),
         cmocka_unit_test(a_list_reports_the_call_that_fails),
         cmocka_unit_test(a_call_of_a_list_takes_the_result_of_another),
+        cmocka_unit_test(a_promise_that_cannot_be_kept_fails_its_call),
+        cmocka_unit_test(a_promise_has_the_form_of_its_call),
         cmocka_unit_test(a_list_with_a_mistake_is_refused),
         cmocka_unit_test(a_list_without_memory_waits),
         cmocka_unit_test(a_kind_of_many_calls_leaves_the_rest_to_defaults),
