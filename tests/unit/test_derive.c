@@ -180,6 +180,10 @@ static void what_does_not_fit_ultralytics_is_noted(void **state)
            YOLO("{\"task\": \"pose\", \"imgsz\": [96, 128], \"kpt_shape\": [3, 4], \"names\": "
                 "[\"a\", \"b\", \"c\"]}"),
            "{" LETTERBOX "}\n", "metadata.yaml: kpt_shape: expected [points, 2 or 3]"},
+          {POSE,
+           YOLO("{\"task\": \"pose\", \"imgsz\": [96, 128], \"kpt_shape\": [3, 1], \"names\": "
+                "[\"a\", \"b\", \"c\"]}"),
+           "{" LETTERBOX "}\n", "metadata.yaml: kpt_shape: expected [points, 2 or 3]"},
           {DETECT,
            YOLO("{\"task\": \"segment\", \"imgsz\": [96, 128], \"names\": [\"a\", \"b\", \"c\"]}"),
            "{" LETTERBOX "}\n",
