@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests to language models: every member in the forms that have it, and what is refused. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/language/ask.h"
+
+static struct arena arena;
+static struct ask ask;
+static struct error err;
+
+static int set_up(void **state)
+{
+    (void)state;
+    arena_init(&arena, 1 << 20);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    arena_fini(&arena);
+    return 0;
+}
+
+static enum status parse(enum ask_form form, const char *body)
+{
+    arena_reset(&arena);
+    return ask_parse(form, span_str(body), 16, &arena, &ask, &err);
+}
+
+/* A request of |form| with |members| beside what it needs. */
+static enum status parse_with(enum ask_form form, const char *members)
+{
+    char body[1024];
+    const char *before = form == ASK_COMPLETION ? "{\"prompt\":\"p\""
+                         : form == ASK_CHAT
+                             ? "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]"
+                         : form == ASK_GENERATE ? "{\"text_input\":\"t\",\"parameters\":{\"x\":1"
+                                                : "{\"input\":\"i\"";
+    int len = snprintf(body, sizeof(body), "%s%s%s%s", before, *members ? "," : "", members,
+                       form == ASK_GENERATE ? "}}" : "}");
+    assert_true(len > 0 && len < (int)sizeof(body));
+    return parse(form, body);
+}
+
+static void refuses(enum ask_form form, const char *members, const char *why)
+{
+    enum status status = parse_with(form, members);
+    if (status != ST_INVALID || !strstr(err.text, why)) {
+        fail_msg("%s: %d, %s, expected %s", members, (int)status, status ? err.text : "", why);
+    }
+}
+
+/* ---- rows of ask.def ------------------------------------------------------------------------- */
+
+#define C ASK_COMPLETION
+#define M ASK_CHAT
+#define G ASK_GENERATE
+#define R ASK_RESPONSE
+
+static const enum ask_form all_forms[] = {C, M, G, R};
+#define FORMS (sizeof(all_forms) / sizeof(all_forms[0]))
+
+static const struct {
+    const char *name;
+    unsigned forms;
+    double min, max;
+} numbers[] = {
+#define ASK_NUMBER(name, member, forms, min, max) {#name, forms, min, max},
+#define ASK_COUNT(name, member, forms, min, max) {#name, forms, min, max},
+#define ASK_SWITCH(name, member, forms)
+#define ASK_OTHER(name, function, forms)
+#define ASK_REFUSED(name, forms, why)
+#include "server/language/ask.def"
+};
+
+/* A switch is a bool; a refused member may only be null. */
+static const struct {
+    const char *name, *why;
+    unsigned forms;
+} words[] = {
+#define ASK_NUMBER(name, member, forms, min, max)
+#define ASK_COUNT(name, member, forms, min, max)
+#define ASK_SWITCH(name, member, forms) {#name, "expected a boolean, got a string", forms},
+#define ASK_OTHER(name, function, forms)
+#define ASK_REFUSED(name, forms, why) {#name, "it is not done here: " why, forms},
+#include "server/language/ask.def"
+};
+
+/* top_logprobs and best_of depend on others, too. */
+static void check_number(enum ask_form form, const char *name, double value, bool is_good)
+{
+    char members[160];
+    snprintf(members, sizeof(members), "\"%s\":%.17g%s%s", name, value,
+             strcmp(name, "top_logprobs") == 0 ? ",\"logprobs\":true" : "",
+             strcmp(name, "best_of") == 0 ? ",\"n\":64" : "");
+    if (!is_good) {
+        refuses(form, members, "expected a");
+    } else if (parse_with(form, members) != ST_OK &&
+               (strcmp(name, "best_of") != 0 || !strstr(err.text, "best_of: expected n"))) {
+        fail_msg("%s: %s", members, err.text);
+    }
+}
+
+static void numbers_have_bounds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        for (size_t f = 0; f < FORMS; f++) {
+            if (numbers[i].forms & all_forms[f]) {
+                check_number(all_forms[f], numbers[i].name, numbers[i].min, true);
+                check_number(all_forms[f], numbers[i].name, numbers[i].max, true);
+                check_number(all_forms[f], numbers[i].name, numbers[i].max + 1, false);
+                check_number(all_forms[f], numbers[i].name, numbers[i].min - 1, false);
+            }
+        }
+    }
+}
+
+static void members_of_other_forms_are_passed_over(void **state)
+{
+    char members[160];
+    (void)state;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        for (size_t f = 0; f < FORMS; f++) {
+            if (!(numbers[i].forms & all_forms[f])) {
+                snprintf(members, sizeof(members), "\"%s\":\"no number\"", numbers[i].name);
+                assert_ok(err, parse_with(all_forms[f], members));
+            }
+        }
+    }
+}
+
+static void words_are_refused_or_null(void **state)
+{
+    char members[160];
+    (void)state;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        for (size_t f = 0; f < FORMS; f++) {
+            if (words[i].forms & all_forms[f]) {
+                snprintf(members, sizeof(members), "\"%s\":\"x\"", words[i].name);
+                refuses(all_forms[f], members, words[i].why);
+                snprintf(members, sizeof(members), "\"%s\":null", words[i].name);
+                assert_ok(err, parse_with(all_forms[f], members));
+            }
+        }
+    }
+}
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+static void prompts_are_texts_or_ids(void **state)
+{
+    (void)state;
+    assert_ok(err, parse(C, "{\"prompt\":[\"a\",\"b\\n\"],\"model\":\"m\",\"user\":\"me\"}"));
+    assert_int_equal(ask.prompt_count, 2);
+    assert_true(span_is(ask.prompts[1].text, "b\n"));
+    assert_string_equal(ask.model, "m");
+    assert_ok(err, parse(C, "{\"prompt\":[1,2,3]}"));
+    assert_int_equal(ask.prompt_count, 1);
+    assert_int_equal(ask.prompts[0].id_count, 3);
+    assert_ok(err, parse(C, "{\"prompt\":[[1,2],[3]]}"));
+    assert_int_equal(ask.prompt_count, 2);
+    assert_int_equal(ask.prompts[1].ids[0], 3);
+    assert_ok(err, parse(G, "{\"id\":\"me\",\"text_input\":\"t\"}"));
+    assert_true(span_is(ask.id, "me"));
+    assert_true(span_is(ask.prompts[0].text, "t"));
+}
+
+static void what_is_needed_is_missed(void **state)
+{
+    (void)state;
+    assert_fails(err, parse(C, "{}"), ST_INVALID, "prompt is missing or empty");
+    assert_fails(err, parse(C, "{\"prompt\":null}"), ST_INVALID, "prompt is missing or empty");
+    assert_fails(err, parse(M, "{\"prompt\":\"p\"}"), ST_INVALID, "messages is missing or empty");
+    assert_fails(err, parse(G, "{\"parameters\":{}}"), ST_INVALID, "text_input is missing");
+    assert_fails(err, parse(R, "{}"), ST_INVALID, "input is missing or empty");
+    assert_fails(err, parse(C, "[]"), ST_INVALID, "expected an object");
+    assert_fails(err, parse(C, "{\"prompt\":\"p\"} {}"), ST_INVALID, "byte 15");
+    assert_fails(err, parse(C, "{\"prompt\":\"\xff\"}"), ST_INVALID, "UTF-8");
+}
+
+static void what_is_not_said_has_defaults(void **state)
+{
+    const struct ask_defaults none = ask_no_defaults();
+    (void)state;
+    assert_ok(err, parse_with(M, ""));
+    assert_int_equal(ask.max_tokens, UINT32_MAX);
+    assert_int_equal(ask.n, 1);
+    assert_false(ask.is_stream || ask.has_seed || ask.wants_logprobs || ask.echoes);
+    assert_int_equal(ask.shape, ASK_ANY_TEXT);
+    ask_take_defaults(&ask, &none);
+    assert_true(ask.sampler.temperature == 1 && ask.sampler.top_p == 1);
+    const struct ask_defaults model = {.temperature = 0.5,
+                                       .top_p = NAN,
+                                       .min_p = NAN,
+                                       .repetition = 1.25,
+                                       .top_k = 7,
+                                       .max_tokens = 9};
+    assert_ok(err, parse_with(M, "\"top_k\":3"));
+    ask_take_defaults(&ask, &model);
+    assert_true(ask.sampler.temperature == 0.5 && ask.sampler.repetition == 1.25);
+    assert_int_equal(ask.sampler.top_k, 3); /* the request counts */
+    assert_int_equal(ask.max_tokens, 9);
+}
+
+static void stops_are_a_few_short_texts(void **state)
+{
+    char members[400], letters[ASK_STOP_BYTES_MAX + 2] = "";
+    (void)state;
+    assert_ok(err, parse_with(C, "\"stop\":\"a\",\"stop_token_ids\":[1,2]"));
+    assert_int_equal(ask.stop_count, 1);
+    assert_int_equal(ask.stop_id_count, 2);
+    assert_ok(err, parse_with(M, "\"stop\":[\"a\",\"b\"]"));
+    assert_int_equal(ask.stop_count, 2);
+    refuses(M, "\"stop\":\"\"", "strings of 1 to 256 bytes");
+    memset(letters, 'a', sizeof(letters) - 1);
+    snprintf(members, sizeof(members), "\"stop\":\"%s\"", letters);
+    refuses(M, members, "strings of 1 to 256 bytes");
+    refuses(M,
+            "\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"10\",\"11\",\"12\","
+            "\"13\",\"14\",\"15\",\"16\",\"17\"]",
+            "at most 16 strings");
+}
+
+static void biases_are_numbers_for_ids(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, "\"logit_bias\":{\"5\":-100,\"7\":2.5}"));
+    assert_int_equal(ask.sampler.bias_count, 2);
+    refuses(M, "\"logit_bias\":{\"5\":101}", "numbers from -100 to 100");
+    refuses(M, "\"logit_bias\":{\"x\":1}", "ids of tokens with numbers");
+    refuses(M, "\"logit_bias\":{\"5\":1,\"5\":2}", "repeats");
+}
+
+/* ---- members that depend on others ----------------------------------------------------------- */
+
+static void logprobs_differ_by_form(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, "\"logprobs\":true,\"top_logprobs\":3"));
+    assert_true(ask.wants_logprobs && ask.top_count == 3);
+    assert_ok(err, parse_with(C, "\"logprobs\":2"));
+    assert_true(ask.wants_logprobs && ask.top_count == 2);
+    refuses(M, "\"top_logprobs\":3", "top_logprobs: expected logprobs to be true");
+    refuses(C, "\"logprobs\":1,\"echo\":true", "the tokens of a prompt have no logprobs here");
+    refuses(C, "\"n\":2,\"best_of\":3", "best_of: expected n (2), got 3");
+    assert_ok(err, parse_with(C, "\"n\":3,\"best_of\":3"));
+}
+
+static void one_form_of_an_answer(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, "\"response_format\":{\"type\":\"json_object\"}"));
+    assert_int_equal(ask.shape, ASK_OBJECT);
+    assert_ok(err, parse_with(M, "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+                                 "{\"name\":\"n\",\"schema\":{\"type\":\"object\"}}}"));
+    assert_int_equal(ask.shape, ASK_SCHEMA);
+    assert_true(span_is(ask.grammar, "{\"type\":\"object\"}"));
+    assert_ok(err, parse_with(C, "\"guided_regex\":\"a+\""));
+    assert_int_equal(ask.shape, ASK_REGEX);
+    assert_true(span_is(ask.grammar, "a+"));
+    assert_ok(err, parse_with(G, "\"guided_choice\":[\"a\",\"b\"]"));
+    assert_int_equal(ask.shape, ASK_CHOICE);
+    assert_ok(err, parse_with(M, "\"structured_outputs\":{\"regex\":\"b\"}"));
+    assert_int_equal(ask.shape, ASK_REGEX);
+    refuses(M, "\"response_format\":{\"type\":\"xml\"}",
+            "expected the type \"text\", \"json_object\" or \"json_schema\", got \"xml\"");
+    refuses(M, "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{}}",
+            "json_schema.schema is missing");
+    refuses(M, "\"guided_regex\":\"a\",\"guided_choice\":[\"b\"]", "expected only one of");
+    refuses(M, "\"structured_outputs\":{\"structural_tag\":1}",
+            "expected json, regex, choice or grammar");
+}
+
+#define TOOLS                                                                                      \
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"               \
+    "{\"type\":\"object\"}}}]"
+
+static void tools_are_chosen(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, TOOLS));
+    assert_true(ask.tools.len > 0 && !ask.needs_call);
+    assert_ok(err, parse_with(M, TOOLS ",\"tool_choice\":\"none\""));
+    assert_int_equal(ask.tools.len, 0);
+    assert_ok(err, parse_with(M, TOOLS ",\"tool_choice\":\"required\""));
+    assert_int_equal(ask.shape, ASK_CALL);
+    assert_ok(err, parse_with(M, TOOLS ",\"tool_choice\":{\"type\":\"function\",\"function\":"
+                                       "{\"name\":\"f\"}}"));
+    assert_true(span_is(ask.chosen_tool, "f"));
+    refuses(M, "\"tool_choice\":\"required\"", "expected tools to choose from");
+    refuses(M, TOOLS ",\"tool_choice\":\"some\"", "expected \"none\", \"auto\", \"required\"");
+    refuses(M, TOOLS ",\"tool_choice\":{\"type\":\"x\"}", "expected the type \"function\"");
+    refuses(M, TOOLS ",\"tool_choice\":\"required\",\"response_format\":{\"type\":\"json_object\"}",
+            "has no other format");
+}
+
+static void a_stream_may_count(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, "\"stream\":true,\"stream_options\":{\"include_usage\":true}"));
+    assert_true(ask.is_stream && ask.wants_usage);
+}
+
+static void parameters_stand_in_one_place(void **state)
+{
+    (void)state;
+    assert_ok(err, parse(G, "{\"text_input\":\"t\",\"top_k\":2}"));
+    assert_int_equal(ask.sampler.top_k, 2);
+    assert_fails(err, parse(G, "{\"text_input\":\"t\",\"top_k\":2,\"parameters\":{\"top_k\":2}}"),
+                 ST_INVALID, "it is there twice, in parameters and beside");
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(numbers_have_bounds),
+        TEST(members_of_other_forms_are_passed_over),
+        TEST(words_are_refused_or_null),
+        TEST(prompts_are_texts_or_ids),
+        TEST(what_is_needed_is_missed),
+        TEST(what_is_not_said_has_defaults),
+        TEST(stops_are_a_few_short_texts),
+        TEST(biases_are_numbers_for_ids),
+        TEST(logprobs_differ_by_form),
+        TEST(one_form_of_an_answer),
+        TEST(tools_are_chosen),
+        TEST(a_stream_may_count),
+        TEST(parameters_stand_in_one_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
