@@ -87,7 +87,7 @@ static void remove_model(const char *name)
 static int open_world(void **state)
 {
     static const char *const models[] = {"add=add.pte", "digits=digits.pte", "running=running.pte",
-                                         NULL};
+                                         "scalars=scalars.pte", NULL};
     char paths[3][PATH_BYTES_MAX + 64];
     const struct libpng *libpng;
     struct error err;
@@ -179,15 +179,16 @@ static int numbers_of(const cJSON *json, double *out, int max)
 
 static const float tensor[6] = {1, 2, 3, 4, 5, 6};
 
-/* |head| with the bytes of |tensor| behind it, so often. */
-static void begin_binary(const char *query, const struct codec *codec, const char *head, int times)
+/* |head| with the bytes of the numbers |six| behind it, twice. */
+static void begin_binary(const char *query, const struct codec *codec, const char *head,
+                         const float *six)
 {
     struct buf body;
     char length[32];
     buf_init(&body, BODY_BYTES_MAX);
     buf_add_str(&body, head);
-    for (int i = 0; i < times; i++) {
-        buf_add(&body, tensor, sizeof(tensor));
+    for (int i = 0; i < 2; i++) {
+        buf_add(&body, six, sizeof(tensor));
     }
     snprintf(length, sizeof(length), "%zu", strlen(head));
     world_add_field(&world, "Inference-Header-Content-Length", length);
@@ -218,7 +219,7 @@ static void tensors_lie_behind_the_text(void **state)
                  "{\"inputs\":[" BINARY("input_0", "24") "," BINARY(
                      "input_1", "24") "],"
                                       "\"parameters\":{\"binary_data_output\":true}}",
-                 2);
+                 tensor);
     go("binary");
     expect_doubled();
     assert_true(infer_hand_over(&world.infer)); /* the pool of clients holds it now */
@@ -227,10 +228,43 @@ static void tensors_lie_behind_the_text(void **state)
     begin_binary("?binary=1", &codec_call,
                  "{\"args\":[{\"dtype\":\"float32\",\"shape\":[2,3],\"binary_data_size\":24},{"
                  "\"dtype\":\"float32\",\"shape\":[2,3],\"binary_data_size\":24}]}",
-                 2);
+                 tensor);
     go("binary call");
     expect_doubled();
     world_end(&world, 200);
+}
+
+#define BY_COLUMN(name)                                                                            \
+    "{\"name\":\"" name "\",\"datatype\":\"FP32\",\"shape\":[2,3],\"parameters\":"                 \
+    "{\"binary_data_size\":24,\"strides\":[4,8]}}"
+
+static void tensors_may_lie_in_another_order(void **state)
+{
+    static const float columns[6] = {1, 4, 2, 5, 3, 6};
+    (void)state;
+    begin_binary("?binary=1", &codec_oip,
+                 "{\"inputs\":[" BY_COLUMN("input_0") "," BY_COLUMN("input_1") "]}", columns);
+    go("strides");
+    expect_doubled();
+    world_end(&world, 200);
+}
+
+#define SCALARS(count, scale)                                                                      \
+    "{\"inputs\":[{\"name\":\"input_0\",\"shape\":[6],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,"  \
+    "6]},{\"name\":\"input_1\",\"shape\":[],\"datatype\":\"INT64\",\"data\":[" count "]},"         \
+    "{\"name\":\"input_2\",\"shape\":[],\"datatype\":\"FP64\",\"data\":[" scale "]},"              \
+    "{\"name\":\"input_3\",\"shape\":[],\"datatype\":\"BOOL\",\"data\":[true]},"                   \
+    "{\"name\":\"input_5\",\"shape\":[],\"datatype\":\"FP32\",\"data\":[1]}]}"
+
+/* A number that the exporter has fixed may be given with its value, and no other. */
+static void fixed_scalars_have_one_value(void **state)
+{
+    (void)state;
+    begin("scalars", "", &codec_oip, span_str(SCALARS("4", "0.5")));
+    go("scalars");
+    world_end(&world, 200);
+    expect_refused("scalars", &codec_oip, span_str(SCALARS("5", "0.5")), "inputs[1] 'input_1'");
+    expect_refused("scalars", &codec_oip, span_str(SCALARS("4", "0.75")), "inputs[2] 'input_2'");
 }
 
 static void tensors_that_do_not_fit_are_refused(void **state)
@@ -246,7 +280,7 @@ static void tensors_that_do_not_fit_are_refused(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        begin_binary("", &codec_oip, rows[i].head, 2);
+        begin_binary("", &codec_oip, rows[i].head, tensor);
         assert_int_equal(world_go(&world), OUTCOME_FAILED);
         assert_int_equal(world.err.code, ST_INVALID);
         if (!strstr(world.err.text, rows[i].text)) {
@@ -748,6 +782,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_lie_behind_the_text),
+        cmocka_unit_test(tensors_may_lie_in_another_order),
+        cmocka_unit_test(fixed_scalars_have_one_value),
         cmocka_unit_test(tensors_that_do_not_fit_are_refused),
         cmocka_unit_test(a_file_is_a_body),
         cmocka_unit_test(files_in_base64_are_rows),
