@@ -51,10 +51,20 @@ check() {
     VERBOSE=1 $under make -s -j"$jobs" "$@"
 }
 
+# Prints the seconds of the longest tests: from the birth of a test's log to its last line. Where a
+# file system knows no births, it prints nothing.
+print_longest() {
+    find tests -name '*.log' -exec stat -c '%W %Y %n' {} + |
+        awk '$1 > 0 { printf "%d s %s\n", $2 - $1, $3 }' | sort -rn | head -n 30
+}
+
 # Runs the tests, or only those that TESTS= names. Then runs the failed tests once more.
 AGAIN='Once more, alone:'
 check_twice() {
-    check check "$@" && return
+    check check "$@"
+    status=$?
+    print_longest
+    [ $status -ne 0 ] || return 0
     find tests -name '*.trs' -exec grep -l '^:recheck: *yes' {} + |
         sed "s/^/$AGAIN /; s/\\.trs\$//"
     jobs=1
