@@ -139,7 +139,9 @@ size_t http1_print_last_chunk(const struct http_trailer *trailers, unsigned coun
     for (unsigned i = 0; i < count; i++) {
         struct span value = trailers[i].value;
         at = put(put(at, trailers[i].name), ": ");
-        memcpy(at, value.ptr, value.len);
+        if (value.len) {
+            memcpy(at, value.ptr, value.len);
+        }
         at = put(at + value.len, "\r\n");
     }
     at = put(at, "\r\n");
