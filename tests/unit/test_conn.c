@@ -384,6 +384,17 @@ static void trailers_are_for_clients_that_take_them(void **state)
     assert_string_equal(behind_head(), "hello"); /* it has a length, and no chunk to put them in */
 }
 
+static void trailers_may_come_alone(void **state)
+{
+    const struct exchange_part last = {.is_last = true, .trailers = trailers, .trailer_count = 1};
+    (void)state;
+    receive("GET /v2 HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n");
+    put(&stream, span_str("a"), false);
+    assert_int_equal(exchange_write(call.exchange, &last), EXCHANGE_WRITTEN);
+    end_call();
+    assert_string_equal(behind_head(), "1\r\na\r\n0\r\ngrpc-status: 0\r\n\r\n");
+}
+
 static void a_stream_may_end_without_a_last_part(void **state)
 {
     (void)state;
@@ -570,6 +581,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_begins_after_its_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_is_chunked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(trailers_are_for_clients_that_take_them, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(trailers_may_come_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_may_end_without_a_last_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_for_http_1_0_ends_with_the_connection, set_up,
                                         tear_down),

@@ -212,7 +212,9 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     char *text = exchange_scratch(exchange);
     size_t text_bytes = part->answer ? print_head(conn, part->answer, text) : 0;
     must(!conn->unsent && count <= EXCHANGE_PARTS_MAX);
-    memcpy(spans + 1, part->spans, count * sizeof(spans[0]));
+    if (count) {
+        memcpy(spans + 1, part->spans, count * sizeof(spans[0]));
+    }
     if (conn->is_chunked) {
         size_t chunk = sum_of(part->spans, count);
         text_bytes += chunk ? http1_print_chunk(chunk, text + text_bytes) : 0;
