@@ -134,6 +134,23 @@ static void the_index_has_failed_models_with_the_reason(void **state)
                  "ready: expected a boolean, got a number");
 }
 
+/* There is room for the rows and for no text beside them. */
+static void an_index_without_room_leaves_out_what_models_lack(void **state)
+{
+    (void)state;
+    api_world_begin(&world, "", "");
+    struct arena *arena = &world.request.infer.arena;
+    struct repository_index *index = repository_ref_index(&world.serving->repository);
+    size_t most = arena->max_bytes;
+    arena->max_bytes = arena->used_bytes + index->count * sizeof(struct oip_index_row);
+    repository_unref_index(index);
+    assert_ok(world.err, api_index(&world.request, &world.err));
+    arena->max_bytes = most;
+    assert_non_null(strstr(api_world_answer(&world),
+                           "{\"name\":\"add\",\"version\":\"1\",\"state\":\"READY\"}"));
+    assert_null(strstr(api_world_answer(&world), "lacks"));
+}
+
 /* A newer file that was refused is the reason of a model that still serves. */
 static void the_index_tells_why_a_newer_file_was_refused(void **state)
 {
@@ -415,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_are_the_names_that_can_be_called),
         cmocka_unit_test(the_index_has_failed_models_with_the_reason),
+        cmocka_unit_test(an_index_without_room_leaves_out_what_models_lack),
         cmocka_unit_test(the_index_tells_why_a_newer_file_was_refused),
         cmocka_unit_test(metadata_has_what_the_card_says),
         cmocka_unit_test(metadata_of_a_pipeline_has_no_precision),

@@ -405,7 +405,9 @@ static bool make_row(const struct model *model, struct arena *arena, struct oip_
         .reason = reason_of(model),
         .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
     };
-    return !model_is_ready(model) || print_lacks(model, arena, &out->lacks);
+    /* An index of very many models has no room for what each lacks: it goes on without. */
+    return !model_is_ready(model) || print_lacks(model, arena, &out->lacks) ||
+           arena->refusal == ST_TOO_LARGE;
 }
 
 static enum status print_index(struct request *request, const struct repository_index *index,
