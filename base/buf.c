@@ -23,6 +23,15 @@ void buf_fini(struct buf *buf)
     }
 }
 
+enum status buf_check(const struct buf *buf, const char *what, struct error *err)
+{
+    if (!buf->failed) {
+        return ST_OK;
+    }
+    return buf->lacks_memory ? error_no_memory(err, "%s", what)
+                             : error_set(err, ST_TOO_LARGE, "%s is too long", what);
+}
+
 void buf_reset(struct buf *buf)
 {
     buf->len = 0;

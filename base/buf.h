@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/bytes.h"
+#include "base/status.h"
 
 struct buf {
     uint8_t *ptr; /* owned */
@@ -31,6 +32,10 @@ static inline bool buf_failed(const struct buf *buf)
 {
     return buf->failed;
 }
+
+/* Fails if the buffer has failed: ST_EXHAUSTED for want of memory, ST_TOO_LARGE at the maximum.
+ * |what| is in it: "the answer". */
+MUST_CHECK enum status buf_check(const struct buf *buf, const char *what, struct error *err);
 
 static inline struct span buf_span(const struct buf *buf)
 {

@@ -159,11 +159,7 @@ enum status embed_reply_print(const struct embed_reply *reply, struct arena *are
     } else {
         print_tei(reply, out);
     }
-    if (!buf_failed(out)) {
-        return ST_OK;
-    }
-    return out->lacks_memory ? error_no_memory(err, "the answer")
-                             : error_set(err, ST_TOO_LARGE, "the answer is too long");
+    return buf_check(out, "the answer", err);
 }
 
 void embed_reply_print_error(struct buf *out, const char *text, int http_status)

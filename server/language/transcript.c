@@ -249,12 +249,8 @@ enum status transcript_add(struct transcript *transcript, uint32_t id, float log
     transcript->last_is_time = is_one;
     transcript->count++;
     TRY(status);
-    if (!buf_failed(&transcript->text) && !buf_failed(&transcript->tokens)) {
-        return ST_OK;
-    }
-    return transcript->text.lacks_memory || transcript->tokens.lacks_memory
-               ? error_no_memory(err, "the answer")
-               : error_set(err, ST_TOO_LARGE, "the answer is too long");
+    TRY(buf_check(&transcript->text, "the answer", err));
+    return buf_check(&transcript->tokens, "the answer", err);
 }
 
 enum status transcript_end(struct transcript *transcript, uint64_t sound_end, uint64_t *out_next,

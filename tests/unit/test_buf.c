@@ -75,12 +75,33 @@ static void test_every_way_to_the_maximum(void **state)
     }
 }
 
+static void test_check_says_why(void **state)
+{
+    (void)state;
+    struct buf buf;
+    struct error err = {0};
+    buf_init(&buf, 8);
+    buf_add_str(&buf, "12345678");
+    assert_int_equal(buf_check(&buf, "the list", &err), ST_OK);
+    buf_add_char(&buf, '9');
+    assert_int_equal(buf_check(&buf, "the list", &err), ST_TOO_LARGE);
+    assert_string_equal(err.text, "the list is too long");
+    buf_fini(&buf);
+
+    buf_init(&buf, SIZE_MAX);
+    assert_null(buf_reserve(&buf, (size_t)1 << 62)); /* more than any heap has */
+    assert_int_equal(buf_check(&buf, "the list", &err), ST_EXHAUSTED);
+    assert_string_equal(err.text, "no memory for the list");
+    buf_fini(&buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append),
         cmocka_unit_test(test_maximum_marks_failed),
         cmocka_unit_test(test_every_way_to_the_maximum),
+        cmocka_unit_test(test_check_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

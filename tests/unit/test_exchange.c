@@ -516,6 +516,22 @@ static void an_answer_waits_for_its_client(void **state)
     peer->is_slow = false;
 }
 
+/* A text answer is charged while it is written, and not when the client has it. */
+static void an_answer_is_charged_until_the_client_has_it(void **state)
+{
+    struct peer *peer = &peers[0];
+    (void)state;
+    peer->is_slow = true;
+    begin(peer, ROUTE_GET_ONLY, "/v2", 0);
+    run(peer);
+    wait_for(&peer->writes);
+    assert_true(peer->exchange.charged_bytes > peer->exchange.kept_bytes);
+    exchange_note_written(&peer->exchange, true);
+    assert_int_equal(peer->ends, 1);
+    assert_int_equal(peer->exchange.charged_bytes, peer->exchange.kept_bytes);
+    peer->is_slow = false;
+}
+
 /* The memory belongs to the writer until it reports that it no longer needs it. */
 static void a_client_that_goes_while_it_takes_an_answer(void **state)
 {
@@ -634,6 +650,7 @@ int main(void)
         cmocka_unit_test(exchanges_of_one_client_share_what_it_may_have),
         cmocka_unit_test(a_client_that_goes_ends_its_call),
         cmocka_unit_test(an_answer_waits_for_its_client),
+        cmocka_unit_test(an_answer_is_charged_until_the_client_has_it),
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
         cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),
         cmocka_unit_test(the_slowest_exchange_gives_way_and_others_go_on),

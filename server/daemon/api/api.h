@@ -75,12 +75,11 @@ api_handler_f api_metrics; /* api_metrics.c */
 /*
  * Shared by the handlers. api_find_ready(): the model that the target names, which the request
  * holds from now on; NULL with |err| set if it is unknown or cannot be called. api_no_memory():
- * ST_EXHAUSTED. api_check_text(): has |text| taken everything? Else ST_TOO_LARGE or ST_EXHAUSTED.
- * api_check_printed(): the same of request->out.
+ * ST_EXHAUSTED. api_check_printed(): has request->out taken everything? Else ST_TOO_LARGE or
+ * ST_EXHAUSTED.
  */
 const struct model *api_find_ready(struct request *request, struct error *err);
 enum status api_no_memory(struct error *err);
-MUST_CHECK enum status api_check_text(const struct buf *text, struct error *err);
 MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
 
 #endif

@@ -29,19 +29,10 @@ enum status api_no_memory(struct error *err)
     return error_no_memory(err, "the answer");
 }
 
-enum status api_check_text(const struct buf *text, struct error *err)
-{
-    if (!buf_failed(text)) {
-        return ST_OK;
-    }
-    return text->lacks_memory ? api_no_memory(err)
-                              : error_set(err, ST_TOO_LARGE, "the answer is too long");
-}
-
 enum status api_check_printed(const struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    return api_check_text(&request->out, err);
+    return buf_check(&request->out, "the answer", err);
 }
 
 const struct model *api_find_ready(struct request *request, struct error *err)

@@ -161,7 +161,7 @@ enum status api_detokenize(struct request *request, struct error *err)
     buf_init(&text, request->api->params->answer_bytes_max);
     enum status status = words_decode(vocabulary.words, query.ids, query.count, &text, err);
     if (status == ST_OK) {
-        status = api_check_text(&text, err);
+        status = buf_check(&text, "the answer", err);
     }
     if (status == ST_OK) {
         buf_add_str(&request->out, "{\"text\":");

@@ -338,5 +338,5 @@ enum status generation_choice_take(struct infer *infer, const struct rt_result *
     if (generation->reason != REPLY_GOES_ON) {
         TRY(end_choice(infer, err));
     }
-    return buf_failed(infer->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+    return buf_check(infer->out, "the answer", err);
 }

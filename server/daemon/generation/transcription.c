@@ -365,7 +365,7 @@ static enum status sample(struct infer *infer, struct error *err)
     struct transcription *t = transcription_of(infer);
     const struct rt_result *result = rt_invocation_result(infer->call.invocation, 0);
     TRY(t->is_encoding ? keep_hidden(t, result, err) : take_step(infer, t, result, err));
-    return buf_failed(infer->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+    return buf_check(infer->out, "the answer", err);
 }
 
 static bool is_stream(const struct infer *infer)

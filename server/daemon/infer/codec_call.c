@@ -234,7 +234,7 @@ static enum status add_answer(const struct infer_call *call, const struct infer_
         buf_add_str(texts, "null");
     }
     result->json.len = texts->len - begin;
-    return buf_failed(texts) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+    return buf_check(texts, "the answer", err);
 }
 
 static enum status print_all(struct infer *infer, struct infer_call *call,

@@ -228,6 +228,7 @@ void exchange_end(struct exchange *exchange)
     exchange->incoming = EXCHANGE_NO_REQUEST;
     exchange->outgoing = EXCHANGE_NO_ANSWER;
     stop_waiting(exchange);
+    transfers_update(exchange); /* the answer's memory is free */
     exchange->ops->end(exchange);
 }
 

@@ -38,14 +38,12 @@ enum status answer_print_text(const struct answer_source *source, size_t row, bo
     buf_init(&text, out->max_bytes);
     collapse(source, labels, answer_row_numel(&source->tensor), &text);
     free(labels);
-    bool has_failed = buf_failed(&text), lacks_memory = text.lacks_memory;
-    if (is_bare && !has_failed) {
+    enum status status = buf_check(&text, "the text", err);
+    if (status == ST_OK && is_bare) {
         buf_add(out, text.ptr, text.len);
-    } else if (!has_failed) {
+    } else if (status == ST_OK) {
         json_print_string(out, buf_span(&text));
     }
     buf_fini(&text);
-    return lacks_memory ? error_no_memory(err, "the text")
-           : has_failed ? error_set(err, ST_TOO_LARGE, "the text is too long")
-                        : ST_OK;
+    return status;
 }
