@@ -224,11 +224,12 @@ def write_json(path, description):
     path.write_text(text + "\n")
 
 
-def write_model(name, out):
+def write_model(name, out, folder=None):
+    """Writes to |folder| of |out|, or to the model's own."""
     torch.manual_seed(zlib.crc32(name.encode()))
     model = models.MODELS[name]()
     model.name = name
-    out /= model.folder
+    out /= folder or model.folder
     prepare(model)
     untouched = copy.deepcopy(model.methods)    # exporting must not change the buffers
     program, graphs = lower(model)

@@ -35,7 +35,7 @@ def collection():
     def one(name):
         def make(out):
             out.mkdir(parents=True, exist_ok=True)
-            export.write_model(name, out)
+            export.write_model(name, out, ".")
             return EXPORTED
         return make
     return {name: one(name) for name in export.models.MODELS}

@@ -49,6 +49,7 @@ CORPUS = next((folder / "shared/models/public" for folder in (SOURCE, SOURCE.par
                if (folder / "shared/models/public").is_dir()), None)
 CORPUS_EXCLUDED = {}  # name: reason
 COLLECTION = os.environ.get("PTED_TEST_COLLECTION")
+ACCURACY_MAY_DIFFER = 0.005
 TIMEOUT_S = 120
 
 # dtype of a description: name in the protocol, type in an .npy file, format of struct.
@@ -206,11 +207,12 @@ def count_right(logits, labels):
 
 
 def check_accuracy(got, labels, facts):
-    """Only a case over the whole test set has an accuracy to compare."""
+    """Only a case over the whole test set has an accuracy to compare. It is that of the network in
+    floats: one of bytes may take some pictures for others."""
     if len(labels) != facts.get("test_images"):
         return
     accuracy = round(count_right(got["output_0"][2], labels) / len(labels), 4)
-    if accuracy != facts["float_test_accuracy"]:
+    if abs(accuracy - facts["float_test_accuracy"]) > ACCURACY_MAY_DIFFER:
         raise Failure(f"accuracy {accuracy}, PyTorch's is {facts['float_test_accuracy']}")
 
 
