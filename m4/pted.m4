@@ -11,6 +11,32 @@ AC_DEFUN([PTED_TRY_CFLAG], [
     CFLAGS=$pted_saved_CFLAGS
 ])
 
+# PTED_SONAME(VARIABLE, MODULE, LIBRARY, PACKAGE): PTED_SONAME_VARIABLE is the name of the library beside
+# the headers of pkg-config's MODULE, whose structs it shares, and PTED_PACKAGE_VARIABLE Debian's package
+# of it, for messages: PACKAGE if dpkg does not say.
+AC_DEFUN([PTED_SONAME], [
+    AC_REQUIRE([PTED_PROG_READELF])
+    AC_MSG_CHECKING([for the soname of lib$3])
+    pted_file=`$PKG_CONFIG --variable=libdir $2`/lib$3.so
+    AS_IF([test ! -f "$pted_file"], [pted_file=`$CC $CFLAGS $LDFLAGS -print-file-name=lib$3.so`])
+    pted_soname=`$READELF -d "$pted_file" 2>/dev/null | sed -n 's/.*(SONAME).*\@<:@\(.*\)\@:>@.*/\1/p'`
+    AS_IF([test -z "$pted_soname"], [AC_MSG_ERROR([$pted_file is no shared library with a soname])])
+    pted_package=`dpkg-query -S "\`readlink -f "$pted_file"\`" 2>/dev/null | sed -n '1s/:.*//p'`
+    test -n "$pted_package" || pted_package=$4
+    AC_MSG_RESULT([$pted_soname ($pted_package)])
+    AC_DEFINE_UNQUOTED([PTED_SONAME_$1], ["$pted_soname"], [The library $3, opened at run time])
+    AC_DEFINE_UNQUOTED([PTED_PACKAGE_$1], ["$pted_package"], [Its package in Debian])
+])
+AC_DEFUN([PTED_PROG_READELF], [AC_CHECK_TOOL([READELF], [readelf], [readelf])])
+
+# PTED_OPENED(VARIABLE, MODULE, VERSION, NAME, DEBIAN, FEDORA, LIBRARY, PACKAGE): a library whose headers
+# are needed (packages DEBIAN and FEDORA), and which pted opens at run time.
+AC_DEFUN([PTED_OPENED], [
+    PKG_CHECK_MODULES([$1], [$2 >= $3], [],
+        [AC_MSG_ERROR([$4 $3 or newer is missing: install $5 (Debian) or $6 (Fedora)])])
+    PTED_SONAME([$1], [$2], [$7], [$8])
+])
+
 # PTED_CHECK_LLHTTP: finds the system's llhttp: libllhttp if pkg-config knows it, else the C sources that
 # Debian 12's node-llhttp installs. Those are compiled into an archive in the build tree.
 AC_DEFUN([PTED_CHECK_LLHTTP], [
@@ -28,7 +54,7 @@ AC_DEFUN([PTED_CHECK_LLHTTP], [
              llhttp_from=$llhttp_dir
              LLHTTP_CFLAGS="-isystem $llhttp_include"
              LLHTTP_LIBS=],
-            [AC_MSG_ERROR([llhttp not found: install libllhttp-dev, or Debian 12's node-llhttp])])
+            [AC_MSG_ERROR([llhttp not found: install libllhttp-dev (Debian 13), node-llhttp (Debian 12) or llhttp-devel (Fedora)])])
     ])
     AC_SUBST([LLHTTP_CFLAGS])
     AC_SUBST([LLHTTP_LIBS])

@@ -5,15 +5,6 @@
 
 #include "server/process/library.h"
 
-/* The layout of its structs, and so its name, differs between systems. */
-#if JPEG_LIB_VERSION >= 80
-#define JPEG_LIBRARY "libjpeg.so.8"
-#define JPEG_PACKAGE "libjpeg-turbo8"
-#else
-#define JPEG_LIBRARY "libjpeg.so.62"
-#define JPEG_PACKAGE "libjpeg62-turbo"
-#endif
-
 static const struct library_symbol symbols[] = {
 #define SYMBOL(member) LIBRARY_SYMBOL("jpeg_", struct libjpeg, member)
     SYMBOL(std_error),      SYMBOL(CreateDecompress), SYMBOL(destroy_decompress),
@@ -25,7 +16,7 @@ static const struct library_symbol symbols[] = {
 static struct libjpeg functions;
 
 static struct library library = {
-    LIBRARY_INIT(JPEG_LIBRARY, JPEG_PACKAGE, symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_JPEG, PTED_PACKAGE_JPEG, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status libjpeg_load(const struct libjpeg **out, struct error *err)

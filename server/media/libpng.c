@@ -28,7 +28,7 @@ static const struct library_symbol symbols[] = {
 static struct libpng functions;
 
 static struct library library = {
-    LIBRARY_INIT("libpng16.so.16", "libpng16-16", symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_PNG, PTED_PACKAGE_PNG, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status libpng_load(const struct libpng **out, struct error *err)

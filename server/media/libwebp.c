@@ -15,7 +15,7 @@ static const struct library_symbol symbols[] = {
 static struct libwebp functions;
 
 static struct library library = {
-    LIBRARY_INIT("libwebp.so.7", "libwebp7", symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_WEBP, PTED_PACKAGE_WEBP, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status libwebp_load(const struct libwebp **out, struct error *err)

@@ -14,7 +14,7 @@ static const struct library_symbol symbols[] = {
 static struct sndfile functions;
 
 static struct library library = {
-    LIBRARY_INIT("libsndfile.so.1", "libsndfile1", symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_SNDFILE, PTED_PACKAGE_SNDFILE, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status sndfile_load(const struct sndfile **out, struct error *err)

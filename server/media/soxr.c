@@ -16,7 +16,7 @@ static const struct library_symbol symbols[] = {
 static struct soxr_library functions;
 
 static struct library library = {
-    LIBRARY_INIT("libsoxr.so.0", "libsoxr0", symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_SOXR, PTED_PACKAGE_SOXR, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status soxr_load(const struct soxr_library **out, struct error *err)

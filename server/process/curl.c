@@ -5,7 +5,6 @@
 
 #include "server/process/library.h"
 
-#define LIBRARY_NAME "libcurl.so.4"
 #define VERSION_MIN 0x075800 /* 7.88.0 */
 
 static const struct library_symbol symbols[] = {
@@ -27,16 +26,16 @@ static enum status prepare(struct error *err)
 {
     const curl_version_info_data *version = functions.version_info(CURLVERSION_NOW);
     if (version->version_num < VERSION_MIN) {
-        return error_set(err, ST_UNAVAILABLE, LIBRARY_NAME " is %.40s; expected 7.88.0 or newer",
-                         version->version);
+        return error_set(err, ST_UNAVAILABLE,
+                         PTED_SONAME_CURL " is %.40s; expected 7.88.0 or newer", version->version);
     }
     return functions.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
                ? ST_OK
-               : error_set(err, ST_UNAVAILABLE, LIBRARY_NAME ": curl_global_init() failed");
+               : error_set(err, ST_UNAVAILABLE, PTED_SONAME_CURL ": curl_global_init() failed");
 }
 
 static struct library library = {
-    LIBRARY_INIT(LIBRARY_NAME, "libcurl4", symbols, &functions, ST_UNAVAILABLE),
+    LIBRARY_INIT(PTED_SONAME_CURL, PTED_PACKAGE_CURL, symbols, &functions, ST_UNAVAILABLE),
     .prepare = prepare,
 };
 

@@ -15,7 +15,7 @@ static const struct library_symbol symbols[] = {
 static struct libyaml functions;
 
 static struct library library = {
-    LIBRARY_INIT("libyaml-0.so.2", "libyaml-0-2", symbols, &functions, ST_UNSUPPORTED),
+    LIBRARY_INIT(PTED_SONAME_YAML, PTED_PACKAGE_YAML, symbols, &functions, ST_UNSUPPORTED),
 };
 
 enum status libyaml_load(const struct libyaml **out, struct error *err)

@@ -26,11 +26,13 @@ static const struct library_symbol tls_symbols[] = {
 static struct openssl functions;
 
 static struct library libcrypto = {
-    LIBRARY_INIT("libcrypto.so.3", "libssl3", crypto_symbols, &functions, ST_UNAVAILABLE),
+    LIBRARY_INIT(PTED_SONAME_CRYPTO, PTED_PACKAGE_CRYPTO, crypto_symbols, &functions,
+                 ST_UNAVAILABLE),
 };
 
 static struct library libssl = {
-    LIBRARY_INIT("libssl.so.3", "libssl3", tls_symbols, &functions, ST_UNAVAILABLE),
+    LIBRARY_INIT(PTED_SONAME_OPENSSL, PTED_PACKAGE_OPENSSL, tls_symbols, &functions,
+                 ST_UNAVAILABLE),
 };
 
 /* As library_load(); the error says what the library is for. */

@@ -68,7 +68,7 @@ static const struct library_symbol symbols[] = {
 };
 
 static struct library library = {
-    LIBRARY_INIT("libpcre2-8.so.0", "libpcre2-8-0", symbols, &pcre2, ST_UNAVAILABLE),
+    LIBRARY_INIT(PTED_SONAME_PCRE2, PTED_PACKAGE_PCRE2, symbols, &pcre2, ST_UNAVAILABLE),
 };
 
 struct pattern {

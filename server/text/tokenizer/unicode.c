@@ -35,7 +35,7 @@ static const struct library_symbol symbols[] = {
 };
 
 static struct library library = {
-    LIBRARY_INIT("libutf8proc.so.2", "libutf8proc2", symbols, &utf8proc, ST_UNAVAILABLE),
+    LIBRARY_INIT(PTED_SONAME_UTF8PROC, PTED_PACKAGE_UTF8PROC, symbols, &utf8proc, ST_UNAVAILABLE),
 };
 
 enum status unicode_load(struct error *err)
