@@ -6,6 +6,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
+bool library_is_there(const char *name)
+{
+    void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (handle) {
+        dlclose(handle);
+    }
+    return handle != NULL;
+}
+
 static enum status open_library(const struct library *library, struct error *err)
 {
     void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL);

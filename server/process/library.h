@@ -51,4 +51,7 @@ struct library {
  */
 MUST_CHECK enum status library_load(struct library *library, struct error *err);
 
+/* Can the library be opened? Any thread; it does not stay open. */
+bool library_is_there(const char *name);
+
 #endif

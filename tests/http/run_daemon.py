@@ -80,7 +80,8 @@ def usage_errors():
 
 
 def help_and_version():
-    for option, text in (("--help", "--header-timeout"), ("--version", "libuv")):
+    for option, text in (("--help", "--header-timeout"), ("--version", "libuv"),
+                         ("--version", "opened when needed: libssl")):
         done = run(option)
         if done.returncode != 0 or text not in done.stdout or done.stderr:
             raise Failure(f"{option}: {done}")
