@@ -5,6 +5,7 @@ this file, whose delays, stalls and errors are known.
 
 usage: run_bench.py, with top_srcdir and top_builddir in the environment.
 """
+import contextlib
 import csv
 import io
 import json
@@ -461,6 +462,15 @@ def hostile_servers():
             expect("nothing", (done.stdout, "\x1b" in done.stderr, fake.requests), ("", False, 0))
 
 
+def read_terminal(terminal):
+    """All that was written; one read() may return a part of it. EIO is the end."""
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            shown += part
+    return shown.decode()
+
+
 def progress():
     """On a terminal a line shows how far it is, and is gone at the end."""
     with Daemon([ADD]) as daemon:
@@ -469,7 +479,7 @@ def progress():
                               stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False,
                               env=ENVIRONMENT)
         os.close(side)
-        shown = os.read(terminal, 65536).decode()
+        shown = read_terminal(terminal)
         os.close(terminal)
         expect("status", done.returncode, 0)
         if not re.search(r"\r\x1b\[K0\.\d s of 1\.0 s: [\d,]+ requests/s, p99 ", shown):
