@@ -20,6 +20,7 @@ HOLD = str(Path(__file__).parent / "hold.pte")
 MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
 ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
 HELD_WORKER = ("--workers=1", "--log-level=debug", HOLD)
+TRIAL_S = 5 * TIMEOUT_S  # under a sanitizer and beside load a trial takes minutes
 
 
 def tensor(name, datatype, shape, size):
@@ -128,8 +129,7 @@ def proved(daemon, model="deep"):
     def stats():
         return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
     client = Client(daemon.port)
-    # Under a sanitizer and beside load a trial takes minutes.
-    wait_until("proved", lambda: not stats()["batch_trial_open"], 5 * TIMEOUT_S)
+    wait_until("proved", lambda: not stats()["batch_trial_open"], TRIAL_S)
     return stats()["batch_rows_proven"]
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from load import get_json, in_threads, wait_until
+from load import TRIAL_S, get_json, in_threads, wait_until
 from run_continuous import stats, wait_proven
 from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
                           post, program_as_chat, stream, wait_idle)
@@ -120,7 +120,7 @@ def exporters():
                                for one in (client, other)]
                     expect(f"{name}, {members}", answers[0], answers[1])
                 wait_until(f"{name}: guesses",
-                           lambda: complete(client, **prompt) and checked(client) > 0)
+                           lambda: complete(client, **prompt) and checked(client) > 0, TRIAL_S)
 
 
 def metadata(client, name):

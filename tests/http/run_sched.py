@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import load
-from load import (ADD, DEEP, HELD_WORKER, HOLD, ONE_WORKER, answers, cut_while_running,
-                  deep_request, get_json, hold_request, in_threads, occupy, proved, release, send,
-                  send_hold, wait_for_load, wait_until)
+from load import (ADD, DEEP, HELD_WORKER, HOLD, ONE_WORKER, TRIAL_S, answers,
+                  cut_while_running, deep_request, get_json, hold_request, in_threads, occupy,
+                  proved, release, send, send_hold, wait_for_load, wait_until)
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 
 LEDGER = str(MODELS / "ledger.pte")
@@ -296,7 +296,7 @@ def trial_beside_load():
         expect("some rows, and more to come", (1 <= rows < 64, metric("trial_open")), (True, 1))
         expect("tries", metric("trials_late_total") >= 2, True)
         release(held)
-        wait_until("the end of the trial", lambda: metric("trial_open") == 0)
+        wait_until("the end of the trial", lambda: metric("trial_open") == 0, TRIAL_S)
         expect("the same rows", metric("rows_proven"), idle)
         late = metric("trials_late_total")
         expect("no more tries", (metric("trial_open"), metric("trials_late_total")), (0, late))
