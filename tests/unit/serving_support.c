@@ -205,7 +205,8 @@ void run_work(uv_work_t *work)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static void add_line(const char *prefix, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void add_line(const char *prefix, const char *fmt,
+                                                           va_list args)
 {
     char text[4096];
     vsnprintf(text, sizeof(text), fmt, args);

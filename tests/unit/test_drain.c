@@ -79,7 +79,8 @@ void __wrap_fetch_cancel(void);
 void __wrap_changes_refuse_start(struct changes *one);
 void __wrap_turns_end(struct turns *turns);
 void __wrap_access_log_close(struct access_log *log);
-void __wrap_notify_send(const struct notify *to, const char *format, ...);
+void __wrap_notify_send(const struct notify *to, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void __wrap__exit(int status);
 
 uint64_t __wrap_uv_hrtime(void)
