@@ -88,8 +88,8 @@ static void test_check_says_why(void **state)
     assert_string_equal(err.text, "the list is too long");
     buf_fini(&buf);
 
-    buf_init(&buf, SIZE_MAX);
-    assert_null(buf_reserve(&buf, (size_t)1 << 62)); /* more than any heap has */
+    buf_init(&buf, 8);
+    buf.failed = buf.lacks_memory = true; /* a sanitizer ends who asks malloc() for too much */
     assert_int_equal(buf_check(&buf, "the list", &err), ST_EXHAUSTED);
     assert_string_equal(err.text, "no memory for the list");
     buf_fini(&buf);

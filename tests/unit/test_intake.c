@@ -362,10 +362,11 @@ static struct buf png;
 /* A picture of 3 channels: number i of its bytes is i. */
 static struct span make_png(struct fixture *f, uint32_t height, uint32_t width)
 {
-    static uint8_t pixels[1024];
+    static uint8_t pixels[4096];
     const struct png_picture picture = {
         .height = height, .width = width, .kind = PNG_RGB, .pixels = pixels};
-    for (int i = 0; i < 1024; i++) {
+    assert_true(3 * (size_t)height * width <= sizeof(pixels));
+    for (size_t i = 0; i < sizeof(pixels); i++) {
         pixels[i] = (uint8_t)i;
     }
     buf_fini(&png);
