@@ -7,10 +7,10 @@
  *
  * An exchange has two halves. The protocol gives the fields of the head, then the body in pieces,
  * and says when the request is complete. The call answers with a status, fields and parts, in one
- * write or in several, and with trailers. It begins after the request, or, if the protocol is
- * duplex, as soon as the head is complete; each half then ends by itself. Either side can end the
- * exchange early: the protocol calls exchange_cancel() when the client goes, and the call refuses a
- * request before it is complete.
+ * write or in several, and with trailers. It begins after the request. If the protocol is duplex,
+ * the answer may begin as soon as the head is complete, and each half ends by itself; the calls of
+ * request.c make no use of that yet. Either side can end the exchange early: the protocol calls
+ * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
  *
  * Where memory is short (server/daemon/request/transfers.h), each half has a pace, and it may have
  * to wait. The protocol owns the storage and uses it for one request after the other. HTTP/1 has
@@ -195,8 +195,7 @@ bool exchange_is_refused(const struct exchange *exchange);
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
                       int http_status);
 
-/* The request is complete, or refused: a call that has not begun begins. It may have ended on
- * return. */
+/* The request is complete, or refused: calls request_run(). The call may have ended on return. */
 void exchange_run(struct exchange *exchange);
 
 /* After EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation, too. */

@@ -209,10 +209,10 @@ static bool evict_below(struct transfers *transfers, const struct exchange *exce
  */
 static bool make_room(struct exchange *exchange)
 {
+    struct transfers *transfers = &exchange->requests->transfers;
     uint64_t far_slower =
-        recent_bytes(&exchange->upload.pace, uv_now(&exchange->requests->uses.loop->uv)) /
-        FAR_SLOWER;
-    return evict_below(&exchange->requests->transfers, exchange,
+        recent_bytes(&exchange->upload.pace, uv_now(&transfers->loop->uv)) / FAR_SLOWER;
+    return evict_below(transfers, exchange,
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
 
