@@ -8,11 +8,7 @@
 
 bool library_is_there(const char *name)
 {
-    void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (handle) {
-        dlclose(handle);
-    }
-    return handle != NULL;
+    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
 static enum status open_library(const struct library *library, struct error *err)

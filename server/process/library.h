@@ -51,7 +51,7 @@ struct library {
  */
 MUST_CHECK enum status library_load(struct library *library, struct error *err);
 
-/* Can the library be opened? Any thread; it does not stay open. */
+/* Tries to open the library, which then stays open: some leak what they took when they are closed. */
 bool library_is_there(const char *name);
 
 #endif
