@@ -27,6 +27,7 @@ bin_PROGRAMS += pte
 pte_SOURCES = %D%/cli/main.c
 pte_CFLAGS = $(SERVER_CFLAGS)
 pte_LDADD = $(SERVER_LIBS)
+%D%/cli/pte-main.$(OBJEXT) %D%/daemon/pted-main.$(OBJEXT): commit.h
 
 # llhttp from C sources that the system installs. They are compiled here, but never copied, in
 # strict mode and without our warnings.

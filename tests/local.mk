@@ -16,8 +16,10 @@ include tests/systemd/local.mk
 include tests/bench/local.mk
 
 # A script finds the source and the programs by top_srcdir and top_builddir.
-TESTS += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh
+TESTS += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
+	%D%/version.sh
 EXTRA_DIST += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
 	%D%/media/pictures.bin %D%/media/pictures.def \
 	%D%/requirements.txt \
-	%D%/validated.sh
+	%D%/validated.sh \
+	%D%/version.sh

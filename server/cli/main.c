@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "commit.h"
 #include "server/process/nearest.h"
 #include "server/process/standard.h"
 #include "server/process/version.h"
@@ -139,6 +140,7 @@ int main(int argc, char *argv[])
     const char *name = argc > 1 ? argv[1] : "";
     const struct cli_command *command = find_command(name);
     standard_open();
+    version_set_commit(PTED_COMMIT);
     if (asks_for_help(argc - 1, argv + 1)) {
         return print_and_finish(command);
     }

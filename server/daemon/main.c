@@ -8,6 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "commit.h"
 #include "server/daemon/conf/conf.h"
 #include "server/daemon/conf/conf_print.h"
 #include "server/daemon/server.h"
@@ -93,6 +94,7 @@ int main(int argc, char *argv[])
     const struct conf_sources sources = {.argc = argc, .argv = argv, .environment = environ};
     struct conf_report report;
     standard_open();
+    version_set_commit(PTED_COMMIT);
     conf_report_init(&report);
     struct conf *config = conf_read(&sources, &report);
     fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,

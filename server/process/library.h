@@ -51,7 +51,7 @@ struct library {
  */
 MUST_CHECK enum status library_load(struct library *library, struct error *err);
 
-/* Tries to open the library, which then stays open: some leak what they took when they are closed. */
+/* Tries to open the library, which then stays open: some leak what they took once closed. */
 bool library_is_there(const char *name);
 
 #endif

@@ -22,6 +22,18 @@ static const char *const opened[] = {
 #endif
 };
 
+static const char *build_commit = "";
+
+void version_set_commit(const char *commit)
+{
+    build_commit = commit;
+}
+
+const char *version_commit(void)
+{
+    return build_commit;
+}
+
 static void print_opened(void)
 {
     for (size_t i = 0; i < sizeof(opened) / sizeof(opened[0]); i++) {
@@ -36,9 +48,13 @@ void version_print(const char *program)
     struct buf devices;
     buf_init(&devices, 4096);
     hal_device_list(&devices);
-    printf("%s %s\nsanitizers: %s\nlibraries: libuv %s, llhttp %d.%d.%d, zlib %s\n", program,
-           PACKAGE_VERSION, PTED_SANITIZERS, uv_version_string(), LLHTTP_VERSION_MAJOR,
-           LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH, zlibVersion());
+    printf("%s %s\n", program, PACKAGE_VERSION);
+    if (*build_commit) {
+        printf("commit: %s\n", build_commit);
+    }
+    printf("sanitizers: %s\nlibraries: libuv %s, llhttp %d.%d.%d, zlib %s\n", PTED_SANITIZERS,
+           uv_version_string(), LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH,
+           zlibVersion());
     print_opened();
     printf("%.*s", SPAN_FMT(buf_span(&devices)));
     buf_fini(&devices);

@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 
 from run_daemon import ADD, DIGITS, add_body, digits_body, infer
-from run_http import MODELS, SOURCE, Client, Daemon, Failure, Report, build_request, expect
+from run_http import (MODELS, PTED, SOURCE, Client, Daemon, Failure, Report, build_request,
+                      expect)
 from run_pipelines import FAULTS, Pipelines
 
 try:
@@ -96,6 +97,11 @@ def form():
         expect("rows", types, [(name, {"INFO": "gauge"}.get(kind, kind.lower()))
                                for kind, name in ROWS])
         expect("end", other.endswith("\n# EOF\n"), True)
+        version = subprocess.run([PTED, "--version"], capture_output=True, check=True,
+                                 text=True).stdout
+        commit = re.search("^commit: (.*)$", version, re.MULTILINE)
+        expect("commit", re.findall(r'^pted_build_info\{.*commit="(.*?)"', text, re.MULTILINE),
+               [commit[1]] if commit else [])
         if not set(read(text)) <= set(read(other)):  # the second has counted the first
             raise Failure(f"{set(read(text)) - set(read(other))}")
         for page in (text, other):

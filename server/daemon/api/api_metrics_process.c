@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 #include "base/folder.h"
+#include "server/process/version.h"
 
 void api_metrics_put_build(struct api_metrics_page *page)
 {
     prom_label(&page->prom, "version", span_str(PACKAGE_VERSION));
+    if (*version_commit()) {
+        prom_label(&page->prom, "commit", span_str(version_commit()));
+    }
     prom_label(&page->prom, "compiler", span_str(__VERSION__));
     api_metrics_add(page, 1);
 }
