@@ -44,6 +44,18 @@ static int fail(const struct error *err)
     return exit_status_of(err->code);
 }
 
+/* Without models, and without a place where they may come from, nobody would ever be served. */
+static int refuse_to_serve(void)
+{
+    struct error err;
+    error_set(&err, ST_INVALID,
+              "there is nothing to serve: expected FILE.pte, --model NAME=FILE, --models DIR "
+              "or --config FILE");
+    (void)fail(&err);
+    fputs(USAGE, stderr);
+    return EX_USAGE;
+}
+
 static int serve(const struct options *options, const struct conf_sources *sources)
 {
     static struct server server;
@@ -67,8 +79,9 @@ static int serve(const struct options *options, const struct conf_sources *sourc
     return status != ST_OK && log_path() ? fail(&err) : exit_status_of(status);
 }
 
-static int act(const struct options *options, const struct conf_sources *sources)
+static int act(const struct conf *config, const struct conf_sources *sources)
 {
+    const struct options *options = &config->options;
     struct error err;
     switch (options->action) {
     case OPTIONS_HELP:
@@ -84,7 +97,7 @@ static int act(const struct options *options, const struct conf_sources *sources
                options->config_file ? options->config_file : "command line and environment");
         return finish_output();
     case OPTIONS_SERVE:
-        return serve(options, sources);
+        return conf_has_models(config, sources) ? serve(options, sources) : refuse_to_serve();
     }
     return EX_SOFTWARE;
 }
@@ -99,7 +112,7 @@ int main(int argc, char *argv[])
     struct conf *config = conf_read(&sources, &report);
     fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,
             report.exit_status == EX_USAGE ? USAGE : "");
-    int status = config ? act(&config->options, &sources) : report.exit_status;
+    int status = config ? act(config, &sources) : report.exit_status;
     conf_free(config);
     conf_report_fini(&report);
     return status;

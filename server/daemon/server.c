@@ -246,6 +246,20 @@ static void limit_connections(struct server *server)
     }
 }
 
+/* There are none yet. Without any of these ways, main.c has not come as far as this. */
+static void say_how_models_come(const struct options *options)
+{
+    if (options->folder_count > 0 && options->watches) {
+        log_line(LOG_NOTICE, "no models yet: those that come into the folders are loaded");
+    } else if (options->folder_count > 0) {
+        log_line(LOG_WARNING, "no models yet: SIGHUP, or a request to load one, loads those that "
+                              "come into the folders; --watch loads them at once");
+    } else {
+        log_line(LOG_WARNING,
+                 "no models yet: SIGHUP reads the settings again, which may name some");
+    }
+}
+
 /* The first models are loaded, or |err| says why not; then the daemon stops. */
 static void end_start(void *owner, enum status status, const struct error *err)
 {
@@ -262,8 +276,8 @@ static void end_start(void *owner, enum status status, const struct error *err)
     uint32_t ready = repository_ready_count(&server->servings.current->repository),
              count = repository_count(&server->servings.current->repository);
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
-    if (count == 0 && server->options->folder_count == 0) {
-        log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
+    if (count == 0) {
+        say_how_models_come(server->options);
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
     watchdog_start(&server->watchdog); /* nobody expects signs of life before */

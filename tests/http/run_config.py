@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from load import wait_until
 from run_http import (MODELS, PTED, SOURCE, TIMEOUT_S, Client, Daemon, Failure, Report,
                       build_request, expect)
 from run_daemon import infer
@@ -160,6 +161,29 @@ def default_document():
             expect("models", served(daemon), ["add"])
 
 
+def no_models_yet():
+    """A document without models is served, and so is a folder without a document: SIGHUP reads
+    what has come."""
+    for name in ("--config", "PTED_CONFIG", "CONFIGURATION_DIRECTORY"):
+        with Folder("{}") as path:
+            options, variables = [], {}
+            if name == "--config":
+                options = ["--config", str(path)]
+            else:
+                is_folder = name == "CONFIGURATION_DIRECTORY"
+                variables[name] = str(path.parent if is_folder else path)
+            if name == "CONFIGURATION_DIRECTORY":
+                path.unlink()
+            with Daemon(options, env=environment(**variables)) as daemon:
+                daemon.wait_for("warning: no models yet: SIGHUP reads the settings again")
+                expect("models", served(daemon), [])
+                expect("ready", ask(daemon, "/v2/health/ready")[0], 200)
+                path.write_text('{"models": {"sum": "add.pte"}}')
+                daemon.process.send_signal(signal.SIGHUP)
+                daemon.wait_for("info: model sum: ")
+                wait_until("the model", lambda d=daemon: served(d) == ["sum"])
+
+
 # ---- problems ----
 
 WRONG = """{
@@ -219,7 +243,7 @@ def what_is_found_at_the_start():
             expect_run(0, [], "--check-config", "--config", str(path))
             if done.returncode != 64 or line not in done.stderr:
                 raise Failure(f"{text}: {done.returncode}, {done.stderr}; expected 64, {line}")
-    done = run("--listen=127.0.0.1:0", PTED_SET="ad:weight=2")
+    done = run("--listen=127.0.0.1:0", str(MODELS / "add.pte"), PTED_SET="ad:weight=2")
     expect("a variable", ("PTED_SET ad:weight=2: no model 'ad'" in done.stderr), True)
 
 
@@ -360,7 +384,7 @@ def reload():
         expect("add", infer(Client(daemon.port)), 200)
 
 
-CHECKS = (document, precedence, variables_alone, default_document, problems,
+CHECKS = (document, precedence, variables_alone, default_document, no_models_yet, problems,
           what_is_found_at_the_start, check_is_quiet, shipped_document, schema, reload)
 
 

@@ -79,6 +79,33 @@ def usage_errors():
     expect_exit(64, "there are two of them", "--listen", "127.0.0.1:0", ADD, ADD)
 
 
+def nothing_to_serve():
+    """Without models, and without a place where they may come from, pted says what to do. Neither
+    an address for administrators, nor --watch, nor a socket, nor a pipeline brings a model."""
+    text = "pted: there is nothing to serve: expected FILE.pte, --model NAME=FILE, --models DIR or"
+    variables = {name: value for name, value in os.environ.items()
+                 if not name.startswith("PTED_") and name != "CONFIGURATION_DIRECTORY"}
+
+    def refuse(*command, **variable):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=TIMEOUT_S, check=False, env={**variables, **variable})
+        expect(f"{command}: {done.stderr}", done.returncode, 64)
+        lines = done.stderr.splitlines()
+        expect("what to do", len(lines) == 2 and lines[0].startswith(text), True)
+        expect("usage", lines[1].startswith("usage: pted "), True)
+        expect("standard output", done.stdout, "")
+
+    with tempfile.TemporaryDirectory() as folder:
+        pipelines = Path(folder) / "pipelines.json"
+        pipelines.write_text("{}")
+        refuse(PTED)
+        refuse(PTED, "--listen", "127.0.0.1:0", "--admin-listen", f"unix:{folder}/admin", "--watch")
+        refuse(PTED, "--pipeline", str(pipelines))
+        refuse(PTED, PTED_LISTEN=f"unix:{folder}/s", PTED_MODELS="", CONFIGURATION_DIRECTORY="")
+        refuse("sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" 3</dev/null', PTED)
+        expect("sockets", os.listdir(folder), ["pipelines.json"])
+
+
 def help_and_version():
     for option, text in (("--help", "--header-timeout"), ("--version", "libuv"),
                          ("--version", "opened when needed: libssl")):
@@ -173,7 +200,7 @@ def folders_of_models():
                     "--listen", "127.0.0.1:0", *folders)
         with Daemon(["--models", str(empty)]) as daemon:
             expect("nothing is served", infer(Client(daemon.port)), 404)
-            expect("advice", "there is nothing to serve" in daemon.read_log(), False)
+            daemon.wait_for("warning: no models yet: SIGHUP, or a request to load one, loads ")
 
 
 def models_are_described():
@@ -780,7 +807,8 @@ def closed_standard_files():
 
 
 CHECKS = (
-    usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
+    usage_errors, nothing_to_serve, help_and_version, bad_model_files, folder_of_models,
+    folders_of_models,
     models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file,
     limited_log, unread_stderr, hangup, closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,

@@ -182,6 +182,35 @@ def client_that_does_not_wait():
 
 # ---- files ----
 
+def no_models_yet():
+    """A folder without models is served, and says how they come: at once with --watch, else by
+    SIGHUP or by a request."""
+    with tempfile.TemporaryDirectory() as name:
+        def come(daemon, model):
+            shutil.copy(MODELS / "add.pte", Path(name) / f"{model}.new")
+            os.rename(Path(name) / f"{model}.new", Path(name) / f"{model}.pte")
+            return lambda: state(daemon, model) == "READY"
+
+        arguments = ["--models", name, "--admin-listen", "127.0.0.1:0"]
+        with Daemon([*arguments, "--watch"]) as daemon:
+            daemon.wait_for("notice: no models yet: those that come into the folders are loaded\n")
+            expect("no model", state(daemon, "one"), "ABSENT")
+            wait_until("a file that comes", come(daemon, "one"))
+            expect("warnings", daemon.read_log().count("no models yet"), 1)
+        os.unlink(Path(name) / "one.pte")
+        with Daemon(arguments) as daemon:
+            daemon.wait_for("warning: no models yet: SIGHUP, or a request to load one, loads ")
+            is_ready = come(daemon, "two")
+            expect_change(daemon, "load", "two")
+            expect("after a request", is_ready(), True)
+            is_ready = come(daemon, "three")
+            os.kill(daemon.process.pid, signal.SIGHUP)
+            wait_until("after SIGHUP", is_ready)
+        with Daemon([], env={**os.environ, "PTED_MODELS": name}) as daemon:
+            daemon.wait_for("serving 2 of 2 models")
+            expect("advice", "no models yet" in daemon.read_log(), False)
+
+
 def sighup():
     with served({"add": "add"}) as (daemon, folder):
         put(folder, "two", "add")
@@ -700,8 +729,9 @@ def too_large_to_be_loaded():
 
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
-          client_that_does_not_wait, sighup, watched, files_beside_programs, tokenizers_that_count,
-          weights_that_count, reasons_without_folders, replaced_folders, versions,
+          client_that_does_not_wait, no_models_yet, sighup, watched, files_beside_programs,
+          tokenizers_that_count, weights_that_count, reasons_without_folders, replaced_folders,
+          versions,
           reloads_under_load, loads_and_unloads, changes_without_a_pause,
           files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
           too_many_changes, loaded_when_called, loaded_by_many_clients,

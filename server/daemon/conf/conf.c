@@ -28,6 +28,7 @@
 #define DOCUMENT_BYTES_MAX (4 << 20)
 #define DOCUMENT_VALUES_MAX (1 << 17)
 #define ARENA_BYTES_MAX (16 << 20)
+#define FOLDER_VARIABLE "CONFIGURATION_DIRECTORY" /* of systemd */
 
 static const struct document_limits document_limits = {.bytes_max = DOCUMENT_BYTES_MAX,
                                                        .values_max = DOCUMENT_VALUES_MAX};
@@ -200,7 +201,7 @@ static const char *find_default(struct conf *config, char *const *environment,
                                 struct conf_report *report)
 {
     static const char file[] = "/pted.json";
-    const char *folder = find_variable(environment, "CONFIGURATION_DIRECTORY");
+    const char *folder = find_variable(environment, FOLDER_VARIABLE);
     if (!folder) {
         return NULL;
     }
@@ -334,4 +335,12 @@ struct conf *conf_read(const struct conf_sources *sources, struct conf_report *r
     }
     read_sources(config, sources, report);
     return finish(config, report);
+}
+
+bool conf_has_models(const struct conf *config, const struct conf_sources *sources)
+{
+    OBJ_CHECK(config, CONF_MAGIC);
+    const struct options *options = &config->options;
+    return options->model_count > 0 || options->folder_count > 0 || options->config_file ||
+           find_variable(sources->environment, FOLDER_VARIABLE);
 }

@@ -20,6 +20,7 @@
 #ifndef PTED_SERVER_DAEMON_CONF_CONF_H
 #define PTED_SERVER_DAEMON_CONF_CONF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -66,6 +67,11 @@ void conf_report_fini(struct conf_report *report);
  * CONFIGURATION_DIRECTORY (systemd's) if it is there. options.config_file names it.
  */
 struct conf *conf_read(const struct conf_sources *sources, struct conf_report *report);
+
+/* Is there a model, or a place where models may come from while the daemon serves? That is a folder
+ * of models, or a document, which SIGHUP reads again, even one that is not there yet. Requests load
+ * models of these places alone, and pipelines need models. |config| was read from |sources|. */
+bool conf_has_models(const struct conf *config, const struct conf_sources *sources);
 
 /* The defaults and the document |text|; |path| is its name in messages and the place of its folder.
  * Both are borrowed as above. NULL: |report| says why. */
