@@ -6,16 +6,35 @@
 #include <signal.h>
 #include <stddef.h>
 
+/* glibc gives as much where the shell sets no limit. musl's 128 KB are too few for drivers. */
+#define STACK_BYTES_MIN ((size_t)2 << 20)
+
+/* The size that the system chooses, if it is enough. */
+static void ask_for_stack(pthread_attr_t *attributes)
+{
+    size_t bytes;
+    if (pthread_attr_getstacksize(attributes, &bytes) != 0 || bytes < STACK_BYTES_MIN) {
+        pthread_attr_setstacksize(attributes, STACK_BYTES_MIN);
+    }
+}
+
 int hal_thread_start(pthread_t *out_thread, void *(*fn)(void *arg), void *arg)
 {
     static const int of_the_thread_itself[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
     sigset_t all, before;
+    pthread_attr_t attributes;
+    int rc = pthread_attr_init(&attributes);
+    if (rc != 0) {
+        return rc;
+    }
+    ask_for_stack(&attributes);
     sigfillset(&all);
     for (size_t i = 0; i < sizeof(of_the_thread_itself) / sizeof(of_the_thread_itself[0]); i++) {
         sigdelset(&all, of_the_thread_itself[i]); /* no other thread can take them */
     }
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(out_thread, NULL, fn, arg);
+    rc = pthread_create(out_thread, &attributes, fn, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
     return rc;
 }

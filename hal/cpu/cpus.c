@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
+#define CACHE_ROOT "/sys/devices/system/cpu/cpu0/cache"
 
 static bool parse_decimal(struct span *text, uint64_t *out_value)
 {
@@ -109,4 +110,31 @@ unsigned hal_cpu_count(void)
         cpus = quota;
     }
     return cpus ? cpus : 1;
+}
+
+/* ---- caches ---------------------------------------------------------------------------------- */
+
+size_t hal_cpu_parse_cache(struct span text)
+{
+    uint64_t kilobytes;
+    if (!parse_decimal(&text, &kilobytes) || text.len == 0 || text.ptr[0] != 'K') {
+        return 0;
+    }
+    return (size_t)kilobytes << 10;
+}
+
+/* sysconf() knows caches in glibc alone. */
+size_t hal_cpu_cache_bytes(void)
+{
+    size_t largest = 0;
+    for (unsigned i = 0;; i++) {
+        char path[sizeof(CACHE_ROOT) + 32], text[32];
+        snprintf(path, sizeof(path), CACHE_ROOT "/index%u/size", i);
+        struct span size = read_file(path, text, sizeof(text));
+        if (size.len == 0) {
+            return largest;
+        }
+        size_t bytes = hal_cpu_parse_cache(size);
+        largest = bytes > largest ? bytes : largest;
+    }
 }

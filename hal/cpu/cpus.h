@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many CPUs this process may use. */
+/* How many CPUs this process may use, and their caches. */
 #ifndef PTED_HAL_CPU_CPUS_H
 #define PTED_HAL_CPU_CPUS_H
 
@@ -11,5 +11,11 @@ unsigned hal_cpu_count(void);
 
 /* The quota in the text of a cpu.max file, in CPUs, rounded up; 0: no limit, or another text. */
 unsigned hal_cpu_parse_quota(struct span text);
+
+/* The size of the first CPU's largest cache, as Linux tells it below /sys; 0: it is not told. */
+size_t hal_cpu_cache_bytes(void);
+
+/* The bytes in the text of a cache's file `size`, which counts in KB; 0: another text. */
+size_t hal_cpu_parse_cache(struct span text);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "hal/command_priv.h"
+#include "hal/cpu/cpus.h"
 #include "hal/cpu/uk.h"
 #include "hal/profile.h"
 #include "hal/semaphore.h"
@@ -195,8 +195,7 @@ static enum status measure_all(struct probe *p, struct hal_peaks *peaks, struct 
  * cache that it shares with others, or none. */
 static size_t read_bytes_of_round(void)
 {
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    size_t twice = cache > 0 ? 2 * (size_t)cache : 0;
+    size_t twice = 2 * hal_cpu_cache_bytes();
     size_t most = twice < READ_BYTES_MAX ? twice : READ_BYTES_MAX;
     return most > READ_BYTES_MIN ? most : READ_BYTES_MIN;
 }

@@ -4,6 +4,7 @@
 #include "server/cli/cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,6 +3,7 @@
 
 #include "server/language/sidecar.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

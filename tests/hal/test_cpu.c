@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
 #include "hal/pages.h"
+#include "hal/thread.h"
 
 static void test_isa_names(void **state)
 {
@@ -138,6 +140,55 @@ static void test_quota(void **state)
         assert_int_equal(hal_cpu_parse_quota(span_str(rows[i].text)), rows[i].cpus);
     }
     assert_true(hal_cpu_count() >= 1);
+}
+
+static size_t cache(const char *text)
+{
+    return hal_cpu_parse_cache(span_str(text));
+}
+
+static void test_cache(void **state)
+{
+    (void)state;
+    assert_int_equal(cache("32K\n"), 32 << 10);
+    assert_int_equal(cache("307200K\n"), 300 << 20);
+    assert_int_equal(cache("0K\n"), 0);
+    assert_int_equal(cache("32\n"), 0);
+    assert_int_equal(cache("K\n"), 0);
+    assert_int_equal(cache("99999999999999999999K\n"), 0);
+    assert_int_equal(cache(""), 0);
+    assert_true(hal_cpu_cache_bytes() < (size_t)1 << 40);
+    if (access("/sys/devices/system/cpu/cpu0/cache/index0/size", R_OK) == 0) {
+        assert_true(hal_cpu_cache_bytes() >= 1 << 10);
+    }
+}
+
+static void *measure_stack(void *out_bytes)
+{
+    pthread_attr_t attributes;
+    assert_int_equal(pthread_getattr_np(pthread_self(), &attributes), 0);
+    assert_int_equal(pthread_attr_getstacksize(&attributes, out_bytes), 0);
+    pthread_attr_destroy(&attributes);
+    return NULL;
+}
+
+/* As where the C library gives threads as little as musl does. */
+static void test_stack(void **state)
+{
+    pthread_attr_t before, small;
+    pthread_t thread;
+    size_t bytes = 0;
+    (void)state;
+    assert_int_equal(pthread_getattr_default_np(&before), 0);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 128 << 10), 0);
+    assert_int_equal(pthread_setattr_default_np(&small), 0);
+    assert_int_equal(hal_thread_start(&thread, measure_stack, &bytes), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(bytes >= 2 << 20);
+    assert_int_equal(pthread_setattr_default_np(&before), 0);
+    pthread_attr_destroy(&before);
+    pthread_attr_destroy(&small);
 }
 
 /* Do the flags of the mapping at |address| contain "hg", a request for huge pages? */
@@ -370,6 +421,8 @@ int main(void)
         cmocka_unit_test(test_isa_missing_names_both),
         cmocka_unit_test(test_isa_offers_what_it_has),
         cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_stack),
         cmocka_unit_test(test_huge_pages),
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_pages_without_holes),
