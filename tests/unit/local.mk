@@ -160,6 +160,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
 	%D%/test_cli_option \
 	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_without_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_conn_message %D%/test_conn_time %D%/test_listener %D%/test_places \
 	%D%/test_document %D%/test_drafts %D%/test_embedding %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_generation %D%/test_http %D%/test_infer %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
@@ -224,10 +225,27 @@ endif
 %C%_test_document_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_conf_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conf_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+# conn_support.c has the client, and replaces the functions of calls.
+UNIT_CONN_SUPPORT = %D%/conn_support.c %D%/conn_support.h
+UNIT_CONN_WRAPS = -Wl,--wrap=request_take,--wrap=request_begin \
+	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
+%C%_test_conn_SOURCES = %D%/test_conn.c $(UNIT_CONN_SUPPORT)
 %C%_test_conn_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conn_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
-%C%_test_conn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \
-	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
+%C%_test_conn_LDFLAGS = $(AM_LDFLAGS) $(UNIT_CONN_WRAPS)
+%C%_test_conn_message_SOURCES = %D%/test_conn_message.c $(UNIT_CONN_SUPPORT)
+%C%_test_conn_message_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_conn_message_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_conn_message_LDFLAGS = $(AM_LDFLAGS) $(UNIT_CONN_WRAPS)
+%C%_test_conn_time_SOURCES = %D%/test_conn_time.c $(UNIT_CONN_SUPPORT)
+%C%_test_conn_time_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_conn_time_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_conn_time_LDFLAGS = $(AM_LDFLAGS) $(UNIT_CONN_WRAPS)
+%C%_test_places_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_places_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_listener_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_listener_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_listener_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opening_accept,--wrap=accept4
 %C%_test_session_SOURCES = %D%/test_session.c %D%/tiny_protocol.c %D%/tiny_protocol.h
 %C%_test_session_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_session_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
