@@ -6,8 +6,8 @@
 # leads to a file and a heading. Each page of docs/ opens with an example, and is in the archive of
 # `make dist`. Each route is in docs/serving.md, each metric in docs/metrics.md. Each option is in
 # docs/ with its default, and in the manuals. Each resource is in docs/limits.md, with a metric and
-# a test that exist. ARCHITECTURE.md lists the passes in their order. No line has more than 100
-# columns.
+# a test that exist. ARCHITECTURE.md lists the passes in their order. The version of configure.ac is
+# the newest one of CHANGELOG.md and of debian/changelog. No line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -19,7 +19,8 @@ export LC_ALL
 PTED=${PTED:-$top_builddir/pted}
 PTE=${PTE:-$top_builddir/pte}
 HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
-DOCUMENTS="README.md ARCHITECTURE.md HACKING.md $(echo docs/*.md docs/recipes/*.md)"
+DOCUMENTS="README.md ARCHITECTURE.md HACKING.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+    $(echo docs/*.md docs/recipes/*.md)"
 MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) && rows=$(mktemp) || exit 1
@@ -192,6 +193,11 @@ expect() {
             esac
             grep -qxF "$item" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no option -$option"
         done
+    version=$(sed -n 's/^AC_INIT(\[pted\], \[\(.*\)\])$/\1/p' configure.ac)
+    sed -n 's/^## \[\([0-9].*\)\].*/\1/p' CHANGELOG.md | head -n 1 | grep -qxF "$version" ||
+        echo "CHANGELOG.md:1: the newest version is not the $version of configure.ac"
+    sed -n '1s/^pted (\(.*\)) .*/\1/p' debian/changelog | grep -qxF "$version" ||
+        echo "debian/changelog:1: the newest version is not the $version of configure.ac"
     # shellcheck disable=SC2086
     grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'
 } >"$report"
