@@ -12,7 +12,7 @@ export LC_ALL
 
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
-FOLDERS='base protocol hal runtime server tests contrib'
+FOLDERS='base protocol hal runtime server python tests contrib'
 NL='
 '
 

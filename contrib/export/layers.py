@@ -11,6 +11,7 @@ usage: layers.py [--out DIR]; needs requirements.txt
 """
 import argparse
 import copy
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,10 @@ import torch
 from torch import nn
 
 from models_xnnpack import int8
-from pted_export import export, record
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from pted_server.export import export, record  # noqa: E402  beside contrib
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "models" / "layers"
 

@@ -108,8 +108,8 @@ def write_tiny(name, folder):
 
 
 def command(args, out):
-    import pted_folder
-    status = pted_folder.main([*map(str, args), "--out", str(out)])
+    from pted_server.export import folder
+    status = folder.main([*map(str, args), "--out", str(out)])
     if status == 0:
         return PASSED
     return FAILED if (out / "model.pte").exists() else NOT_EXPORTED
@@ -118,18 +118,18 @@ def command(args, out):
 def compare(program, inputs, want):
     """A program of another exporter: a result of the shape of |want| has to be like it."""
     import numpy
-    import pted_check
+    from pted_server.export import check
     given = []
     for name, tensor in inputs.items():
         numpy.save(program.parent / f"{name}.npy", tensor.numpy())
         given.append(f"{name}={program.parent / f'{name}.npy'}")
     results = program.parent / "results"
-    pted_check.ask_pte(["pte", "run", "--output", results, program, *given])
+    check.ask_pte(["pte", "run", "--output", results, program, *given])
     arrays = [numpy.load(path) for path in results.glob("*.npy")]
-    away = [pted_check.distance(array, want.numpy()) for array in arrays
+    away = [check.distance(array, want.numpy()) for array in arrays
             if array.shape == tuple(want.shape)]
     if not away or min(away) > 1e-3:
-        raise pted_check.Differs(f"differs from PyTorch by {min(away, default='another shape')}")
+        raise check.Differs(f"differs from PyTorch by {min(away, default='another shape')}")
     return PASSED
 
 
@@ -249,8 +249,8 @@ def child(make, out, log):
 def last_word(log):
     """What the exporter, or our command, said last."""
     lines = [line for line in log.read_text(errors="replace").splitlines()
-             if re.match(r"pted_export: |\w*(Error|Exception)\b", line)]
-    return lines[-1].removeprefix("pted_export: ") if lines else ""
+             if re.match(r"pted_server\.export: |\w*(Error|Exception)\b", line)]
+    return lines[-1].removeprefix("pted_server.export: ") if lines else ""
 
 
 def attempt(make, out, log):
@@ -275,7 +275,7 @@ def main(part, out, names):
     warnings.simplefilter("ignore")
     import torch
     torch.set_num_threads(1)
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ["YOLO_AUTOINSTALL"] = "false"
     out.mkdir(parents=True, exist_ok=True)

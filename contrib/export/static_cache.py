@@ -9,11 +9,15 @@ want the form of the program: caches that are written by index and read through 
 usage: static_cache.py [--out DIR]; needs requirements.txt and transformers
 """
 import argparse
+import sys
 from pathlib import Path
 
 import torch
-from pted_export import StaticChat, write_chat
 from transformers import LlamaConfig, LlamaForCausalLM
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from pted_server.export.exporter import StaticChat, write_chat  # noqa: E402  beside contrib
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "models"
 

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy
 import torch
-from pted_export import export_speech
 from transformers import (GenerationConfig, WhisperConfig, WhisperFeatureExtractor,
                           WhisperForConditionalGeneration)
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "http"))
+sys.path[:0] = [str(ROOT / "tests" / "http"), str(ROOT / "python")]
 import tones  # noqa: E402
+from pted_server.export import export_speech  # noqa: E402
 
 DEFAULT_OUT = ROOT / "tests" / "models" / "whisper"
 SECONDS, MELS, DIM, POSITIONS, TARGETS = 2, 80, 48, 100, 48

@@ -461,9 +461,9 @@ const struct cli_command cli_compare_command = {
         "Calls a method with the inputs of REFERENCE.npz and compares its intermediate values and\n"
         "results with those of the archive: which layer is the first that differs, by how much "
         "and\n"
-        "where. Exit status 0: none differs; 1: one does. pted_export.record() writes such an\n"
-        "archive of what PyTorch computes, and `pte run --dump all --output FILE.npz` of what a\n"
-        "program computes.\n",
+        "where. Exit status 0: none differs; 1: one does. record() of pted_server.export writes\n"
+        "such an archive of what PyTorch computes, `pte run --dump all --output FILE.npz` of what\n"
+        "a program computes.\n",
     .after = "Examples:\n"
              "  pte compare net.pte net.npz\n"
              "  pte run net.pte --precision exact --dump all --output exact.npz\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""contrib/export/pted_export.py: models with their cards, which `pte card --check` accepts and a
+"""pted_server.export: models with their cards, which `pte card --check` accepts and a
 daemon serves.
 
 PYTHON names an interpreter that has ExecuTorch; without it the test is skipped.
@@ -28,7 +28,7 @@ EXPORT_S = 600
 
 SCRIPT = '''
 import torch
-from pted_export import export
+from pted_server.export import export
 
 class Pair(torch.nn.Module):
     def forward(self, image, scale, *, bias):
@@ -136,7 +136,7 @@ def names(port, model):
 
 def exports(folder):
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
-    run([PYTHON, "script.py"], folder, PYTHONPATH=str(SOURCE / "contrib" / "export"))
+    run([PYTHON, "script.py"], folder, PYTHONPATH=str(SOURCE / "python"))
     for name in ("pair", "nested", "rest", "light", "filled"):
         run([PTE, "card", "--check", f"{name}.card.json", f"{name}.pte"], folder)
     with Daemon(["--models", str(folder)]) as daemon:

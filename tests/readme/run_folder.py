@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`python -m pted_export`: what it says of arguments, of files and of versions, the cards that it
-writes, and what it compares. None of that needs PyTorch.
+"""`python -m pted_server.export`: what it says of arguments, of files and of versions, the cards
+that it writes, and what it compares. None of that needs PyTorch.
 
 With PYTHON naming an interpreter that has ExecuTorch and transformers, small models also go all the
 way: to a folder, and to an answer of a daemon. Without it that part is skipped, and says so.
@@ -19,14 +19,14 @@ from types import SimpleNamespace
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
 BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
-EXPORT = SOURCE / "contrib" / "export"
+PYTHON_PATH = SOURCE / "python"
 MODELS = SOURCE / "tests" / "models"
-sys.path[:0] = [str(SOURCE / "tests" / "http"), str(EXPORT)]
+sys.path[:0] = [str(SOURCE / "tests" / "http"), str(PYTHON_PATH)]
 
 import interpreter  # noqa: E402  beside this folder
-import pted_describe  # noqa: E402  as above
-import pted_folder  # noqa: E402
-from pted_card import PACKAGES, card_of  # noqa: E402
+from pted_server.export import describe as pted_describe  # noqa: E402  of python/
+from pted_server.export import folder as pted_folder  # noqa: E402
+from pted_server.export.card import PACKAGES, card_of  # noqa: E402
 from run_export import ask, run  # noqa: E402  in this folder
 from run_http import Daemon, Failure, Report, expect  # noqa: E402
 
@@ -53,15 +53,15 @@ def install(folder, versions):
 
 
 def command(folder, *args, versions=None):
-    """What `python -m pted_export` says where no package is installed but those of |versions|."""
+    """What the command says where no package is installed but those of |versions|."""
     versions = {name: first for name, (first, _) in PACKAGES.items()} if versions is None \
         else versions
     with tempfile.TemporaryDirectory() as name:
         install(Path(name), versions)
         done = subprocess.run(
-            [sys.executable, "-S", "-m", "pted_export", *args], cwd=folder, capture_output=True,
-            text=True, timeout=RUN_S, check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([name, str(EXPORT)])})
+            [sys.executable, "-S", "-m", "pted_server.export", *args], cwd=folder,
+            capture_output=True, text=True, timeout=RUN_S, check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([name, str(PYTHON_PATH)])})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -234,7 +234,7 @@ def comparison(_):
         print("# numpy is not there: the comparison is skipped")
         return
     import numpy
-    import pted_check
+    from pted_server.export import check as pted_check
     ones = numpy.ones((2, 3), "f4")
     right = pted_check.Check("forward", {"output_0": 3 * ones}, [ones, 2 * ones])
     line = pted_check.compare(PTE, MODELS / "add.pte", right)
@@ -258,10 +258,10 @@ def has_exporter():
 
 def export(folder, name, *args):
     small = SOURCE / "tests" / "recipes" / "small_models.py"
-    where = {"PYTHONPATH": os.pathsep.join([str(EXPORT), str(SOURCE / "contrib" / "recipes")]),
+    where = {"PYTHONPATH": os.pathsep.join([str(PYTHON_PATH), str(SOURCE / "contrib" / "recipes")]),
              "PATH": f"{PTE.parent}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"}
     run([PYTHON, str(small), name, name], folder, **where)
-    said = run([PYTHON, "-m", "pted_export", name, *args], folder, **where)
+    said = run([PYTHON, "-m", "pted_server.export", name, *args], folder, **where)
     expect(said, "as PyTorch" in said and f"pted --model {name}=" in said, True)
     return folder / f"{name}-pted" / "model.pte"
 

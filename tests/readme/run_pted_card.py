@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""contrib/export/pted_card.py: cards from what export() is told, which `pte card --check` accepts;
+"""pted_server.export.card: cards from what export() is told, which `pte card --check` accepts;
 what cards cannot say; versions of packages. None of this needs PyTorch.
 
 Packages are folders with the metadata that pip writes, so other versions need no installation.
@@ -17,12 +17,15 @@ from pathlib import Path
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
 BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
-EXPORT = SOURCE / "contrib" / "export"
-sys.path[:0] = [str(SOURCE / "tests" / "http"), str(EXPORT)]
+PYTHON_PATH = SOURCE / "python"
+sys.path[:0] = [str(SOURCE / "tests" / "http"), str(PYTHON_PATH)]
 
-from pted_card import MEMBERS, PACKAGES, card_of, release  # noqa: E402  beside this folder
+import wheels  # noqa: E402  of python/
+from pted_server.export.card import (MEMBERS, PACKAGES, card_of,  # noqa: E402  of python/
+                                     release)
 from run_http import MODELS, Failure, Report, expect  # noqa: E402
 
+CHECK = "from pted_server.export.card import check_packages; "
 PTE = Path(os.environ.get("PTE", BUILD / "pte")).resolve()
 RUN_S = 60
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -154,7 +157,7 @@ def install(folder, **versions):
 
 def ask(folder, script):
     """Runs |script| where no package is installed but those of |folder|."""
-    path = os.pathsep.join([str(folder), str(EXPORT)])
+    path = os.pathsep.join([str(folder), str(PYTHON_PATH)])
     return subprocess.run([sys.executable, "-SW", "always", "-c", script], cwd=folder,
                           env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
                           timeout=RUN_S, check=False)
@@ -173,30 +176,34 @@ def versions():
         with tempfile.TemporaryDirectory() as name:
             install(Path(name), **{key: value for key, value in {**known, **changed}.items()
                                    if value})
-            done = ask(name, f"import pted_card; pted_card.check_packages({names})")
+            done = ask(name, f"{CHECK}check_packages({names})")
             expect(f"{changed}: {done.stderr}", done.returncode, 1 if why else 0)
             expect(done.stderr, (why or "") in done.stderr, True)
             expect("no word if all is well", why or done.stderr == "", why or True)
     with tempfile.TemporaryDirectory() as name:
         install(Path(name), executorch="1.6.0")
-        done = ask(name, "import pted_card; pted_card.check_packages('executorch')")
+        done = ask(name, f"{CHECK}check_packages('executorch')")
         expect("newer", (done.returncode, "executorch: 1.6.0 was not tried, expected 1.4 or newer, "
                          "and older than 1.6" in done.stderr), (0, True))
     with tempfile.TemporaryDirectory() as name:
         install(Path(name), torch="2.4.0")
-        done = ask(name, "import pted_export")
+        done = ask(name, "from pted_server.export import export")
         expect("before anything else", done.stderr.splitlines()[-1],
                "ImportError: torch: expected 2.13 or newer, got 2.4.0: pip install "
                "'torch>=2.13,<3'")
 
 
 def one_place():
-    """pted_export.txt has the versions, the scripts here were made with some of them, and pages
-    name the file."""
-    lines = (EXPORT / "pted_export.txt").read_text(encoding="utf-8").splitlines()
-    expect("pted_export.txt", sorted(line for line in lines if not line.startswith("#")),
+    """The wheel's extra has the versions, the scripts of contrib/export were made with some of
+    them, and pages name the extra."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(wheels.prepare_metadata_for_build_wheel(name))
+        text = (Path(name) / folder / "METADATA").read_text(encoding="utf-8")
+    asked = re.findall(r"^Requires-Dist: (.*); extra == 'export'$", text, re.MULTILINE)
+    expect("[export]", sorted(asked),
            sorted(f"{name}>={first},<{untried}" for name, (first, untried) in PACKAGES.items()))
-    for path in (EXPORT / "requirements.txt", SOURCE / "tests" / "bench" / "peers.txt"):
+    for path in (SOURCE / "contrib" / "export" / "requirements.txt",
+                 SOURCE / "tests" / "bench" / "peers.txt"):
         text = path.read_text(encoding="utf-8")
         pins = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
         for name in PACKAGES.keys() & pins.keys():
@@ -205,10 +212,9 @@ def one_place():
     count = 0
     for page in (SOURCE / "docs").rglob("*.md"):
         for line in page.read_text(encoding="utf-8").splitlines():
-            if "pip install" in line and re.search("torch|transformers|pted_export", line):
-                expect(f"{page.name}: {line}", re.search(
-                    r"-r (\S*/)?pted_export\.txt", line) is not None
-                    and not re.search("torch|transformers", line), True)
+            if "pip install" in line and re.search(r"torch|transformers|\[export", line):
+                expect(f"{page.name}: {line}", "~/pted/'python[export]'" in line
+                       and not re.search("torch|transformers", line), True)
                 count += 1
     expect("there are such pages", count > 2, True)
 

@@ -59,7 +59,8 @@ def has_modules(*names):
 def run(command, folder, limit_s=BLOCK_S):
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit_s,
-                          check=False, env={**os.environ, "PATH": path})
+                          check=False, env={**os.environ, "PATH": path,
+                                            "PYTHONPATH": str(SOURCE / "python")})
     if done.returncode != 0:
         raise Failure(f"{command[-1]}: {done.stdout}{done.stderr}".strip()[-3000:])
     return done.stdout
@@ -97,8 +98,7 @@ class Recipe:
         self.before, self.start = before.splitlines(), start.split()[1:]
         lines = [line for line in (self.script + shell).splitlines() if line]
         expect("few lines", len(lines) <= LINES_MAX, True)
-        for path in [*(SOURCE / "contrib" / "export").glob("pted_*.py"),
-                     *(SOURCE / "contrib" / "recipes").glob("*.py")]:
+        for path in (SOURCE / "contrib" / "recipes").glob("*.py"):
             shutil.copy(path, folder)
         (folder / "export.py").write_text(self.script, encoding="utf-8")
         (folder / "bin").mkdir()

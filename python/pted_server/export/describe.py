@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What the files and the settings of a model say, in the words of a card: all of `python -m
-pted_export` that needs no PyTorch."""
+pted_server.export` that needs no PyTorch."""
+from __future__ import annotations
+
 import math
 
-from pted_card import FILTERS
-from pted_folder import Refused, read_json
+from .card import FILTERS
+from .folder import Refused, read_json
 
 CONTEXT = 2048
 # Tables of positions of these begin behind the id of padding.

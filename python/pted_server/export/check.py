@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Compares what an exported program computes with PyTorch, for `python -m pted_export`.
+"""Compares what an exported program computes with PyTorch, for `python -m pted_server.export`.
 
-`pte run` computes it, if there is one on PATH. Else ExecuTorch's own runtime does, which knows
+`pte run` computes it, if there is one. Else ExecuTorch's own runtime does, which knows
 nothing of cards.
 """
+from __future__ import annotations
+
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..programs import find_program
 
 RUN_S = 600
 
@@ -33,7 +36,10 @@ class Differs(Exception):
 
 
 def find_pte():
-    return shutil.which("pte")
+    try:
+        return find_program("pte")
+    except FileNotFoundError:
+        return None
 
 
 def ask_pte(command):
@@ -111,4 +117,4 @@ def compare_all(program, checks, card):
         if pte or not check.draw:
             print(compare(pte, program, check))
     if not pte and any(check.draw for check in checks):
-        print("there is no pte on PATH: what the card does to a picture was not compared")
+        print("there is no pte: what the card does to a picture was not compared")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Language models of transformers in the form that pted runs fastest, for pted_export.py.
+"""Language models of transformers in the form that pted runs fastest, for the exporter.
 
 The caches are buffers [1, context, heads, head size], which llama::update_cache writes from the
 position of the first token on. llama::custom_sdpa reads the rows up to each token and nothing
 behind them, and needs no mask. quantize() makes the weights of linear layers and of tables smaller.
 """
+from __future__ import annotations
+
 import inspect
 import math
 

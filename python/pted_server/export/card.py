@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What pted_export.py says in cards, and which packages it needs: all of it that needs no PyTorch.
+"""What export() says in cards, and which packages it needs: all of it that needs no PyTorch.
 
 card_of() makes a card from what export() is told, and refuses what a card cannot say (docs/cards.md
 of pted, conf/pted-card.schema.json). check_packages() comes before any long work.
 """
+from __future__ import annotations
+
 import difflib
 import importlib.metadata
 import re
@@ -14,11 +16,11 @@ ALIAS = re.compile(r"(input|output)_[0-9]+")
 NAME_MAX = 128
 FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos", "linear")
 
-# From which release on a package has what pted_export.py calls, and the first one that was not
-# tried: pted_export.txt has the same for pip. StaticCache of transformers counts its tokens in a
-# tensor, which a program can set, since 5.4.
+# From which release on a package has what the exporter calls, and the first one that was not tried:
+# pip's extra "export" asks for the same. StaticCache of transformers counts its tokens in a tensor,
+# which a program can set, since 5.4.
 PACKAGES = {"torch": ("2.13", "3"), "executorch": ("1.4", "1.6"), "transformers": ("5.4", "6")}
-# Libraries whose models `python -m pted_export` takes, where they are needed.
+# Libraries whose models `python -m pted_server.export` takes, where they are needed.
 LIBRARIES = {"timm": ("1.0", "2"), "torchvision": ("0.28", "1"), "ultralytics": ("8.4", "9")}
 
 # The members of objects in a card, by what they are. A value that is not here is free.

@@ -1,31 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Exports a model of PyTorch for pted, together with its card, in one call.
+"""Models of PyTorch as programs with their cards, and what PyTorch computes of them."""
+from __future__ import annotations
 
-Copy this file and the others called pted_*.py beside it. `python -m pted_export FOLDER_OR_ID` takes
-a whole model of transformers, timm, torchvision or Ultralytics (pted_folder.py).
-
-    from pted_export import export
-
-    export(net, (torch.rand(1, 3, 224, 224),), "mobilenet.pte",
-           dynamic_shapes=({0: torch.export.Dim("batch", max=16)},),
-           outputs=["scores"], labels=open("labels.txt").read().splitlines(),
-           description="1000 classes of ImageNet", shapes=[{"x": (8, 3, 224, 224)}])
-
-writes mobilenet.pte and mobilenet.card.json. Positional arguments of forward() get their names in
-the card; those of keyword arguments and of dictionaries are in the program already. Clients then
-say "x" in place of "input_0", and get "tabby" in place of 281.
-
-Entries of inputs= and outputs= are names, or what else the card can say (docs/cards.md of pted):
-inputs={"x": {"image": {...}}} says that clients may send pictures, outputs={"logits": {"steps":
-["softmax"], "answer": {"classes": 3}}} what they get. Other members of the card are given like
-max_batch=8. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier
-of torchvision, with its labels and a softmax. export_encoder(), export_chat() and export_speech()
-take models of transformers.
-
-pted_export.txt names the packages that it needs, for pip; other versions are refused at once.
-`pte card --check CARD FILE` compares a card with its program.
-"""
 import inspect
 import json
 import re
@@ -33,21 +9,17 @@ import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from pted_card import ALIAS, card_of, check_packages, is_name
-
-if __name__ == "__main__":  # python -m pted_export: what it needs is looked at there
-    import sys
-    from pted_folder import main
-    sys.exit(main())
+from .card import ALIAS, card_of, check_packages, is_name
 
 check_packages("torch", "executorch")  # before an import fails in another way
 
 # ruff: noqa: E402
 import torch
-import pted_chat
 from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,
                              to_edge_transform_and_lower)
 from torch.utils import _pytree as pytree
+
+from . import chat as chats
 
 
 def partitioners(backend):
@@ -356,12 +328,12 @@ class SpeechDecoder(torch.nn.Module):
 
 
 def chat_of(model, context, backend="xnnpack"):
-    """The faster form of pted_chat.py, if the model can have it. Without a delegate its operators
+    """The faster form of chat.py, if the model can have it. Without a delegate its operators
     are no gain."""
     try:
         if backend != "portable":
-            return pted_chat.chat_of(model, context)
-    except pted_chat.NoSuchForm as why:
+            return chats.chat_of(model, context)
+    except chats.NoSuchForm as why:
         print(f"attention as transformers has it, because of {why}")
     return StaticChat(model, context)
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Makes a folder that pted serves from a model of transformers, timm, torchvision or Ultralytics.
 
-    python -m pted_export SmolLM2-135M-Instruct/ --out smollm
-    python -m pted_export sentence-transformers/all-MiniLM-L6-v2
-    python -m pted_export timm/mobilenetv3_small_100.lamb_in1k
-    python -m pted_export mobilenet_v3_small
-    python -m pted_export yolo11n.pt
+    python -m pted_server.export SmolLM2-135M-Instruct/ --out smollm
+    python -m pted_server.export sentence-transformers/all-MiniLM-L6-v2
+    python -m pted_server.export timm/mobilenetv3_small_100.lamb_in1k
+    python -m pted_server.export mobilenet_v3_small
+    python -m pted_server.export yolo11n.pt
 
 The folder gets model.pte, its card model.card.json, and the tokenizer. One answer is compared with
-PyTorch's, by `pte run` if PATH has it, and the last lines say how to serve the folder. The exit
+PyTorch's, by `pte run` if there is one, and the last lines say how to serve the folder. The exit
 status is 1 if the model cannot be exported, or if its answer differs.
 """
+from __future__ import annotations
+
 import argparse
 import json
 import re
@@ -20,8 +22,8 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pted_card import check_packages
-from pted_check import Differs, compare_all
+from .card import check_packages
+from .check import Differs, compare_all
 
 MODEL = "model.pte"
 KINDS = {"chat": "a language model", "embedding": "an encoder of texts",
@@ -149,7 +151,7 @@ def find_source(text, kind=None):
 
 def parse(args):
     parser = argparse.ArgumentParser(
-        prog="python -m pted_export", description=__doc__,
+        prog="python -m pted_server.export", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="FOLDER_OR_ID")
     parser.add_argument("--quantize", choices=QUANTIZE,
@@ -231,10 +233,10 @@ def make(options):
     out = options.out or Path(f"{source.name}-pted")
     print(f"{source.name}: {KINDS[source.kind]}, from {source.library}"
           + (f", quantized as {quantize}" if quantize != "none" else ""), flush=True)
-    import pted_kinds  # PyTorch comes with it, which takes a while
+    from . import kinds  # PyTorch comes with it, which takes a while
     out.mkdir(parents=True, exist_ok=True)
     copy_beside(source, out)
-    checks = pted_kinds.EXPORT[source.kind](source, out, quantize, options)
+    checks = kinds.EXPORT[source.kind](source, out, quantize, options)
     print(f"{out / MODEL}: {(out / MODEL).stat().st_size:,} bytes", flush=True)
     compare_all(out / MODEL, checks, out / "model.card.json")
     print(f"\n    pted --model {source.name}={out / MODEL} &\n    {example(source, out)}")
@@ -246,6 +248,6 @@ def main(args=None):
     try:
         make(options)
     except (Refused, Differs) as why:
-        print(f"pted_export: {why}", file=sys.stderr)
+        print(f"pted_server.export: {why}", file=sys.stderr)
         return 1
     return 0

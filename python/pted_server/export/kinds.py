@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How `python -m pted_export` exports each kind of model: EXPORT by the words of pted_folder.KINDS.
+"""How each kind of model is exported: EXPORT by the words of folder.KINDS.
 
 Each function writes model.pte, and a card where the program does not say enough, into a folder. It
-returns what PyTorch computes for one call, for pted_check.py.
+returns what PyTorch computes for one call, for check.py.
 """
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -12,14 +14,14 @@ from pathlib import Path
 
 import numpy
 import torch
-from pted_card import CLASSES, card_of, describe_pictures
-from pted_chat import quantize as shrink
-from pted_check import Check
-from pted_describe import (CONTEXT, describe_processor, describe_timm, longest, pooling_of,
+from .card import CLASSES, card_of, describe_pictures
+from .chat import quantize as shrink
+from .check import Check
+from .describe import (CONTEXT, describe_processor, describe_timm, longest, pooling_of,
                            ultralytics_card)
-from pted_export import (SpeechDecoder, SpeechEncoder, export, export_chat, export_encoder,
+from .exporter import (SpeechDecoder, SpeechEncoder, export, export_chat, export_encoder,
                          export_speech)
-from pted_folder import MODEL, Refused, first_line
+from .folder import MODEL, Refused, first_line
 
 BATCH = 16  # pictures of a call, if the model lets their number vary
 EXACT, ROUNDED = 1e-3, 0.05

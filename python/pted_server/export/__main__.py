@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+"""python -m pted_server.export"""
+import sys
+
+from .folder import main
+
+sys.exit(main())
