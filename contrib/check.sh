@@ -109,33 +109,33 @@ server_free_tests() {
 MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$"
 MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 
-# Every test of the HAL, against a running server and of a unit runs under ThreadSanitizer, except:
+# Under ThreadSanitizer run the tests of the HAL, of units in which threads meet, and against a
+# running server, except:
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
 #   which would see races in them;
-# * tests of one kernel, and of units that get no device: these start no thread;
-# * tests of what an answer, a card or a command says: their threads are those of the others.
+# * tests of one kernel: these start no thread;
+# * tests of what an answer, a card, a command, an exporter's program or another server says: their
+#   threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
-SAYINGS='answers|bench|cards|classes|config|console|folders|formats|layouts|openai|openapi|predict'
-SAYINGS=$SAYINGS'|pte|pte_client|pte_compare|pte_media|responses|tls_plays'
+SAYINGS='access|access_log|answers|bad_media|bench|cards|classes|config|console|embeddings'
+SAYINGS=$SAYINGS'|exporters|folders|formats|haproxy|layouts|openai|openapi|predict|proxy|pte'
+SAYINGS=$SAYINGS'|pte_client|pte_compare|pte_media|responses|speech|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
-    threadless_units >threadless
-    words "$1" | grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" |
-        grep -vxFf threadless | longest_first
+    threaded_units >threaded
+    { words "$1" | grep -E '^tests/(hal|http)/'; words "$1" | grep -xFf threaded; } |
+        grep -vE "$THREADS_EXCLUDE" | longest_first
 }
 
-# Tests of units that include neither pthread.h nor a header that opens a device.
-THREADLESS='config\.h|base/.*|protocol/.*|runtime/(graph|ops|passes|pte)/.*'
-THREADLESS="$THREADLESS|tests/unit/(flatbuf_writer|ops_call|pte_sample|sig_support|unit)\\.h"
-threadless_units() {
-    for test in ../../tests/unit/test_*.c; do
-        if ! sed -n 's/^#include "\(.*\)"$/\1/p' "$test" | grep -qvxE "$THREADLESS" &&
-            ! grep -q '^#include <pthread.h>' "$test"; then
-            basename "$test" .c | sed 's|^|tests/unit/|'
-        fi
-    done
+# Tests of units that start threads, or include a header of the scheduler, of queues, of pipelines
+# or of the daemon. A device's workers are in the tests of the HAL.
+THREADED='hal/queue|runtime/(pipeline|sched)/.*|server/daemon/.*|server/process/offload'
+THREADED="$THREADED|tests/unit/(api|infer|observe|sched|serving)_support"
+threaded_units() {
+    includes="^#include (<pthread\\.h>|\"($THREADED)\\.h\")"
+    (cd ../.. && grep -lE "$includes" tests/unit/test_*.c) | sed 's/\.c$//'
 }
 
 # Checks that the archive has every file of git, except files that only git and CI read.
