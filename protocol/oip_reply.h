@@ -76,10 +76,10 @@ struct oip_encoded {
 
 /*
  * An answer is made in pieces, because it may be one to several requests. |encoded->spans| is the
- * caller's. begin; the text, with the members of each reply ("model_name", "model_version",
- * "outputs") and whatever stands around them; end_json; what of each result stands behind the JSON
- * and has no memory of its own, in the same order; end, which is ST_TOO_LARGE when |out| had no
- * room.
+ * caller's. First oip_encode_begin(); then the text, with the members of each reply ("model_name",
+ * "model_version", "outputs") and whatever stands around them; then oip_encode_end_json(); then
+ * what of each result stands behind the JSON and has no memory of its own, in the same order; then
+ * oip_encode_end(), which is ST_TOO_LARGE when |out| had no room.
  */
 void oip_encode_begin(struct oip_encoded *encoded);
 void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded);

@@ -8,6 +8,7 @@
 # docs/ with its default, and in the manuals. Each resource is in docs/limits.md, with a metric and
 # a test that exist. ARCHITECTURE.md lists the passes in their order. The version of configure.ac is
 # the newest one of CHANGELOG.md and of debian/changelog. No line has more than 100 columns.
+# Functions, names of several words and files that a comment of C names exist, too.
 
 set -u
 : "${top_builddir:=.}"
@@ -31,6 +32,14 @@ mentioned() {
     for document in $DOCUMENTS; do
         awk '/^```/ { is_code = !is_code } { print is_code ? "" : $0 }' "$document" |
             grep -noE "$1" | sed "s|^|$document:|"
+    done
+}
+
+# sources PATTERN...: the files of code whose names match; no name in the tree holds a blank.
+sources() {
+    for pattern; do
+        # shellcheck disable=SC2086 # a list of words
+        find $SOURCES contrib m4 -type f -name "$pattern" ! -path '*/__pycache__/*'
     done
 }
 
@@ -198,6 +207,11 @@ expect() {
         echo "CHANGELOG.md:1: the newest version is not the $version of configure.ac"
     sed -n '1s/^pted (\(.*\)) .*/\1/p' debian/changelog | grep -qxF "$version" ||
         echo "debian/changelog:1: the newest version is not the $version of configure.ac"
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    find $SOURCES contrib conf docs m4 -type f |
+        awk -f tests/stale.awk - pass=words $(sources '*.mk' '*.py' '*.sh') \
+            pass=code $(sources '*.[ch]' '*.def' '*.comp' '*.glsl') \
+            pass=comments $(sources '*.[ch]' '*.def')
     # shellcheck disable=SC2086
     grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'
 } >"$report"

@@ -18,7 +18,7 @@ include tests/bench/local.mk
 # A script finds the source and the programs by top_srcdir and top_builddir.
 TESTS += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
 	%D%/version.sh
-EXTRA_DIST += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
+EXTRA_DIST += %D%/archives.sh %D%/completions.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh %D%/stale.awk \
 	%D%/media/pictures.bin %D%/media/pictures.def \
 	%D%/requirements.txt \
 	%D%/validated.sh \

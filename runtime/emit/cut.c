@@ -55,7 +55,8 @@ const struct rt_machine *rt_cut_workers(uint32_t count)
 /*
  * A GPU with a hundred processors or more has room for some thirty workgroups of 64 lanes on each;
  * several times as many even out their running times. Rows and columns are the sizes of blocks in
- * shaders/gemm.comp; shaders/group.glsl says how long a row must be for lanes to share it.
+ * runtime/kernels/shaders/gemm.comp; group.glsl there says how long a row must be for lanes to
+ * share it.
  */
 #define GPU(...)                                                                                   \
     {                                                                                              \
@@ -65,7 +66,7 @@ const struct rt_machine *rt_cut_workers(uint32_t count)
 static const struct rt_machine gpu =
     GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 32, .big_high = RT_GEMM_BIG_ROWS,
         .big_wide = RT_GEMM_BIG_COLUMNS, .big_tiles = 512);
-/* For subgroups that multiply matrices: shaders/gemm_matrices.comp. */
+/* For subgroups that multiply matrices: runtime/kernels/shaders/gemm_matrices.comp. */
 static const struct rt_machine gpu_matrices =
     GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 64);
 /* A workgroup has more lanes where subgroups compute the lanes' sums. */

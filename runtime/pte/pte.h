@@ -4,10 +4,10 @@
  *
  * pte_open() maps the file, checks all of it once and copies everything with structure into one
  * bounded arena. Afterwards every index, count and range here is valid, and a file that is
- * rewritten or cut short in place can change weights but not safety: pte/file.h. Only bytes without
- * structure are borrowed from the mapping: constants, delegate payloads, compile specs and named
- * data. In old files they may be unaligned; code that reads them as numbers checks the pointer
- * first.
+ * rewritten or cut short in place can change weights but not safety: runtime/pte/file.h. Only bytes
+ * without structure are borrowed from the mapping: constants, delegate payloads, compile specs and
+ * named data. In old files they may be unaligned; code that reads them as numbers checks the
+ * pointer first.
  *
  * Immutable once made; any thread may read it until pte_free().
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the commands of pte: each command's row in cli_main.c, and how a command ends. One
+/* Shared by the commands of pte: each command's row in main.c, and how a command ends. One
  * thread. */
 #ifndef PTED_SERVER_CLI_CLI_H
 #define PTED_SERVER_CLI_CLI_H

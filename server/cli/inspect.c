@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `pte inspect`: the content of a program. cli_inspect_text.c prints the page for
- * people, cli_inspect_json.c the JSON for programs; graphs, plans and the container have printers
+ * The command `pte inspect`: the content of a program. inspect_text.c prints the page for
+ * people, inspect_json.c the JSON for programs; graphs, plans and the container have printers
  * of their own.
  */
 #include "config.h"

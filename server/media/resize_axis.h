@@ -4,7 +4,7 @@
  * They are the numbers of Pillow's Image.resize() for pixels of 8 bits: weights are computed in
  * double precision, made to sum up to 1, and rounded to HAL_RESIZE_BITS binary places. hal/resize.h
  * says what becomes of them.
- * Source: Pillow's documentation of filters; its results, with which tests/unit/test_image.c
+ * Source: Pillow's documentation of filters; its results, with which tests/unit/test_pictures.c
  * compares.
  */
 #ifndef PTED_SERVER_MEDIA_RESIZE_AXIS_H

@@ -143,7 +143,7 @@ static void test_affine_in_any_order(void **state)
     }
 }
 
-/* mean over the pixels; if |dims_count| is 1, over the channels */
+/* The mean over the pixels, or over the channels. */
 static void take_mean(bool last, bool of_channels)
 {
     static const int64_t pixels[2] = {2, 3}, channel[1] = {1};

@@ -42,7 +42,8 @@ static bool find_sides(const struct yolo *y, uint32_t out[2])
     return derive_read_pair(y->in, document_find(y->in->root, "imgsz"), out);
 }
 
-/* As classify_transforms() and LetterBox. A square is the shorter side, then a crop. */
+/* As classify_transforms() and LetterBox of Ultralytics. A square is the shorter side, then a crop.
+ */
 static void print_image(struct buf *out, bool is_crop, const uint32_t sides[2])
 {
     if (is_crop && sides[0] == sides[1]) {

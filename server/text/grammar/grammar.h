@@ -14,7 +14,7 @@
  *     TRY(grammar_walk_new(grammar, &walk, err));
  *     struct grammar_state state = grammar_walk_begin(walk);
  *     TRY(grammar_mask(walk, state, vocabulary, bits, err));
- *     grammar_state_advance(walk, &state, bytes_of_token)
+ *     grammar_state_advance(walk, &state, bytes)
  */
 #ifndef PTED_SERVER_TEXT_GRAMMAR_GRAMMAR_H
 #define PTED_SERVER_TEXT_GRAMMAR_GRAMMAR_H

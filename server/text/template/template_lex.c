@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the source of a template to lexemes. White space around tags is removed here, by the rules
- * of jinja2.lexer with trim_blocks and lstrip_blocks.
+ * of Jinja's lexer with trim_blocks and lstrip_blocks.
  */
 #include "config.h"
 
