@@ -25,6 +25,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/suballoc.c %D%/suballoc.h \
 	%D%/thread.c %D%/thread.h \
 	%D%/timepoints.c %D%/timepoints.h \
+	%D%/zone.c %D%/zone_priv.h \
 	%D%/cpu/buffer.c \
 	%D%/cpu/callers.c %D%/cpu/callers.h \
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
