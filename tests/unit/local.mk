@@ -345,8 +345,11 @@ API_SUPPORT = %D%/api_support.c %D%/api_support.h
 %C%_test_dump_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_dump_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 %C%_test_dump_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime
+# ask_support.c has what the two share.
+%C%_test_ask_SOURCES = %D%/test_ask.c %D%/ask_support.c %D%/ask_support.h
 %C%_test_ask_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ask_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_embed_SOURCES = %D%/test_embed.c %D%/ask_support.c %D%/ask_support.h
 %C%_test_embed_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_embed_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_stops_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -2,6 +2,7 @@
 /* Requests to language models: every member in the forms that have it, and what is refused. */
 #include "config.h"
 
+#include "tests/unit/ask_support.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -10,23 +11,7 @@
 
 #include "server/language/ask.h"
 
-static struct arena arena;
 static struct ask ask;
-static struct error err;
-
-static int set_up(void **state)
-{
-    (void)state;
-    arena_init(&arena, 1 << 20);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
-    return 0;
-}
 
 static enum status parse(enum ask_form form, const char *body)
 {
@@ -51,10 +36,7 @@ static enum status parse_with(enum ask_form form, const char *members)
 
 static void refuses(enum ask_form form, const char *members, const char *why)
 {
-    enum status status = parse_with(form, members);
-    if (status != ST_INVALID || !strstr(err.text, why)) {
-        fail_msg("%s: %d, %s, expected %s", members, (int)status, status ? err.text : "", why);
-    }
+    check_refused(members, parse_with(form, members), ST_INVALID, why);
 }
 
 /* ---- rows of ask.def ------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* Requests for vectors and rankings, and their answers, in the four forms. No model. */
 #include "config.h"
 
+#include "tests/unit/ask_support.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -12,23 +13,7 @@
 #include "server/language/embed_ask.h"
 #include "server/language/embed_reply.h"
 
-static struct arena arena;
 static struct embed_ask ask;
-static struct error err;
-
-static int set_up(void **state)
-{
-    (void)state;
-    arena_init(&arena, 1 << 20);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
-    return 0;
-}
 
 static enum status parse(enum embed_form form, const char *body)
 {
@@ -131,11 +116,7 @@ static void bad_requests_say_what_is_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         err.text[0] = '\0';
-        enum status status = parse(rows[i].form, rows[i].body);
-        if (status != rows[i].status || !strstr(err.text, rows[i].why)) {
-            fail_msg("%s: %d, %s, expected %d, %s", rows[i].body, (int)status, err.text,
-                     (int)rows[i].status, rows[i].why);
-        }
+        check_refused(rows[i].body, parse(rows[i].form, rows[i].body), rows[i].status, rows[i].why);
     }
 }
 
