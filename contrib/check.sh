@@ -23,6 +23,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+PACKAGES=contrib/packages.tsv
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
@@ -355,8 +356,8 @@ if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
 fi
-# shellcheck disable=SC2086 # lists of words
-install_packages $BUILD_PACKAGES $TEST_PACKAGES || exit 1
+# shellcheck disable=SC2046,SC2086 # lists of words
+install_packages $(build_packages "$(distribution)") $TEST_PACKAGES || exit 1
 # Several steps compile the same sources with the same flags, in trees of other names. The folder is
 # named because Debian's tools give the compiler another HOME.
 if [ -d /usr/lib/ccache ]; then

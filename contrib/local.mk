@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 EXTRA_DIST += %D%/check.sh %D%/commit.sh %D%/coverage.py %D%/newer_mesa.sh %D%/packages.sh \
+	%D%/bare_root.sh %D%/packages.tsv \
 	%D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \

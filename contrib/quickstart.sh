@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# From a clone to a prediction on a bare Debian 12: installs what the build needs, builds in build/,
-# starts pted with the bundled digits model, shows one handwritten digit of the test set, asks the
-# server which digit it is, and leaves the request on screen. The server runs until Ctrl-C.
+# From a clone to a prediction on a bare Debian: installs what the build needs (without dpkg, it
+# says what to install), builds in build/, starts pted with the bundled digits model, shows one
+# handwritten digit of the test set, asks the server which digit it is, and leaves the request on
+# screen. The server runs until Ctrl-C.
 
 set -eu
 cd "$(dirname "$0")/.."
+PACKAGES=contrib/packages.tsv
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
@@ -101,8 +103,7 @@ show_prediction() {
     od -An -tu1 -j "$image" -N 1 "$DIGITS/labels.u8" | awk '{ print " (written as " $1 ")" }'
 }
 
-# shellcheck disable=SC2086 # a list of words
-install_packages $BUILD_PACKAGES
+install_build_packages
 build
 start_server
 url="$address/v2/models/digits/infer"

@@ -73,9 +73,20 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-static struct library library = {
+/* The same library: Debian gives it a number of its own. */
+static struct library in_debian = {
     LIBRARY_INIT("libedit.so.2", "libedit2", symbols, &libedit, ST_UNAVAILABLE),
 };
+static struct library elsewhere = {
+    LIBRARY_INIT("libedit.so.0", "libedit2", symbols, &libedit, ST_UNAVAILABLE),
+};
+
+/* The reason is that of Debian's name. */
+static enum status load_libedit(struct error *err)
+{
+    struct error of_second;
+    return library_load(&elsewhere, &of_second) == ST_OK ? ST_OK : library_load(&in_debian, err);
+}
 
 struct line_editor {
     struct editline *edit;   /* owned */
@@ -320,7 +331,7 @@ enum status line_editor_new(const char *prompt, struct line_editor **out, struct
     if (!terminal || !*terminal || strcmp(terminal, "dumb") == 0) {
         return error_set(err, ST_UNAVAILABLE, "the terminal cannot move its cursor");
     }
-    TRY(library_load(&library, err));
+    TRY(load_libedit(err));
     struct line_editor *editor = calloc(1, sizeof(*editor));
     if (!editor) {
         return error_no_memory(err, "a line");

@@ -208,7 +208,7 @@ static enum status decode(const struct image_head *head, uint8_t *pixels, struct
     TRY(libwebp_load(&lib, err));
     if (!lib->InitDecoderConfigInternal(&config, WEBP_DECODER_ABI_VERSION)) {
         return error_set(err, ST_UNSUPPORTED,
-                         "libwebp.so.7 has another interface than its headers");
+                         PTED_SONAME_WEBP " has another interface than its headers");
     }
     config.output.colorspace = MODE_RGBA;
     config.output.is_external_memory = 1;

@@ -353,7 +353,8 @@ def wait_gone(pid):
 def without_libedit():
     """Where the library is missing, or is none, the terminal edits lines: there is no history."""
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "libedit.so.2").write_text("no library")
+        for name in ("libedit.so.0", "libedit.so.2"):
+            Path(folder, name).write_text("no library")
         state = Path(folder) / "state"
         fields = {"LD_LIBRARY_PATH": folder, "XDG_STATE_HOME": str(state)}
         with Terminal([*GREEDY, MODEL], "xterm", fields) as user:
@@ -370,6 +371,26 @@ def without_libedit():
             user.type("\x04")
             expect("status", user.wait(), 0)
         expect("no history", state.exists(), False)
+
+
+def with_other_name():
+    """Fedora, Arch and Alpine number libedit otherwise than Debian."""
+    found = ctypes.util.find_library("edit")
+    if not found:
+        print("SKIP: libedit is missing")
+        return
+    handle = ctypes.CDLL(found)
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        path = next(line.split()[-1] for line in maps if "libedit.so" in line)
+    del handle
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "libedit.so.2").write_text("no library")
+        Path(folder, "libedit.so.0").symlink_to(path)
+        fields = {"LD_LIBRARY_PATH": folder, "XDG_STATE_HOME": str(Path(folder) / "state")}
+        with Terminal([*GREEDY, MODEL], "xterm", fields) as user:
+            expect("marks of libedit", "\x1b" in user.read(rb"> "), True)
+            user.type("\x04")
+            expect("exit status", user.wait(), 0)
 
 
 # Behind it libedit has the terminal: before, the terminal itself would take keys like DEL.
@@ -460,7 +481,7 @@ def hostile_answers():
 
 
 CHECKS = (pipes, refusals, terminal, no_language, second_turn, hostile_text, interrupting,
-          interrupting_a_file, without_libedit, editing, hostile_answers)
+          interrupting_a_file, without_libedit, with_other_name, editing, hostile_answers)
 
 
 def main():

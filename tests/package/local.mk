@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: MIT
-# What is packaged. contrib/check.sh runs it as a step of its own: it builds once more.
-EXTRA_DIST += %D%/run_package.py
+# Names of packages; and what is packaged, a step of its own in contrib/check.sh: it builds once more.
+TESTS += %D%/names.py
+EXTRA_DIST += %D%/names.py %D%/run_package.py

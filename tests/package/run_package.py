@@ -135,23 +135,33 @@ def files_of(root):
                              str(path.relative_to(root)))}
 
 
+def names_of(package, field):
+    return [part.split("(")[0].strip() for part in run("dpkg-deb", "-f", package, field).split(",")]
+
+
+def install_packages(root, names):
+    run("chroot", root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", *names)
+
+
 def install(package, folder):
     """Into a root that has nothing but Debian's essential packages."""
     root = folder / "root"
-    run("debootstrap", "--variant=minbase", "bookworm", root)
-    shutil.copy("/etc/apt/sources.list", root / "etc/apt") if Path(
-        "/etc/apt/sources.list").exists() else None
+    run(SOURCE / "contrib/bare_root.sh", "bookworm", root)
     shutil.copy(package, root / "pted.deb")
     shutil.copy(MODELS / "add.pte", root / "add.pte")
-    depends = run("dpkg-deb", "-f", package, "Depends")
-    names = [part.split("(")[0].strip() for part in depends.split(",")]
-    run("chroot", root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", *names)
+    install_packages(root, names_of(package, "Depends"))
     before = files_of(root)
     run("chroot", root, "dpkg", "-i", "/pted.deb")
     ask("/usr/bin/pted", "--listen", "127.0.0.1:0", "/add.pte", root=root)
     run("chroot", root, "/usr/bin/pte", "run", "/add.pte")
     run("chroot", root, "dpkg", "--purge", "pted")
     expect("files that are left", sorted(files_of(root) - before), [])
+    # What dpkg-shlibdeps does not see.
+    install_packages(root, names_of(package, "Recommends"))
+    run("chroot", root, "dpkg", "-i", "/pted.deb")
+    version = run("chroot", root, "/usr/bin/pted", "--version")
+    expect("libraries", "opened when needed: libssl.so" in version, True)
+    expect("libraries that are not found", re.findall(r"\S+ \(not found\)", version), [])
 
 
 def check_package(report, folder):

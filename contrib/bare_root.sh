@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# usage: contrib/bare_root.sh SUITE DIR [build] [PACKAGE...]
+#
+# Makes DIR a root of a suite of Debian, such as trixie, that has nothing but the essential
+# packages, what a build takes ("build"), and those that are named. They come from the mirror that
+# this system's apt uses. It takes root and debootstrap.
+
+set -eu
+suite=$1 root=$2
+shift 2
+
+# The first source that is Debian itself, not its security updates.
+mirror=$(apt-get indextargets --format "\$(LABEL) \$(REPO_URI)" 'Created-By: Packages' |
+    sed -n 's/^Debian //p' | head -n 1)
+# shellcheck disable=SC2086 # without a mirror, debootstrap's own
+debootstrap --variant=minbase "$suite" "$root" $mirror
+# The root is removed soon: nothing has to reach the disk before the next step.
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
+[ $# -gt 0 ] || exit 0
+for name in packages.sh packages.tsv; do
+    cp "$(dirname "$0")/$name" "$root/$name"
+done
+# shellcheck disable=SC2016 # for the shell in the root
+chroot "$root" sh -euc 'PACKAGES=/packages.tsv; . /packages.sh
+    [ "$1" != build ] || { shift; set -- $(build_packages "$(distribution)") "$@"; }
+    install_packages "$@"' sh "$@"
+rm "$root/packages.sh" "$root/packages.tsv"
