@@ -60,6 +60,8 @@ in_bash 'a.pte ^cat.jpg' pted ''
 in_bash 'x.card.json ^y.json' pted --card digits = ''
 in_bash 'words.txt' pted --tokenizer digits = w
 in_bash 'http:// unix:' pte ls ''
+in_bash 'http:// unix:' pte ping ''
+in_bash '--live --timeout' pte ping --
 
 # in_fish WANTED LINE
 in_fish() {

@@ -34,12 +34,25 @@ int cli_finish(const struct cli_command *command, enum status status, const stru
 }
 
 const struct cli_command *const cli_commands[] = {
-    &cli_inspect_command,  &cli_run_command,     &cli_compare_command,
-    &cli_profile_command,  &cli_devices_command, &cli_ops_command,
-    &cli_sig_command,      &cli_fetch_command,   &cli_token_command,
-    &cli_card_command,     &cli_ls_command,      &cli_load_command,
-    &cli_unload_command,   &cli_top_command,     &cli_bench_command,
-    &cli_tokenize_command, &cli_chat_command,    NULL,
+    &cli_inspect_command,
+    &cli_run_command,
+    &cli_compare_command,
+    &cli_profile_command,
+    &cli_devices_command,
+    &cli_ops_command,
+    &cli_sig_command,
+    &cli_fetch_command,
+    &cli_token_command,
+    &cli_card_command,
+    &cli_ls_command,
+    &cli_load_command,
+    &cli_unload_command,
+    &cli_ping_command,
+    &cli_top_command,
+    &cli_bench_command,
+    &cli_tokenize_command,
+    &cli_chat_command,
+    NULL,
 };
 
 enum status cli_take_only(const char **place, const char *what, const char *text, struct error *err)

@@ -42,6 +42,7 @@ extern const struct cli_command cli_card_command;
 extern const struct cli_command cli_ls_command;
 extern const struct cli_command cli_load_command;
 extern const struct cli_command cli_unload_command;
+extern const struct cli_command cli_ping_command;
 extern const struct cli_command cli_top_command;
 extern const struct cli_command cli_bench_command;
 extern const struct cli_command cli_tokenize_command;

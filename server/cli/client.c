@@ -58,7 +58,7 @@ const struct cli_option client_option_table[] = {
      .min = 1,
      .max = TIMEOUT_MS_MAX,
      .only = CLI_ONLY_URL,
-     .preset = "300s",
+     .preset = "300s, of ping 5s",
      .doc = "wait that long for an answer, as 10s or 500ms",
      .more = "That is from the beginning of a request to the end of its answer;\n"
              "for\n.Cm chat\nthe longest silence."},
@@ -182,11 +182,12 @@ static void set_way(const struct client *client, struct set_up *s)
     set_number(s, CURLOPT_PATH_AS_IS, 1);
     set_number(s, CURLOPT_TIMEOUT_MS, (long)client->options.timeout_ms);
     set_number(s, CURLOPT_CONNECTTIMEOUT_MS, (long)client_connect_ms(client));
+    set_number(s, CURLOPT_QUICK_EXIT, 1); /* else a slow resolver is waited for in any case */
     if (target->socket[0]) {
         set_text(s, target->is_abstract ? CURLOPT_ABSTRACT_UNIX_SOCKET : CURLOPT_UNIX_SOCKET_PATH,
                  target->socket);
-        set_text(s, CURLOPT_PROXY, "");
     }
+    set_text(s, CURLOPT_PROXY, target->socket[0] || client->options.is_direct ? "" : NULL);
 }
 
 enum status client_set_up(const struct client *client, CURL *easy, struct error *err)

@@ -29,6 +29,7 @@ struct client_options {
     const char *token, *token_file;  /* borrowed, as all texts here; NULL: not given */
     const char *cacert, *cert, *key; /* files in PEM */
     bool is_insecure;                /* any certificate will do */
+    bool is_direct;                  /* no proxy, whatever the environment says */
     uint64_t timeout_ms;             /* from the connection's beginning to the answer's end */
 };
 

@@ -38,6 +38,7 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/ops.c \
 	%D%/option.c %D%/option.h \
 	%D%/pairs.c %D%/pairs.h \
+	%D%/ping.c \
 	%D%/print.c %D%/print.h \
 	%D%/profile.c %D%/profile.h \
 	%D%/profile_json.c \

@@ -37,7 +37,7 @@ ONE, TWO = struct.pack("<f", 1), struct.pack("<ff", 1, 2)
 def run(*arguments, **environment):
     """The process at its end. What the machine has of proxies, CAs and tokens has no part in it."""
     clean = {name: value for name, value in os.environ.items() if not re.search(
-        "_proxy$|^PTED_TOKEN$|^CURL_CA_BUNDLE$|^SSL_CERT", name, re.IGNORECASE)}
+        "_proxy$|^PTED_TOKEN$|^PTED_.*LISTEN$|^CURL_CA_BUNDLE$|^SSL_CERT", name, re.IGNORECASE)}
     return subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=TIMEOUT_S, check=False, env={**clean, **environment})
 
@@ -675,6 +675,79 @@ def tls():
               "--timeout", "1s")
 
 
+def pings():
+    """A server that is there, that is not ready, and none; a model of it; without a URL the server
+    is where the environment lets pted listen, and no proxy is asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "broken.pte").write_bytes(b"no program")
+        with Daemon(["--models", folder, "--model", f"add={ADD}", "--listen",
+                     f"unix:{folder}/s", "--health-listen", f"unix:{folder}/health"]) as daemon:
+            at = f"127.0.0.1:{daemon.port}"
+            check(0, f"^http://{at}: ready\n$", "ping", at)
+            check(0, f"^http://{at}: live\n$", "ping", "--live", at)
+            check(0, f"^unix:{folder}/health: ready\n$", "ping", f"unix:{folder}/health")
+            check(0, f"^unix:{folder}/s: add: ready\n$", "ping", f"unix:{folder}/s:/add")
+            check(0, "add: ready", "ping", f"{at}/v2/models/add/versions/1")
+            check(66, "HTTP 404: no model 'none'", "ping", f"{at}/none")
+            check(1, "HTTP 503: .*'broken'", "ping", f"{at}/broken")
+            check(64, "--live: expected a server without a model", "ping", "--live", f"{at}/add")
+            check(0, f"^http://{at}: ready\n$", "ping", PTED_LISTEN=f"0.0.0.0:{daemon.port},x",
+                  http_proxy="http://127.0.0.1:1")
+            check(0, f"^unix:{folder}/s: ready\n$", "ping", PTED_LISTEN=f",unix:{folder}/s")
+            check(0, f"^unix:{folder}/health: ready\n$", "ping", PTED_LISTEN=at,
+                  PTED_HEALTH_LISTEN=f"unix:{folder}/health")
+            check((65, 77), f"^pte: https://127.0.0.1:{daemon.port}: ", "ping",
+                  PTED_LISTEN=f"tls:{at}")
+            check(64, "^pte: PTED_LISTEN: ", "ping", PTED_LISTEN="tls:unix:/x")
+            check(64, "^pte: PTED_HEALTH_LISTEN: expected an address", "ping",
+                  PTED_HEALTH_LISTEN="x" * 4000 + ":1")
+        check(77, "cannot connect: ", "ping", at)
+    no = {status: answer_of(b'{"error":"not yet"}', status=status)
+          for status in (400, 401, 404, 500, 503)}
+    for status, code in ((400, 1), (401, 77), (404, 66), (500, 1), (503, 1)):
+        with Server({"/v2/health/ready": no[status],
+                     "/v2/health/live": answer_of(b"")}) as server:
+            check(code, f"^pte: {server.url}: HTTP {status}: not yet", "ping", server.url)
+            check(0, "live", "ping", "--live", server.url)
+    with Server({"/v2/health/ready": silent}) as server:
+        check(75, "within 300 ms", "ping", "--timeout", "300ms", server.url)
+        check(77, "cannot connect: ", "ping", PTED_LISTEN="[::]:1")
+    with Server({"/v2/health/ready": lambda connection: connection.sendall(b"no HTTP")}) as server:
+        check(65, server.url, "ping", server.url)
+
+
+# Waits for names as if its server of names were away.
+NO_NAMES = """
+import fcntl, os, socket, struct, subprocess, sys
+up = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(up, 0x8914, struct.pack("16sh14x", b"lo", 1))
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+names.bind(("127.0.0.9", 53))
+for name, text in (("resolv.conf", "nameserver 127.0.0.9\\noptions timeout:30 attempts:5\\n"),
+                   ("nsswitch.conf", "hosts: dns\\n")):
+    path = os.path.join(sys.argv[1], name)
+    with open(path, "w") as file:
+        file.write(text)
+    subprocess.run(["mount", "--bind", path, "/etc/" + name], check=True)
+sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
+"""
+
+
+def slow_names():
+    """--timeout also bounds the time for a name, which the C library bounds by minutes."""
+    if not all(os.path.exists(f"/etc/{name}") for name in ("resolv.conf", "nsswitch.conf")) or \
+            subprocess.run(["unshare", "-rmn", "true"], check=False).returncode:
+        print("# no name spaces: slow names are not tested")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            ["unshare", "-rmn", sys.executable, "-c", NO_NAMES, folder, PTE, "ping", "--timeout",
+             "200ms", "host.example:80"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=TIMEOUT_S, check=False)
+        expect(done.stderr, done.returncode, 75)
+        expect("text", done.stderr, "pte: http://host.example:80: no connection within 200 ms\n")
+
+
 def proxies():
     """Requests go through the proxy of the environment, but not to those that NO_PROXY names."""
     answers = {"http://model.invalid/v2/repository/index": as_json([])}
@@ -786,6 +859,7 @@ def main():
                             ("hostile answers", hostile_answers),
                             ("hostile sizes", hostile_sizes),
                             ("hostile lists", hostile_lists), ("TLS", tls),
+                            ("pings", pings), ("slow names", slow_names),
                             ("proxies", proxies), ("terminals", terminals)):
         report.run(name, check_one)
     return report.finish()

@@ -21,7 +21,7 @@ complete -c pte -n 'not string length -q (__pte_command)' -f \
     -a '(pte --help 2>/dev/null | string match -rg "^  ([a-z]+) ")'
 complete -c pte -n 'string length -q (__pte_command); and not __pte_has_model' \
     -k -a '(__fish_complete_suffix .pte)'
-complete -c pte -n 'string match -qr "^(ls|load|unload|top|bench)\$" (__pte_command)' -f \
+complete -c pte -n 'string match -qr "^(ls|load|unload|ping|top|bench)\$" (__pte_command)' -f \
     -a 'http:// https:// unix:'
 for option in token-file cacert cert key csv json-schema tokenizer
     complete -c pte -l $option -r
