@@ -45,6 +45,7 @@ HTTP_TESTS = \
 	%D%/run_prefix.py \
 	%D%/run_profile.py \
 	%D%/run_proxy.py \
+	%D%/run_python.py \
 	%D%/run_pte.py \
 	%D%/run_pte_client.py \
 	%D%/run_pte_compare.py \

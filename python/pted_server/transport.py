@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Requests and answers over HTTP/1.1: connections that are kept, Unix sockets, TLS, errors."""
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import select
+import socket
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+from urllib.parse import urlsplit
+
+JOINED_BYTES_MAX = 1 << 16  # a smaller request is one piece, so that it leaves in few packets
+Part = Union[bytes, memoryview]
+
+
+class ServerError(Exception):
+    """pted refused a request, or could not answer it.
+
+    |status| is that of HTTP, |text| says why. After |retry_after| seconds it may be tried again, if
+    the server knows that; else it is None.
+    """
+
+    def __init__(self, status: int, text: str, retry_after: Optional[float] = None) -> None:
+        super().__init__(f"{text} ({status})")
+        self.status = status
+        self.text = text
+        self.retry_after = retry_after
+
+
+class Answer(NamedTuple):
+    """|document| is the JSON; |data| what follows it, of the binary extension."""
+
+    document: Any
+    data: memoryview
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: Optional[float]) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.address = "\0" + path[1:] if path.startswith("@") else path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.address)
+
+
+def is_fresh(connection: http.client.HTTPConnection) -> bool:
+    """Has the server nothing to say on an idle connection? Else it has closed it."""
+    if connection.sock is None:
+        return False
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return not poll.poll(0)
+
+
+def text_of(body: bytes) -> str:
+    """Of an error: {"error": TEXT}, {"error": {"message": TEXT}}, or whatever a proxy says."""
+    try:
+        error = json.loads(body)["error"]
+        return str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        return body.decode("utf-8", "replace").strip() or "no reason was given"
+
+
+def error_of(response: http.client.HTTPResponse, body: bytes) -> ServerError:
+    wait = response.getheader("Retry-After", "")
+    return ServerError(response.status, text_of(body), float(wait) if wait.isdigit() else None)
+
+
+def read_all(response: http.client.HTTPResponse) -> memoryview:
+    """The body, in memory that arrays can be made of and written to."""
+    if response.length is None:
+        return memoryview(bytearray(response.read()))
+    body = memoryview(bytearray(response.length))
+    at = 0
+    while at < len(body):
+        count = response.readinto(body[at:])
+        if count == 0:
+            raise http.client.IncompleteRead(bytes(body[:at]), len(body) - at)
+        at += count
+    response.read()  # nothing more, which ends the answer
+    return body
+
+
+class Transport:
+    """Connections to one server. Threads may share it: each request has a connection to itself."""
+
+    def __init__(self, url: str, token: Optional[str], timeout: Optional[float],
+                 tls: Optional[ssl.SSLContext]) -> None:
+        self.url, self.timeout, self.tls = url, timeout, tls
+        self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self.idle: list[http.client.HTTPConnection] = []
+        self.prefix = ""
+        self.socket_path = url[len("unix:"):] if url.startswith("unix:") else ""
+        if not self.socket_path:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(f"url: expected http://HOST:PORT, https:// or unix:PATH, got "
+                                 f"{url!r}")
+            self.scheme, self.host, self.port = parts.scheme, parts.hostname, parts.port
+            self.prefix = parts.path.rstrip("/")
+
+    def connect(self) -> http.client.HTTPConnection:
+        if self.socket_path:
+            return UnixConnection(self.socket_path, self.timeout)
+        if self.scheme == "https":
+            return http.client.HTTPSConnection(self.host, self.port or 443, timeout=self.timeout,
+                                               context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port or 80, timeout=self.timeout)
+
+    def take(self) -> http.client.HTTPConnection:
+        """A connection that was kept, or a new one. What has been sent is never sent again."""
+        while self.idle:
+            try:
+                connection = self.idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if is_fresh(connection):
+                return connection
+            connection.close()
+        return self.connect()
+
+    def close(self) -> None:
+        while self.idle:
+            self.idle.pop().close()
+
+    @contextlib.contextmanager
+    def exchange(self, method: str, path: str, parts: Sequence[Part],
+                 headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
+        """Sends a request, and gives its answer to read. The connection is kept if all was read.
+
+        Raises ConnectionError and TimeoutError, and other kinds of OSError.
+        """
+        connection = self.take()
+        response = None
+        try:
+            response = self.send(connection, method, path, parts, headers)
+            yield response
+        except socket.timeout as why:  # a TimeoutError since Python 3.10
+            raise TimeoutError(f"{self.url}: nothing came in {self.timeout:g} s") from why
+        except ConnectionError:
+            raise
+        except http.client.HTTPException as why:
+            raise ConnectionError(f"{self.url}: {why!r}") from why
+        finally:
+            if response is not None and response.isclosed() and not response.will_close:
+                self.idle.append(connection)
+            else:
+                connection.close()
+
+    def send(self, connection: http.client.HTTPConnection, method: str, path: str,
+             parts: Sequence[Part], headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        size = sum(len(part) for part in parts)
+        body = [b"".join(parts)] if size <= JOINED_BYTES_MAX else parts
+        try:
+            connection.request(method, self.prefix + path, iter(body),
+                               {**self.headers, **headers, "Content-Length": str(size)})
+        except (BrokenPipeError, ConnectionResetError):
+            if connection.sock is None:
+                raise
+            # It need not read the rest of a body that it refuses; the answer says why.
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return connection.getresponse()
+            raise
+        return connection.getresponse()
+
+    def ask(self, method: str, path: str, parts: Sequence[Part] = (),
+            headers: Optional[Mapping[str, str]] = None) -> Answer:
+        """Raises ServerError if the status is not one of success."""
+        with self.exchange(method, path, parts, headers or {}) as response:
+            body = read_all(response)
+            if response.status >= 300:
+                raise error_of(response, bytes(body))
+            size = int(response.getheader("Inference-Header-Content-Length") or len(body))
+            kind = response.getheader("Content-Type") or ""
+            if not size or (kind.startswith("text/") and "json" not in kind):
+                return Answer(str(body, "utf-8"), body[size:])
+            return Answer(json.loads(bytes(body[:size])), body[size:])
+
+    def events(self, path: str, body: bytes) -> Iterator[Any]:
+        """The JSON of each server-sent event. Who stops reading ends the request."""
+        headers = {"Content-Type": "application/json"}
+        with self.exchange("POST", path, [body], headers) as response:
+            if response.status >= 300:
+                raise error_of(response, response.read())
+            for line in response:
+                word, _, text = line.partition(b":")
+                if word != b"data" or text.strip() == b"[DONE]":
+                    continue
+                event = json.loads(text)
+                if isinstance(event, dict) and event.get("error") is not None:
+                    raise ServerError(response.status, text_of(text))
+                yield event
