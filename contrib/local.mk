@@ -44,8 +44,8 @@ dist_fishcompletion_DATA = %D%/completions/fish/pted.fish %D%/completions/fish/p
 # Other programs that work with pted, and packages.
 EXTRA_DIST += %D%/container/Containerfile %D%/container/rootfs.sh %D%/haproxy/haproxy.cfg \
 	%D%/kserve/runtime.yaml %D%/kserve/service.yaml
-EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/rules \
-	debian/source/format
+EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/pted.postrm \
+	debian/pted.prerm debian/rules debian/source/format
 
 # Lines and branches by folder that the tests reach without a running server. A test that fails has
 # run lines, too.
