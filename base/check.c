@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The only line that a library of ours prints (lib/pted.h). */
 _Noreturn void check_failed(const char *expr, const char *file, int line)
 {
     fprintf(stderr, "%s:%d: invariant does not hold: %s\n", file, line, expr);

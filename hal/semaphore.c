@@ -119,7 +119,8 @@ static struct list *take_waiters(struct hal_semaphore *semaphore, uint64_t value
     return first;
 }
 
-static _Thread_local unsigned calls; /* callbacks that this thread is in: one may call the next */
+/* Callbacks that this thread is in: one may call the next. */
+static _Thread_local unsigned calls;
 
 bool hal_semaphore_is_calling(void)
 {

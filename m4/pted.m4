@@ -61,3 +61,24 @@ AC_DEFUN([PTED_CHECK_LLHTTP], [
     AC_SUBST([LLHTTP_DIR], [$llhttp_dir])
     AM_CONDITIONAL([LLHTTP_SOURCES], [test $llhttp_sources = yes])
 ])
+
+# PTED_CHECK_LIBRARY: sets enable_libpted to no if the linker makes no shared libraries, as with
+# LDFLAGS=-static; NO_UNDEFINED, RELOCATABLE: options of the linker.
+AC_DEFUN([PTED_CHECK_LIBRARY], [
+    pted_saved_LDFLAGS=$LDFLAGS
+    pted_saved_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS $PIC_CFLAGS"
+    LDFLAGS="$LDFLAGS -shared"
+    AC_MSG_CHECKING([whether $CC makes shared libraries])
+    AC_LINK_IFELSE([AC_LANG_SOURCE([int pted_answer(void) { return 42; }])],
+        [AC_MSG_RESULT([yes]); pted_shared=yes], [AC_MSG_RESULT([no]); pted_shared=no])
+    # The functions of sanitizers are the program's.
+    AS_IF([test "x$SANITIZE_CFLAGS" = x && test "x${CFLAGS@%:@*-fsanitize}" = "x$CFLAGS"],
+        [NO_UNDEFINED=-Wl,-z,defs])
+    LDFLAGS=$pted_saved_LDFLAGS
+    CFLAGS=$pted_saved_CFLAGS
+    RELOCATABLE="-r -nostdlib"
+    AS_IF([test $pted_shared = no && test "x$enable_libpted" = xyes],
+        [AC_MSG_ERROR([--enable-libpted: $CC makes no shared library with these flags])])
+    AS_IF([test $pted_shared = no], [enable_libpted=no])
+])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One fragment for each tier of tests. A fragment adds to check_PROGRAMS, TESTS and EXTRA_DIST.
 include tests/unit/local.mk
+include tests/lib/local.mk
 include tests/hal/local.mk
 include tests/ops/local.mk
 include tests/sig/local.mk

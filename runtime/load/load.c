@@ -105,8 +105,14 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     refs_init(&program->refs);
     program->device = hal_device_ref(options->device);
     program->precision = available(options->device, options->precision);
-    enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
-                                       options->data_count, err);
+    const struct rt_files_source source = {
+        .path = path,
+        .bytes = options->bytes,
+        .data_paths = options->data_paths,
+        .data_count = options->data_count,
+        .use = options->file_use,
+    };
+    enum status status = rt_files_open(&program->files, options->device, &source, err);
     if (status == ST_TOO_LARGE) { /* nobody can send less, and it is not damaged */
         err->code = status = ST_UNSUPPORTED;
     }

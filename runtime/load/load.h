@@ -16,6 +16,7 @@
 #include "runtime/program/adapt.h"
 #include "runtime/program/keep.h"
 #include "runtime/program/program.h"
+#include "runtime/pte/file_use.h"
 
 struct hal_device;
 struct rt_carries;
@@ -33,11 +34,13 @@ struct rt_load_options {
     /* Data files (.ptd) to look into; none: those beside the program, see runtime/pte/files.h. */
     const char *const *data_paths;
     uint32_t data_count;
-    enum precision precision;  /* wished for; rt_program_precision() says what it became */
-    const char *packed_folder; /* where packed weights are kept for the next load, on a device that
-                                  is the host (runtime/pte/packed.h); NULL: nowhere */
-    uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
-    rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
+    enum pte_file_use file_use; /* how their bytes come into memory */
+    struct span bytes;          /* the program, if there is no path: see runtime/pte/files.h */
+    enum precision precision;   /* wished for; rt_program_precision() says what it became */
+    const char *packed_folder;  /* where packed weights are kept for the next load, on a device that
+                                   is the host (runtime/pte/packed.h); NULL: nowhere */
+    uint64_t statements_max;    /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
+    rt_adapt_f *adapt;          /* see runtime/program/adapt.h; NULL: programs as they are */
     void *adapt_arg;
     /* of the default method, see runtime/load/carry.h; NULL: none */
     const struct rt_carries *carries;
@@ -53,7 +56,8 @@ struct rt_load_options {
     bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
-/* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */
+/* The caller owns a reference to the program, which is at |path| or, with NULL, in memory.
+ * ST_EXHAUSTED: there is no memory now. Any thread. */
 MUST_CHECK enum status rt_load_program(const char *path, const struct rt_load_options *options,
                                        struct rt_program **out_program, struct error *err);
 #endif

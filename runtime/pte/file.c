@@ -34,7 +34,11 @@ struct mapping {
 
 static struct mapping mappings[PTE_FILES_MAX];
 static struct sigaction previous;
-static uintptr_t page_bytes;
+
+static uintptr_t page_bytes(void)
+{
+    return (uintptr_t)sysconf(_SC_PAGESIZE);
+}
 
 static struct mapping *find_mapping(uintptr_t address)
 {
@@ -51,7 +55,7 @@ static struct mapping *find_mapping(uintptr_t address)
 /* Maps zeros from the page at |address| to the end: all bytes after it are gone as well. */
 static bool cover(struct mapping *m, uintptr_t address)
 {
-    uintptr_t page = address & ~(page_bytes - 1);
+    uintptr_t page = address & ~(page_bytes() - 1);
     union {
         uintptr_t number;
         void *ptr;
@@ -79,20 +83,18 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 static void install_handler(void)
 {
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&action.sa_mask);
     must(sigaction(SIGBUS, &action, &previous) == 0);
 }
 
 static bool take_entry(struct pte_file *file)
 {
-    uintptr_t begin = (uintptr_t)file->bytes.ptr;
+    uintptr_t begin = (uintptr_t)file->bytes.ptr, page = page_bytes();
     for (uint32_t i = 0; i < PTE_FILES_MAX; i++) {
         uintptr_t unused = 0;
         if (atomic_compare_exchange_strong(&mappings[i].begin, &unused, TAKEN)) {
             atomic_store(&mappings[i].is_broken, false);
-            atomic_store(&mappings[i].end,
-                         (begin + file->bytes.len + page_bytes - 1) & ~(page_bytes - 1));
+            atomic_store(&mappings[i].end, (begin + file->bytes.len + page - 1) & ~(page - 1));
             atomic_store(&mappings[i].begin, begin);
             file->entry = i;
             return true;
@@ -143,25 +145,23 @@ static void unmap(struct span bytes)
 }
 
 /* Takes over |fd| on success. */
-static enum status map_fd(int fd, const char *path, struct pte_file *file, struct error *err)
+static enum status map_fd(int fd, const char *path, const struct stat *st, struct pte_file *file,
+                          struct error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static atomic_uint_fast64_t numbers;
-    struct stat st;
-    if (fstat(fd, &st) != 0) {
-        return error_set(err, ST_SYSTEM, "%.160s: %m", path);
-    }
-    TRY(check_kind(path, &st, err));
-    void *mapping = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *mapping = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapping == MAP_FAILED) {
         return error_set(err, ST_SYSTEM, "%.160s: cannot be mapped: %m", path);
     }
-    pthread_once(&once, install_handler);
-    file->bytes = span_of(mapping, (size_t)st.st_size);
-    file->modified = st.st_mtim;
-    file->changed = st.st_ctim;
-    file->device = st.st_dev;
-    file->inode = st.st_ino;
+    if (file->use == PTE_FILE_GUARDED) {
+        pthread_once(&once, install_handler);
+    }
+    file->bytes = span_of(mapping, (size_t)st->st_size);
+    file->modified = st->st_mtim;
+    file->changed = st->st_ctim;
+    file->device = st->st_dev;
+    file->inode = st->st_ino;
     file->fd = fd;
     file->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
     if (!take_entry(file)) {
@@ -174,7 +174,98 @@ static enum status map_fd(int fd, const char *path, struct pte_file *file, struc
     return ST_OK;
 }
 
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* Memory for |len| > 0 bytes of |file|, aligned to a page; NULL: there is none. */
+static uint8_t *allocate(struct pte_file *file, size_t len)
+{
+    void *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    file->bytes = span_of(memory, len);
+    file->is_copy = true;
+    return memory;
+}
+
+/* From now on a stray write to it is found. */
+static void protect(const struct pte_file *file)
+{
+    must(mprotect((void *)(uintptr_t)file->bytes.ptr, file->bytes.len, PROT_READ) == 0);
+}
+
+static enum status read_all(int fd, const char *path, uint8_t *to, size_t len, struct error *err)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t got = pread(fd, to + done, len - done, (off_t)done);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return error_set(err, ST_SYSTEM, "%.160s: %m", path);
+        }
+        if (got == 0) {
+            return error_set(
+                err, ST_UNAVAILABLE,
+                "%.160s: was cut short while it was read: it has %zu bytes, it had %zu", path, done,
+                len);
+        }
+        done += (size_t)got;
+    }
+    return ST_OK;
+}
+
+static enum status copy_fd(int fd, const char *path, const struct stat *st, struct pte_file *file,
+                           struct error *err)
+{
+    size_t len = (size_t)st->st_size;
+    uint8_t *memory = allocate(file, len);
+    if (!memory) {
+        return error_no_memory(err, "the %zu bytes of %.160s", len, path);
+    }
+    if (read_all(fd, path, memory, len, err) != ST_OK) {
+        pte_file_unmap(file);
+        return err->code;
+    }
+    protect(file);
+    close(fd);
+    return ST_OK;
+}
+
+enum status pte_file_copy(struct span bytes, struct pte_file *out_file, struct error *err)
+{
+    must(bytes.len > 0);
+    *out_file = (struct pte_file){.fd = -1, .use = PTE_FILE_COPIED};
+    uint8_t *memory = allocate(out_file, bytes.len);
+    if (!memory) {
+        return error_no_memory(err, "%zu bytes of a program", bytes.len);
+    }
+    memcpy(memory, bytes.ptr, bytes.len);
+    protect(out_file);
+    return ST_OK;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Takes over |fd| on success. */
+static enum status take_fd(int fd, const char *path, struct pte_file *file, struct error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return error_set(err, ST_SYSTEM, "%.160s: %m", path);
+    }
+    TRY(check_kind(path, &st, err));
+    return file->use == PTE_FILE_COPIED ? copy_fd(fd, path, &st, file, err)
+                                        : map_fd(fd, path, &st, file, err);
+}
+
 enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err)
+{
+    return pte_file_open(path, PTE_FILE_GUARDED, out_file, err);
+}
+
+enum status pte_file_open(const char *path, enum pte_file_use use, struct pte_file *out_file,
+                          struct error *err)
 {
     /* O_NONBLOCK: opening a fifo must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -182,9 +273,9 @@ enum status pte_file_map(const char *path, struct pte_file *out_file, struct err
     if (fd < 0) {
         return error_set(err, status_of_errno(errno), "%.160s: %m", path);
     }
-    *out_file = (struct pte_file){.fd = -1};
+    *out_file = (struct pte_file){.fd = -1, .use = use};
     snprintf(out_file->name, sizeof(out_file->name), "%s", slash ? slash + 1 : path);
-    enum status status = map_fd(fd, path, out_file, err);
+    enum status status = take_fd(fd, path, out_file, err);
     if (status != ST_OK) {
         close(fd);
     }
@@ -238,6 +329,9 @@ void pte_file_unmap(struct pte_file *file)
         give_back_entry(file);
         unmap(file->bytes);
         file->is_mapped = false;
+    } else if (file && file->is_copy) {
+        unmap(file->bytes);
+        file->is_copy = false;
     }
 }
 

@@ -5,9 +5,13 @@
  * do not change.
  *
  * A file may also be written to or cut short in place. Reads behind its new end give zeros instead
- * of SIGBUS, which would end the process: the first mapping installs a handler for addresses in
- * mappings of this module; for any other address the signal has its former effect. Code that has
- * used the bytes calls pte_file_verify() before it gives out anything computed from them.
+ * of SIGBUS, which would end the process: the first guarded mapping installs a handler for
+ * addresses in mappings of this module; for any other address the signal has its former effect.
+ * Code that has used the bytes calls pte_file_verify() before it gives out anything computed from
+ * them.
+ *
+ * Signals belong to a program, not to a library in it. So there are files without the handler, too:
+ * mapped ones, of which such a read ends the process, and ones that are read into memory.
  */
 #ifndef PTED_RUNTIME_PTE_FILE_H
 #define PTED_RUNTIME_PTE_FILE_H
@@ -19,6 +23,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "runtime/pte/file_use.h"
 
 #define PTE_FILES_MAX 4096 /* files that may be mapped at a time */
 #define PTE_FILE_NAME_MAX 128
@@ -31,17 +36,26 @@ struct pte_file {
     ino_t inode;
     uint64_t number; /* of the mapping: no other one of the process ever has it; 0: none */
     uint32_t entry;  /* among the mappings that the handler knows */
-    bool is_mapped;
+    enum pte_file_use use;
+    bool is_mapped, is_copy;
     char name[PTE_FILE_NAME_MAX]; /* the end of its path, shortened */
 };
 
 /* Refuses an empty file and anything but a regular file; texts name the path. Release the file with
  * pte_file_unmap(). Any thread. */
-MUST_CHECK enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err);
+MUST_CHECK enum status pte_file_open(const char *path, enum pte_file_use use,
+                                     struct pte_file *out_file, struct error *err);
 void pte_file_unmap(struct pte_file *file); /* NULL and a file without a mapping are fine */
+
+/* pte_file_open() of a guarded mapping. */
+MUST_CHECK enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err);
 
 /* Bytes in memory instead of a file; they never change. */
 void pte_file_borrow(struct pte_file *file, struct span bytes);
+
+/* A copy of such bytes, which are not 0. Release it with pte_file_unmap(). */
+MUST_CHECK enum status pte_file_copy(struct span bytes, struct pte_file *out_file,
+                                     struct error *err);
 
 /* ST_UNAVAILABLE if the file's size or time of modification has changed since it was mapped, or if
  * reading it failed; |err| says which. Takes about 200 ns. Any thread. */

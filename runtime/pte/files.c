@@ -161,7 +161,7 @@ static enum status search(struct rt_files *files, struct error *err)
 static enum status open_data(struct rt_files *files, struct rt_data_file *data, struct error *err)
 {
     struct ptd_file *ptd;
-    TRY(ptd_open(data->path, &ptd, err));
+    TRY(ptd_open(data->path, files->use, &ptd, err));
     enum status status = import_bytes(files, ptd_file_of(ptd)->bytes, &data->buffer, err);
     if (status != ST_OK) {
         ptd_free(ptd);
@@ -222,19 +222,29 @@ static enum status find_tensor(void *user, const char *key, const struct pte_nam
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-enum status rt_files_open(struct rt_files *files, struct hal_device *device, const char *path,
-                          const char *const *data_paths, uint32_t data_count, struct error *err)
+static enum status open_program(struct rt_files *files, const struct rt_files_source *source,
+                                struct error *err)
 {
-    *files = (struct rt_files){.device = device};
+    if (source->path) {
+        return pte_open(source->path, source->use, &files->pte, err);
+    }
+    return source->use == PTE_FILE_COPIED ? pte_parse_copy(source->bytes, &files->pte, err)
+                                          : pte_parse(source->bytes, &files->pte, err);
+}
+
+enum status rt_files_open(struct rt_files *files, struct hal_device *device,
+                          const struct rt_files_source *source, struct error *err)
+{
+    *files = (struct rt_files){.device = device, .use = source->use};
     arena_init(&files->arena, PATHS_BYTES_MAX);
-    TRY(pte_open(path, &files->pte, err));
+    TRY(open_program(files, source, err));
     TRY(import_bytes(files, pte_file_of(files->pte)->bytes, &files->buffer, err));
-    for (uint32_t i = 0; i < data_count; i++) {
-        TRY(add_data(files, "", data_paths[i], err));
+    for (uint32_t i = 0; i < source->data_count; i++) {
+        TRY(add_data(files, "", source->data_paths[i], err));
         TRY(open_data(files, &files->data[i], err));
     }
-    if (data_count == 0) {
-        files->path = arena_strdup(&files->arena, path, strlen(path));
+    if (source->data_count == 0 && source->path) {
+        files->path = arena_strdup(&files->arena, source->path, strlen(source->path));
         if (!files->path) {
             return error_no_memory(err, "the files of a program");
         }

@@ -49,15 +49,25 @@ struct rt_files {
     const char *path;          /* of the program; NULL when its folder has been searched */
     struct rt_data_file data[RT_DATA_FILES_MAX];
     uint32_t data_count;
+    enum pte_file_use use;
     bool is_settled;          /* rt_files_settle(): from now on only files in use are verified */
     struct rt_packed *packed; /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
 };
 
-/* Opens the program at |path| and links its external tensors. |data_paths| may be empty: the folder
- * is searched. Copies the paths. After a failure call rt_files_fini() as well. */
+/* What a program is loaded from. */
+struct rt_files_source {
+    const char *path;              /* of the program; NULL: it is in memory */
+    struct span bytes;             /* of the program then; PTE_FILE_COPIED: a copy of them is used,
+                                      else they stay until rt_files_fini() */
+    const char *const *data_paths; /* data files; none: the folder of |path| is searched */
+    uint32_t data_count;
+    enum pte_file_use use; /* of all files */
+};
+
+/* Opens the program and links its external tensors. Copies the paths. After a failure call
+ * rt_files_fini() as well. */
 MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *device,
-                                     const char *path, const char *const *data_paths,
-                                     uint32_t data_count, struct error *err);
+                                     const struct rt_files_source *source, struct error *err);
 void rt_files_fini(struct rt_files *files);
 
 /* After rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). */

@@ -5,7 +5,7 @@ noinst_LIBRARIES += %D%/libpte.a
 %C%_libpte_a_SOURCES = \
 	%D%/container.c %D%/container.h \
 	%D%/decode.c %D%/decode.h \
-	%D%/file.c %D%/file.h \
+	%D%/file.c %D%/file.h %D%/file_use.h \
 	%D%/file_digest.c %D%/file_digest.h \
 	%D%/files.c %D%/files.h \
 	%D%/flatbuf.c %D%/flatbuf.h \

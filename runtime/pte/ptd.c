@@ -152,12 +152,13 @@ static struct ptd_file *find_open(struct pte_file *from)
     return found;
 }
 
-enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err)
+enum status ptd_open(const char *path, enum pte_file_use use, struct ptd_file **out_file,
+                     struct error *err)
 {
     struct error local = {0};
     struct pte_file file;
     err = err ? err : &local;
-    TRY(pte_file_map(path, &file, err));
+    TRY(pte_file_open(path, use, &file, err));
     *out_file = find_open(&file);
     if (*out_file) {
         return ST_OK;

@@ -8,9 +8,10 @@
 
 struct ptd_file;
 
-/* Maps the regular file at |path|. Programs share it: the same file in the same state is mapped
- * once. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and where. */
-MUST_CHECK enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err);
+/* Maps or reads the regular file at |path|. Programs share a mapping: the same file in the same
+ * state is mapped once. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and where. */
+MUST_CHECK enum status ptd_open(const char *path, enum pte_file_use use, struct ptd_file **out_file,
+                                struct error *err);
 
 /* The same for bytes in memory, which the caller keeps until ptd_free(). */
 MUST_CHECK enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err);

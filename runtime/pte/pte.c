@@ -43,12 +43,13 @@ static enum status parse_pte(struct pte_file *file, struct pte_program **out_pro
     return ST_OK;
 }
 
-enum status pte_open(const char *path, struct pte_program **out_program, struct error *err)
+enum status pte_open(const char *path, enum pte_file_use use, struct pte_program **out_program,
+                     struct error *err)
 {
     struct error local = {0};
     struct pte_file file;
     err = err ? err : &local;
-    TRY(pte_file_map(path, &file, err));
+    TRY(pte_file_open(path, use, &file, err));
     if (parse_pte(&file, out_program, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
@@ -61,6 +62,18 @@ enum status pte_parse(struct span bytes, struct pte_program **out_program, struc
     struct pte_file file;
     pte_file_borrow(&file, bytes);
     return parse_pte(&file, out_program, err ? err : &local);
+}
+
+enum status pte_parse_copy(struct span bytes, struct pte_program **out_program, struct error *err)
+{
+    struct error local = {0};
+    struct pte_file file;
+    err = err ? err : &local;
+    if (bytes.len == 0) {
+        return pte_parse(bytes, out_program, err);
+    }
+    TRY(pte_file_copy(bytes, &file, err));
+    return parse_pte(&file, out_program, err);
 }
 
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count)

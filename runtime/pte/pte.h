@@ -23,8 +23,10 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "runtime/pte/file_use.h"
 
 struct pte_file;
+
 struct pte_program;
 
 #define PTE_NO_VALUE UINT32_MAX /* an absent entry of an optional tensor list */
@@ -158,14 +160,16 @@ struct pte_names {
 /* NULL if there is none. */
 const struct pte_named_data *pte_names_find(const struct pte_names *names, struct span key);
 
-/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and
- * where. */
-MUST_CHECK enum status pte_open(const char *path, struct pte_program **out_program,
-                                struct error *err);
+/* Maps or reads the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is
+ * wrong and where. */
+MUST_CHECK enum status pte_open(const char *path, enum pte_file_use use,
+                                struct pte_program **out_program, struct error *err);
 
-/* The same for bytes in memory, which the caller keeps until pte_free(). */
+/* The same for bytes in memory, which the caller keeps until pte_free(); or for a copy of them. */
 MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_program,
                                  struct error *err);
+MUST_CHECK enum status pte_parse_copy(struct span bytes, struct pte_program **out_program,
+                                      struct error *err);
 
 void pte_free(struct pte_program *program); /* NULL is fine */
 

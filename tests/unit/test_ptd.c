@@ -296,7 +296,8 @@ static void open_files(struct folder *f, const char *const *data, uint32_t count
 {
     char path[128];
     snprintf(path, sizeof(path), "%s/m.pte", f->path);
-    assert_ok(err, rt_files_open(&f->files, f->device, path, data, count, &err));
+    const struct rt_files_source source = {.path = path, .data_paths = data, .data_count = count};
+    assert_ok(err, rt_files_open(&f->files, f->device, &source, &err));
 }
 
 /* Checks that |key| is found in |name|, or (NULL) nowhere. */
@@ -369,7 +370,8 @@ static void files_that_were_given(void **state)
     write_file(f, "moved.ptd", "FT01", 4);
     char path[128];
     snprintf(path, sizeof(path), "%s/m.pte", f->path);
-    assert_fails(err, rt_files_open(&f->files, f->device, path, paths, 1, &err), ST_CORRUPT,
+    const struct rt_files_source source = {.path = path, .data_paths = paths, .data_count = 1};
+    assert_fails(err, rt_files_open(&f->files, f->device, &source, &err), ST_CORRUPT,
                  "moved.ptd: not a .ptd file");
     rt_files_fini(&f->files);
 }

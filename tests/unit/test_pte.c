@@ -659,20 +659,22 @@ static void test_opens_regular_files_only(void **state)
     (void)state;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_fails(err, pte_open(path, &program, &err), ST_CORRUPT,
+    assert_fails(err, pte_open(path, PTE_FILE_GUARDED, &program, &err), ST_CORRUPT,
                  ": the file is empty, expected a program or data");
     assert_int_equal(write(fd, sample.writer.bytes, sample.writer.len), sample.writer.len);
-    assert_ok(err, pte_open(path, &program, &err));
+    assert_ok(err, pte_open(path, PTE_FILE_GUARDED, &program, &err));
     check_plan(method_of(program, 0));
     pte_free(program);
     assert_int_equal(ftruncate(fd, 100), 0);
-    assert_fails(err, pte_open(path, &program, &err), ST_CORRUPT, path);
+    assert_fails(err, pte_open(path, PTE_FILE_GUARDED, &program, &err), ST_CORRUPT, path);
     close(fd);
     unlink(path);
-    assert_fails(err, pte_open(path, &program, &err), ST_NOT_FOUND, path);
-    assert_fails(err, pte_open("/", &program, &err), ST_INVALID, "is a directory");
+    assert_fails(err, pte_open(path, PTE_FILE_GUARDED, &program, &err), ST_NOT_FOUND, path);
+    assert_fails(err, pte_open("/", PTE_FILE_GUARDED, &program, &err), ST_INVALID,
+                 "is a directory");
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_fails(err, pte_open(path, &program, &err), ST_INVALID, "not a regular file");
+    assert_fails(err, pte_open(path, PTE_FILE_GUARDED, &program, &err), ST_INVALID,
+                 "not a regular file");
     unlink(path);
 }
 

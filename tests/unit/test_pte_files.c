@@ -203,7 +203,7 @@ static void check_program(const char *path, const cJSON *facts)
     bool is_complete = cJSON_HasObjectItem(facts, "segments");
     struct pte_program *program;
     struct error err;
-    assert_ok(err, pte_open(path, &program, &err));
+    assert_ok(err, pte_open(path, PTE_FILE_GUARDED, &program, &err));
     if (is_complete) {
         check_segments(program, facts);
         assert_int_equal(program->plan_count, cJSON_GetArraySize(methods));

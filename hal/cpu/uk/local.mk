@@ -50,7 +50,7 @@ UK_OWN_SOURCES = \
 
 # The order of sums in the sources is kept. A product and the sum that takes it may become one
 # instruction. No code reads errno or the exception flags.
-UK_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -fno-math-errno -fno-trapping-math
+UK_CFLAGS = $(AM_CFLAGS) $(PIC_CFLAGS) -ffp-contract=fast -fno-math-errno -fno-trapping-math
 
 noinst_LIBRARIES += %D%/libuk_generic.a
 %C%_libuk_generic_a_SOURCES = $(UK_SOURCES)

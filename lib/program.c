@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs and their methods. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/device.h"
+#include "lib/inside.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
+#include "runtime/program/signature.h"
+#include "runtime/program/state.h"
+#include "runtime/pte/files.h"
+
+#define BORROW_ALIGN 64
+#define NAMES_TEXT_MAX 160
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+/* The members that the caller knows; the others are as in PTED_LOAD_OPTIONS_INIT. */
+static struct pted_load_options known(const struct pted_load_options *options)
+{
+    struct pted_load_options all = PTED_LOAD_OPTIONS_INIT;
+    if (options) {
+        memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
+    }
+    return all;
+}
+
+static const enum pte_file_use uses[] = {
+    [PTED_FILES_READ] = PTE_FILE_COPIED,
+    [PTED_FILES_MAPPED] = PTE_FILE_MAPPED,
+    [PTED_FILES_GUARDED] = PTE_FILE_GUARDED,
+};
+
+static const enum precision precisions[] = {
+    [PTED_PRECISION_EXACT] = PRECISION_EXACT,
+    [PTED_PRECISION_FAST] = PRECISION_FAST,
+    [PTED_PRECISION_BF16] = PRECISION_BF16,
+};
+
+static enum status translate(const struct pted_load_options *given, struct rt_load_options *out,
+                             struct error *err)
+{
+    if ((unsigned)given->files >= sizeof(uses) / sizeof(uses[0])) {
+        return error_set(err, ST_INVALID, "options: files %d, expected 0 to %d", (int)given->files,
+                         PTED_FILES_GUARDED);
+    }
+    if ((unsigned)given->precision >= sizeof(precisions) / sizeof(precisions[0])) {
+        return error_set(err, ST_INVALID, "options: precision %d, expected 0 to %d",
+                         (int)given->precision, PTED_PRECISION_BF16);
+    }
+    if (given->data_count > RT_DATA_FILES_MAX) {
+        return error_set(err, ST_INVALID, "options: %zu data files, at most %d are possible",
+                         given->data_count, RT_DATA_FILES_MAX);
+    }
+    out->file_use = uses[given->files];
+    out->precision = precisions[given->precision];
+    out->data_paths = given->data_paths;
+    out->data_count = (uint32_t)given->data_count;
+    return ST_OK;
+}
+
+enum status lib_program_new(struct pted_device *device, struct rt_program *rt,
+                            struct pted_program **out_program, struct error *err)
+{
+    size_t count = rt_program_method_count(rt);
+    struct pted_program *program = calloc(1, sizeof(*program));
+    struct pted_method *methods = calloc(count + 1, sizeof(*methods));
+    if (!program || !methods) {
+        free(program);
+        free(methods);
+        return error_no_memory(err, "a program");
+    }
+    *program = (struct pted_program){.magic = LIB_PROGRAM_MAGIC,
+                                     .device = lib_device_ref(device),
+                                     .rt = rt,
+                                     .methods = methods,
+                                     .method_count = count};
+    refs_init(&program->refs);
+    for (size_t i = 0; i < count; i++) {
+        methods[i] = (struct pted_method){program, rt_program_method(rt, (uint32_t)i)};
+    }
+    *out_program = program;
+    return ST_OK;
+}
+
+static enum pted_status load(struct pted_device *device, const char *path, struct span bytes,
+                             const struct pted_load_options *options,
+                             struct pted_program **out_program, struct pted_error *err)
+{
+    OBJ_CHECK(device, LIB_DEVICE_MAGIC);
+    const struct pted_load_options all = known(options);
+    struct rt_load_options rt_options = {.device = device->hal, .bytes = bytes};
+    struct rt_program *rt = NULL;
+    struct error own;
+    enum status status = translate(&all, &rt_options, &own);
+    *out_program = NULL;
+    if (status == ST_OK) {
+        status = rt_load_program(path, &rt_options, &rt, &own);
+    }
+    if (status == ST_OK) {
+        status = lib_program_new(device, rt, out_program, &own);
+        if (status != ST_OK) {
+            rt_program_unref(rt);
+        }
+    }
+    return lib_give(status, &own, err);
+}
+
+enum pted_status pted_program_load(struct pted_device *device, const char *path,
+                                   const struct pted_load_options *options,
+                                   struct pted_program **out_program, struct pted_error *err)
+{
+    return load(device, path, span_of(NULL, 0), options, out_program, err);
+}
+
+enum pted_status pted_program_load_memory(struct pted_device *device, const void *bytes,
+                                          size_t size, const struct pted_load_options *options,
+                                          struct pted_program **out_program, struct pted_error *err)
+{
+    const struct pted_load_options all = known(options);
+    if (all.files != PTED_FILES_READ && (uintptr_t)bytes % BORROW_ALIGN != 0) {
+        *out_program = NULL;
+        return lib_refuse(err, ST_INVALID,
+                          "the bytes of a program are at %p, expected a multiple of %d", bytes,
+                          BORROW_ALIGN);
+    }
+    return load(device, NULL, span_of(bytes, size), options, out_program, err);
+}
+
+struct pted_program *lib_program_ref(struct pted_program *program)
+{
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    refs_take(&program->refs);
+    return program;
+}
+
+void pted_program_free(struct pted_program *program)
+{
+    if (!program) {
+        return;
+    }
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    if (!refs_drop(&program->refs)) {
+        return;
+    }
+    rt_program_unref(program->rt);
+    pted_device_free(program->device);
+    program->magic = 0;
+    free(program->methods);
+    free(program);
+}
+
+size_t pted_program_state_bytes(struct pted_program *program)
+{
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    return rt_program_state_bytes(program->rt);
+}
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+size_t pted_program_method_count(const struct pted_program *program)
+{
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    return program->method_count;
+}
+
+const struct pted_method *pted_program_method(const struct pted_program *program, size_t index)
+{
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    return index < program->method_count ? &program->methods[index] : NULL;
+}
+
+/* "decode, encode": as many names as fit. */
+static const char *list_names(const struct pted_program *program, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < program->method_count && len < size; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
+                                rt_method_name(program->methods[i].rt));
+    }
+    if (len >= size) {
+        snprintf(text + size - 4, 4, "...");
+    }
+    return text;
+}
+
+enum pted_status pted_program_find_method(const struct pted_program *program, const char *name,
+                                          const struct pted_method **out_method,
+                                          struct pted_error *err)
+{
+    OBJ_CHECK(program, LIB_PROGRAM_MAGIC);
+    char names[NAMES_TEXT_MAX];
+    const struct rt_method *found = name ? rt_program_find_method(program->rt, span_str(name))
+                                         : rt_program_default_method(program->rt);
+    for (size_t i = 0; found && i < program->method_count; i++) {
+        if (program->methods[i].rt == found) {
+            *out_method = &program->methods[i];
+            return PTED_OK;
+        }
+    }
+    *out_method = NULL;
+    return lib_refuse(err, ST_NOT_FOUND, "no method '%.60s'%s; the methods are %s",
+                      name ? name : "forward", name ? "" : ", expected a name",
+                      list_names(program, names, sizeof(names)));
+}
+
+const char *pted_method_name(const struct pted_method *method)
+{
+    return rt_method_name(method->rt);
+}
+
+const char *pted_method_signature(const struct pted_method *method)
+{
+    return rt_method_signature(method->rt)->readable;
+}
+
+enum pted_status pted_method_verify(const struct pted_method *method, struct pted_error *err)
+{
+    const struct error *failure = rt_method_failure(method->rt);
+    return failure ? lib_refuse(err, failure->code, "method '%.60s': %s",
+                                rt_method_name(method->rt), failure->text)
+                   : PTED_OK;
+}
+
+bool pted_method_is_constant(const struct pted_method *method)
+{
+    return rt_method_is_constant(method->rt);
+}
