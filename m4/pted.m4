@@ -13,28 +13,36 @@ AC_DEFUN([PTED_TRY_CFLAG], [
 
 # PTED_SONAME(VARIABLE, MODULE, LIBRARY, PACKAGE): PTED_SONAME_VARIABLE is the name of the library beside
 # the headers of pkg-config's MODULE, whose structs it shares, and PTED_PACKAGE_VARIABLE Debian's package
-# of it, for messages: PACKAGE if dpkg does not say.
+# of it, for messages: PACKAGE if dpkg does not say. If libraries are linked in, that name is the library's
+# with its version.
 AC_DEFUN([PTED_SONAME], [
     AC_REQUIRE([PTED_PROG_READELF])
-    AC_MSG_CHECKING([for the soname of lib$3])
-    pted_file=`$PKG_CONFIG --variable=libdir $2`/lib$3.so
-    AS_IF([test ! -f "$pted_file"], [pted_file=`$CC $CFLAGS $LDFLAGS -print-file-name=lib$3.so`])
+    AS_IF([test "x$enable_linked_libraries" = xyes],
+        [pted_soname="lib$3 `$PKG_CONFIG --modversion $2`" pted_package=$4],
+        [PTED_FIND_SONAME([$2], [$3], [$4])])
+    AC_DEFINE_UNQUOTED([PTED_SONAME_$1], ["$pted_soname"], [The library $3, opened at run time or linked in])
+    AC_DEFINE_UNQUOTED([PTED_PACKAGE_$1], ["$pted_package"], [Its package in Debian])
+])
+# PTED_FIND_SONAME(MODULE, LIBRARY, PACKAGE): sets pted_soname and pted_package.
+AC_DEFUN([PTED_FIND_SONAME], [
+    AC_MSG_CHECKING([for the soname of lib$2])
+    pted_file=`$PKG_CONFIG --variable=libdir $1`/lib$2.so
+    AS_IF([test ! -f "$pted_file"], [pted_file=`$CC $CFLAGS $LDFLAGS -print-file-name=lib$2.so`])
     pted_soname=`$READELF -d "$pted_file" 2>/dev/null | sed -n 's/.*(SONAME).*\@<:@\(.*\)\@:>@.*/\1/p'`
     AS_IF([test -z "$pted_soname"], [AC_MSG_ERROR([$pted_file is no shared library with a soname])])
     pted_package=`dpkg-query -S "\`readlink -f "$pted_file"\`" 2>/dev/null | sed -n '1s/:.*//p'`
-    test -n "$pted_package" || pted_package=$4
+    test -n "$pted_package" || pted_package=$3
     AC_MSG_RESULT([$pted_soname ($pted_package)])
-    AC_DEFINE_UNQUOTED([PTED_SONAME_$1], ["$pted_soname"], [The library $3, opened at run time])
-    AC_DEFINE_UNQUOTED([PTED_PACKAGE_$1], ["$pted_package"], [Its package in Debian])
 ])
 AC_DEFUN([PTED_PROG_READELF], [AC_CHECK_TOOL([READELF], [readelf], [readelf])])
 
 # PTED_OPENED(VARIABLE, MODULE, VERSION, NAME, DEBIAN, FEDORA, LIBRARY, PACKAGE): a library whose headers
-# are needed (packages DEBIAN and FEDORA), and which pted opens at run time.
+# are needed (packages DEBIAN and FEDORA), and which pted opens at run time, or is linked with.
 AC_DEFUN([PTED_OPENED], [
     PKG_CHECK_MODULES([$1], [$2 >= $3], [],
         [AC_MSG_ERROR([$4 $3 or newer is missing: install $5 (Debian) or $6 (Fedora)])])
     PTED_SONAME([$1], [$2], [$7], [$8])
+    AS_IF([test "x$enable_linked_libraries" = xyes], [LINKED_LIBS="$$1_LIBS $LINKED_LIBS"])
 ])
 
 # PTED_CHECK_LLHTTP: finds the system's llhttp: libllhttp if pkg-config knows it, else the C sources that

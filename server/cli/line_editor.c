@@ -67,7 +67,7 @@ static struct {
 } libedit;
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("", __typeof__(libedit), member)
+#define SYMBOL(member) LIBRARY_OPENED(member, __typeof__(libedit), member)
     SYMBOL(el_init),   SYMBOL(el_end),       SYMBOL(el_gets),     SYMBOL(el_set),  SYMBOL(el_get),
     SYMBOL(el_resize), SYMBOL(history_init), SYMBOL(history_end), SYMBOL(history),
 #undef SYMBOL

@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("jpeg_", struct libjpeg, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(jpeg_##member, struct libjpeg, member)
     SYMBOL(std_error),      SYMBOL(CreateDecompress), SYMBOL(destroy_decompress),
     SYMBOL(read_header),    SYMBOL(start_decompress), SYMBOL(crop_scanline),
     SYMBOL(skip_scanlines), SYMBOL(read_scanlines),   SYMBOL(resync_to_restart),

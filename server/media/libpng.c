@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("png_", struct libpng, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(png_##member, struct libpng, member)
     SYMBOL(create_read_struct),
     SYMBOL(create_info_struct),
     SYMBOL(destroy_read_struct),

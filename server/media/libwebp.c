@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("WebP", struct libwebp, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(WebP##member, struct libwebp, member)
     SYMBOL(InitDecoderConfigInternal),
     SYMBOL(Decode),
 #undef SYMBOL

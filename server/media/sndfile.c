@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("sf_", struct sndfile, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(sf_##member, struct sndfile, member)
     SYMBOL(open_virtual), SYMBOL(close), SYMBOL(error), SYMBOL(strerror), SYMBOL(readf_float),
 #undef SYMBOL
 };

@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("soxr_", struct soxr_library, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(soxr_##member, struct soxr_library, member)
     SYMBOL(create),
     SYMBOL(process),
     SYMBOL(delete),

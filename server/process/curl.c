@@ -8,7 +8,7 @@
 #define VERSION_MIN 0x075800 /* 7.88.0 */
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("curl_", struct curl, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(curl_##member, struct curl, member)
     SYMBOL(global_init),         SYMBOL(easy_init),        SYMBOL(easy_setopt),
     SYMBOL(easy_perform),        SYMBOL(easy_getinfo),     SYMBOL(easy_reset),
     SYMBOL(easy_cleanup),        SYMBOL(easy_strerror),    SYMBOL(multi_init),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Libraries that are loaded when something first needs them, so that a daemon that does not need
- * them starts without them, also where they are not installed.
+ * them starts without them, also where they are not installed. After configure
+ * --enable-linked-libraries they are linked in instead, and loading takes the addresses that the
+ * linker put into the rows.
  */
 #ifndef PTED_SERVER_PROCESS_LIBRARY_H
 #define PTED_SERVER_PROCESS_LIBRARY_H
@@ -16,17 +18,35 @@
 struct library_symbol {
     const char *name;
     size_t offset;
+    void (*linked)(void); /* the function, whatever its type; NULL: its library is opened */
 };
 
-/* The row of the function |prefix||member|; its pointer goes to |member| of |table|. */
-#define LIBRARY_SYMBOL(prefix, table, member)                                                      \
+/* The row of |function| of a library that is opened; its pointer goes to |member| of |table|. If
+ * |function| is a macro, the row has the name behind it. */
+#define LIBRARY_OPENED(function, table, member)                                                    \
     {                                                                                              \
-        prefix #member, offsetof(table, member)                                                    \
+        LIBRARY_NAME(function), offsetof(table, member), NULL                                      \
     }
+#define LIBRARY_NAME(function) #function
+
+/* The same of a library that is linked in. */
+#define LIBRARY_LINKED(function, table, member)                                                    \
+    {                                                                                              \
+        LIBRARY_NAME(function), offsetof(table, member), (void (*)(void))(function)                \
+    }
+
+/* The same of a library that configure decides about. */
+#ifdef PTED_LINKED_LIBRARIES
+#define LIBRARY_SYMBOL LIBRARY_LINKED
+#define LIBRARY_WAY "linked in"
+#else
+#define LIBRARY_SYMBOL LIBRARY_OPENED
+#define LIBRARY_WAY "opened when needed"
+#endif
 
 /* A library, in a static variable with LIBRARY_INIT(). */
 struct library {
-    const char *name;    /* such as "libcurl.so.4" */
+    const char *name;    /* such as "libcurl.so.4"; linked in: "libcurl 7.88.1" */
     const char *package; /* of Debian */
     const struct library_symbol *symbols;
     size_t symbol_count;
@@ -51,7 +71,8 @@ struct library {
  */
 MUST_CHECK enum status library_load(struct library *library, struct error *err);
 
-/* Tries to open the library, which then stays open: some leak what they took once closed. */
+/* Tries to open a library that configure decides about. It then stays open: some leak what they
+ * took once closed. One that is linked in is there. */
 bool library_is_there(const char *name);
 
 #endif

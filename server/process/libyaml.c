@@ -6,7 +6,7 @@
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("yaml_", struct libyaml, member)
+#define SYMBOL(member) LIBRARY_SYMBOL(yaml_##member, struct libyaml, member)
     SYMBOL(parser_initialize), SYMBOL(parser_delete), SYMBOL(parser_set_input_string),
     SYMBOL(parser_parse),      SYMBOL(event_delete),
 #undef SYMBOL

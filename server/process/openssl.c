@@ -5,7 +5,7 @@
 
 #include "server/process/library.h"
 
-#define SYMBOL(name) LIBRARY_SYMBOL("", struct openssl, name)
+#define SYMBOL(name) LIBRARY_SYMBOL(name, struct openssl, name)
 
 static const struct library_symbol crypto_symbols[] = {
 #define CRYPTO(name) SYMBOL(name),

@@ -37,7 +37,7 @@ const char *version_commit(void)
 static void print_opened(void)
 {
     for (size_t i = 0; i < sizeof(opened) / sizeof(opened[0]); i++) {
-        printf("%s%s%s", i > 0 ? ", " : "opened when needed: ", opened[i],
+        printf("%s%s%s", i > 0 ? ", " : LIBRARY_WAY ": ", opened[i],
                library_is_there(opened[i]) ? "" : " (not found)");
     }
     putchar('\n');

@@ -166,7 +166,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
 	%D%/test_api %D%/test_api_calls %D%/test_api_memory %D%/test_api_models %D%/test_layers \
-	%D%/test_drain %D%/test_ask %D%/test_embed %D%/test_stops %D%/test_waits %D%/test_watchdog %D%/test_yaml
+	%D%/test_drain %D%/test_ask %D%/test_embed %D%/test_library %D%/test_stops %D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 if HAVE_MEDIA
@@ -219,6 +219,8 @@ endif
 %C%_test_medium_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_card_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_card_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_library_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_library_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_yaml_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_yaml_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_document_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

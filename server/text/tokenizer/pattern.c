@@ -41,10 +41,7 @@ static struct {
 } pcre2;
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "pcre2_" #member "_8", offsetof(__typeof__(pcre2), member)                                 \
-    }
+#define SYMBOL(member) LIBRARY_SYMBOL(pcre2_##member, __typeof__(pcre2), member)
     SYMBOL(compile),
     SYMBOL(code_free),
     SYMBOL(get_error_message),

@@ -28,7 +28,7 @@ static struct {
 } utf8proc;
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member) LIBRARY_SYMBOL("utf8proc_", __typeof__(utf8proc), member)
+#define SYMBOL(member) LIBRARY_SYMBOL(utf8proc_##member, __typeof__(utf8proc), member)
     SYMBOL(category),       SYMBOL(tolower),      SYMBOL(grapheme_break_stateful),
     SYMBOL(decompose_char), SYMBOL(get_property), SYMBOL(normalize_utf32),
 #undef SYMBOL
