@@ -31,6 +31,8 @@ play methods
 behind \x20/v2 HTTP/1.1\r\nHost: a\r\n\r\n
 refused 400 get
 refused 400 Get
+refused 400 QUERY
+body .*request line: .*method.*
 refused 400 FOO
 body .*request line: .*method.*
 refused 400 GETT
@@ -307,7 +309,11 @@ refused 400 Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked
 refused 400 Transfer-Encoding: chunked\r\nTransfer-Encoding: identity
 refused 400 Transfer-Encoding: identity\r\nContent-Length: 3
 refused 400 Transfer-Encoding: chunked\r\nContent-Length: 13
+body .*expected one Content-Length and no Transfer-Encoding beside it.*
 refused 400 Content-Length: 13\r\nTransfer-Encoding: chunked
+body .*expected one Content-Length and no Transfer-Encoding beside it.*
+refused 400 Transfer-Encoding: chunked\r\nContent-Length: 1x
+body .*expected one Content-Length and no Transfer-Encoding beside it.*
 refused 400 Content-Length: 13\r\nTransfer-Encoding: chunked\t
 refused 400 Content-Length: 13\t\r\nX: y\r\ntransfer-encoding:chunked
 accepted Transfer-Encodings: chunked\r\nTransfer-Encoding: chunked

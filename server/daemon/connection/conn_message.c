@@ -42,9 +42,59 @@ static struct head *fields_of(struct conn *conn)
     return exchange_fields(&conn->exchange);
 }
 
+/* llhttp 9 finds the second of the two fields wrong by itself, llhttp 8 both at the end. */
+static bool has_two_lengths(const struct head *fields, enum llhttp_errno error)
+{
+    return (error == HPE_INVALID_CONTENT_LENGTH && head_has(fields, HTTP_TRANSFER_ENCODING)) ||
+           (error == HPE_INVALID_TRANSFER_ENCODING && head_has(fields, HTTP_CONTENT_LENGTH));
+}
+
+/* llhttp's own messages say less. */
+static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
+{
+    switch (error) {
+    case HPE_OK:
+    case HPE_PAUSED:
+        return "the end of the head is ambiguous";
+    case HPE_INVALID_METHOD:
+        return "expected a method such as GET or POST, got an unknown one";
+    case HPE_INVALID_URL:
+        return "expected a target such as /v2, got one that is no URL";
+    case HPE_INVALID_CONTENT_LENGTH:
+        return "Content-Length: expected digits, a number of at most 64 bits, got something else";
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+        return "expected one Content-Length and no Transfer-Encoding beside it";
+    case HPE_INVALID_TRANSFER_ENCODING:
+        return "Transfer-Encoding: expected chunked, once";
+    default:
+        return parser->reason ? parser->reason : llhttp_errno_name(error);
+    }
+}
+
+static bool refuse_head(struct conn *conn, enum llhttp_errno error)
+{
+    struct error *err = exchange_error(&conn->exchange);
+    uint32_t number = fields_of(conn)->field_count;
+    if (has_two_lengths(fields_of(conn), error)) {
+        error = HPE_UNEXPECTED_CONTENT_LENGTH;
+    }
+    const char *why = explain(&conn->parser, error);
+    if (number) {
+        error_set(err, ST_INVALID, "field line %u: %s", number, why);
+    } else {
+        error_set(err, ST_INVALID, "request line: %s", why);
+    }
+    return settle(conn, 400);
+}
+
+/* Versions of llhttp know other methods beyond those of 8.1: all refuse the same. */
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
     struct conn *conn = conn_of(parser);
+    if (parser->method > HTTP_FLUSH) {
+        refuse_head(conn, HPE_INVALID_METHOD);
+        return -1;
+    }
     int status = head_add_target(fields_of(conn), conn_params(conn), span_of(at, len),
                                  exchange_error(&conn->exchange));
     return settle(conn, status) ? 0 : -1;
@@ -83,41 +133,6 @@ static const llhttp_settings_t settings = {
     .on_header_value_complete = on_header_value_complete,
     .on_headers_complete = on_headers_complete,
 };
-
-/* llhttp's own messages say less. */
-static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
-{
-    switch (error) {
-    case HPE_OK:
-    case HPE_PAUSED:
-        return "the end of the head is ambiguous";
-    case HPE_INVALID_METHOD:
-        return "expected a method such as GET or POST, got an unknown one";
-    case HPE_INVALID_URL:
-        return "expected a target such as /v2, got one that is no URL";
-    case HPE_INVALID_CONTENT_LENGTH:
-        return "Content-Length: expected digits, a number of at most 64 bits, got something else";
-    case HPE_UNEXPECTED_CONTENT_LENGTH:
-        return "expected one Content-Length and no Transfer-Encoding beside it";
-    case HPE_INVALID_TRANSFER_ENCODING:
-        return "Transfer-Encoding: expected chunked, once";
-    default:
-        return parser->reason ? parser->reason : llhttp_errno_name(error);
-    }
-}
-
-static bool refuse_head(struct conn *conn, enum llhttp_errno error)
-{
-    struct error *err = exchange_error(&conn->exchange);
-    uint32_t number = fields_of(conn)->field_count;
-    const char *why = explain(&conn->parser, error);
-    if (number) {
-        error_set(err, ST_INVALID, "field line %u: %s", number, why);
-    } else {
-        error_set(err, ST_INVALID, "request line: %s", why);
-    }
-    return settle(conn, 400);
-}
 
 /* Both readers must find the end of the head at the same byte; otherwise the meaning of the next
  * byte is unknown. */
@@ -260,6 +275,7 @@ static take_f *const takers[FRAMING_PART_COUNT] = {
 void conn_message_init(struct conn *conn)
 {
     llhttp_init(&conn->parser, HTTP_REQUEST, &settings);
+    must(conn->parser.lenient_flags == 0); /* each version has other ones; none is wanted */
     conn->parser.data = conn;
     framing_begin(&conn->framing, conn_params(conn));
 }
