@@ -26,6 +26,8 @@
 struct lister {
     struct catalog *catalog;
     const struct options *options;
+    catalog_may_be_away_f *may_be_away;
+    void *owner;                     /* of |may_be_away| */
     char folder[PATH_MAX];           /* that of the last program, with a slash ... */
     uint64_t data, beside, exported; /* ... and the hashes of files in it: see struct origin_id */
     bool has_folder;
@@ -291,6 +293,11 @@ static enum status scan_entry(struct lister *lister, const char *root, const cha
 static enum status scan(struct lister *lister, const char *root, struct error *err)
 {
     DIR *dir = folder_open(root);
+    if (!dir && errno == ENOENT && lister->may_be_away(lister->owner, root)) {
+        log_line(LOG_WARNING, "folder of models %s: %s; its models are loaded when it comes", root,
+                 strerror(ENOENT));
+        return ST_OK;
+    }
     if (!dir) {
         return error_set(err, status_of_errno(errno), "folder of models %s: %s", root,
                          strerror(errno));
@@ -311,9 +318,11 @@ static enum status scan(struct lister *lister, const char *root, struct error *e
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-enum status catalog_list(struct catalog *catalog, const struct options *options, struct error *err)
+enum status catalog_list(struct catalog *catalog, const struct options *options,
+                         catalog_may_be_away_f *may_be_away, void *owner, struct error *err)
 {
-    struct lister lister = {.catalog = catalog, .options = options};
+    struct lister lister = {
+        .catalog = catalog, .options = options, .may_be_away = may_be_away, .owner = owner};
     *catalog = (struct catalog){.magic = CATALOG_MAGIC};
     arena_init(&catalog->arena, ARENA_BYTES_MAX);
     for (uint32_t i = 0; i < options->model_count; i++) {

@@ -35,12 +35,17 @@ struct catalog {
     size_t capacity;
 };
 
+/* May a folder of models be away, as if it were empty? */
+typedef bool catalog_may_be_away_f(void *owner, const char *folder);
+
 /*
  * Lists the files. A folder without any, and a file whose name cannot be a model's, get a warning
  * in the log. ST_INVALID: a name given with a file is none; ST_NOT_FOUND and others: a folder
- * cannot be read. catalog_fini() in each case.
+ * cannot be read; of a folder that is not there, |may_be_away| is asked with |owner|.
+ * catalog_fini() in each case.
  */
 MUST_CHECK enum status catalog_list(struct catalog *catalog, const struct options *options,
+                                    catalog_may_be_away_f *may_be_away, void *owner,
                                     struct error *err);
 void catalog_fini(struct catalog *catalog);
 

@@ -93,6 +93,12 @@ uint64_t origin_hash_words(const char *program, const char *said)
     return sum;
 }
 
+bool origin_is_in(const struct origin *origin, const char *folder)
+{
+    size_t len = strlen(folder);
+    return origin->path && strncmp(origin->path, folder, len) == 0 && origin->path[len] == '/';
+}
+
 uint64_t origin_hash_beside(const char *path)
 {
     uint64_t sum = 0;

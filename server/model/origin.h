@@ -67,6 +67,9 @@ struct origin {
     struct error refusal;     /* why */
 };
 
+/* Is it a file in |folder|, or in a folder of it, as the catalog names such files? */
+bool origin_is_in(const struct origin *origin, const char *folder);
+
 /* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
 int origin_file_read(const char *path, struct origin_file *out_file);
 

@@ -596,11 +596,21 @@ static enum status fill_room(struct updater *u, struct error *err)
 
 /* ---- the first half -------------------------------------------------------------------------- */
 
+/* A watched folder may come later; one that models came from, as of a network, is only away. */
+static bool may_be_away(void *owner, const char *folder)
+{
+    const struct updater *u = owner;
+    bool has_models = false;
+    for (uint32_t i = 0; i < u->source_count; i++) {
+        has_models |= origin_is_in(u->sources[i].origin, folder);
+    }
+    return u->update->options->watches && !has_models;
+}
+
 static enum status settle_all(struct updater *u, struct error *err)
 {
     struct update *update = u->update;
-    TRY(catalog_list(&u->catalog, update->options, err));
-    TRY(list_sources(u, update->old, err));
+    TRY(catalog_list(&u->catalog, update->options, may_be_away, u, err));
     for (uint32_t i = 0; i < u->catalog.count; i++) {
         TRY(settle_file(u, &u->catalog.files[i], err));
     }
@@ -664,6 +674,9 @@ enum status update_prepare(struct update *update, struct error *err)
     }
     if (status == ST_OK) {
         repository_draft_cut(&update->draft, 0);
+        status = list_sources(&u, update->old, err);
+    }
+    if (status == ST_OK) {
         status = settle_all(&u, err);
         catalog_fini(&u.catalog);
     }

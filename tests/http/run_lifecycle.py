@@ -211,6 +211,33 @@ def no_models_yet():
             expect("advice", "no models yet" in daemon.read_log(), False)
 
 
+def folder_that_comes():
+    """With --watch a folder may come after the start, such as the link that KServe makes. Once
+    models came from it, they stay while it is away."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, real, other = (Path(name) / part for part in ("models", "real", "other"))
+        other.mkdir()
+        expect_exit(66, f"folder of models {folder}: No such file", "--models", str(folder))
+        with Daemon(["--models", str(folder), "--watch", "--models", str(other)]
+                    ) as daemon:
+            daemon.wait_for(f"warning: folder of models {folder}: No such file or directory; its "
+                            "models are loaded when it comes")
+            daemon.wait_for("notice: no models yet: those that come into the folders are loaded")
+            shutil.copy(MODELS / "add.pte", other / "other.pte")
+            wait_until("a model beside it", lambda: state(daemon, "other") == "READY")
+            real.mkdir()
+            shutil.copy(MODELS / "add.pte", real / "late.pte")
+            os.symlink("real", folder)
+            wait_until("a model in it", lambda: state(daemon, "late") == "READY")
+            os.unlink(folder)
+            daemon.wait_for(f"folder of models {folder}: No such file or directory\n")
+            expect("while it is away", infer_add(daemon.port, "late"), 200)
+            os.symlink("real", folder)
+            shutil.copy(MODELS / "add.pte", real / "later.pte")
+            wait_until("when it is back", lambda: state(daemon, "later") == "READY")
+            expect("the first one", infer_add(daemon.port, "late"), 200)
+
+
 def sighup():
     with served({"add": "add"}) as (daemon, folder):
         put(folder, "two", "add")
@@ -729,7 +756,8 @@ def too_large_to_be_loaded():
 
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
-          client_that_does_not_wait, no_models_yet, sighup, watched, files_beside_programs,
+          client_that_does_not_wait, no_models_yet, folder_that_comes, sighup, watched,
+          files_beside_programs,
           tokenizers_that_count, weights_that_count, reasons_without_folders, replaced_folders,
           versions,
           reloads_under_load, loads_and_unloads, changes_without_a_pause,
