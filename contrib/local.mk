@@ -43,7 +43,8 @@ dist_fishcompletion_DATA = %D%/completions/fish/pted.fish %D%/completions/fish/p
 
 # Other programs that work with pted, and packages.
 EXTRA_DIST += %D%/container/Containerfile %D%/container/image.py %D%/haproxy/haproxy.cfg \
-	%D%/kserve/runtime.yaml %D%/kserve/service.yaml
+	%D%/kserve/modelcar.Containerfile %D%/kserve/modelcar.yaml %D%/kserve/runtime.yaml \
+	%D%/kserve/service.yaml
 EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/pted.postrm \
 	debian/pted.prerm debian/rules debian/source/format
 

@@ -235,6 +235,47 @@ def image():
             print("# skipped: the Containerfile; it takes root and buildah")
 
 
+# ---- Kubernetes ----
+
+def manifests():
+    """What the examples for KServe run: options that the programs know, at addresses that belong
+    together."""
+    try:
+        import yaml  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        print("# skipped: the manifests; there is no yaml")
+        return
+    kinds = []
+    for path in sorted((SOURCE / "contrib/kserve").glob("*.yaml")):
+        text = path.read_text(encoding="utf-8").replace("{{.Name}}", "digits")
+        for document in yaml.safe_load_all(text):
+            kinds.append(document["kind"])
+            for container in document["spec"].get("containers", []):
+                check_container(container)
+    expect("kinds", sorted(kinds), ["ClusterServingRuntime", "ClusterServingRuntime",
+                                    "InferenceService", "InferenceService"])
+
+
+def check_container(container):
+    done = subprocess.run([BUILD / "pted", "--check-config", *container["args"]], check=False,
+                          capture_output=True, text=True)
+    if done.returncode and "/mnt/models/model.pte: No such file" not in done.stderr:
+        raise Failure(f"{container['args']}: {done.stderr}")
+    ports = {int(text.rpartition(":")[2]) for text in container["args"] if ":" in text}
+    expect("ports", {port["containerPort"] for port in container["ports"]} <= ports, True)
+    for name in ("readinessProbe", "livenessProbe"):
+        probe = container[name]
+        if "httpGet" in probe:
+            expect(f"{name}: port", probe["httpGet"]["port"] in ports, True)
+            continue
+        command = probe["exec"]["command"]
+        expect(f"{name}: program", command[0], "/usr/bin/pte")
+        expect(f"{name}: port", int(re.search(r":(\d+)", command[-1])[1]) in ports, True)
+        done = subprocess.run([BUILD / "pte", *command[1:-1], "127.0.0.1:1/digits"], check=False,
+                              capture_output=True, text=True)
+        expect(f"{name}: {done.stderr}", done.returncode, 77)
+
+
 # ---- Debian ----
 
 def build(folder):
@@ -341,6 +382,7 @@ def main():
     report = Report()
     report.run("completion", completion)
     report.run("image", image)
+    report.run("manifests", manifests)
     debian(report)
     return report.finish()
 
