@@ -26,4 +26,5 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/shape.c %D%/shape.h \
 	%D%/share.c %D%/share.h \
 	%D%/status.c %D%/status.def %D%/status.h \
+	%D%/table.h \
 	%D%/utf8.h

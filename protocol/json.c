@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "protocol/json_priv.h"
 #include "protocol/number.h"
 
@@ -146,6 +147,7 @@ const char *json_type_text(enum json_type type)
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
         [JSON_NUMBER] = "a number",  [JSON_BOOL] = "a boolean", [JSON_NULL] = "null",
     };
+    TABLE_ENDS_WITH(names, JSON_NULL);
     must(type < JSON_NOTHING);
     return names[type];
 }

@@ -9,6 +9,7 @@
 #include "protocol/number.h"
 #include "protocol/oip_classes.h"
 #include "protocol/oip_priv.h"
+#include "base/table.h"
 
 /* Makes room for one more item after |count|: doubles at powers of two. NULL: the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)
@@ -110,6 +111,7 @@ static enum status read_nan(const struct oip_reader *r, struct oip_parameters *o
 {
     static const char *const names[] = {
         [NUMBER_NAN_STRING] = "string", [NUMBER_NAN_TOKEN] = "token", [NUMBER_NAN_NULL] = "null"};
+    TABLE_ENDS_WITH(names, NUMBER_NAN_NULL);
     struct json_string text;
     TRY(json_read_string(r->in, &text, r->err));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

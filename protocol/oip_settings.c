@@ -8,6 +8,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
+#include "base/table.h"
 
 /* The lines of our log begin with such a time, unless the journal adds its own. */
 #define LOG_FORMAT "ISO8601"
@@ -33,6 +34,7 @@ static const char *const log_kinds[] = {
     [OIP_LOG_INFOS] = "log_info",
     [OIP_LOG_VERBOSE] = "log_verbose_level",
 };
+TABLE_ENDS_WITH(log_kinds, OIP_LOG_VERBOSE);
 
 #define LOG_KINDS (sizeof(log_kinds) / sizeof(log_kinds[0]))
 

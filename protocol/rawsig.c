@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "protocol/sig.h"
 
 static const char kind_tags[] = {
@@ -19,6 +20,7 @@ static const char kind_tags[] = {
     [RAWSIG_REF] = 'O',
     [RAWSIG_UNRECOGNIZED] = 'U',
 };
+TABLE_ENDS_WITH(kind_tags, RAWSIG_UNRECOGNIZED);
 
 static bool find_kind(char tag, enum rawsig_kind *out)
 {

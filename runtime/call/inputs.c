@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
@@ -203,6 +204,7 @@ static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum r
         [RT_IO_BOOL] = "a bool",
         [RT_IO_STRING] = "a string",
     };
+    TABLE_ENDS_WITH(kinds, RT_IO_STRING);
     const struct rt_io *io = rt_method_input(inv->method, index);
     must(inv->phase == RT_PHASE_FILLING);
     if (io->kind != kind) {

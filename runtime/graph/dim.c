@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/bytes.h"
+#include "base/check.h"
 #include "runtime/graph/dim_priv.h"
 
 enum status rt_dims_check(const struct rt_dims *dims, struct error *err)
@@ -134,6 +135,7 @@ struct rt_dim rt_dim_any(struct rt_dims *dims)
 struct rt_dim rt_dim_intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b)
 {
+    must(a.expr < dims->expr_count && b.expr < dims->expr_count);
     for (uint32_t i = dims->heads[hash(kind, a, b)]; i; i = dims->exprs[i].next) {
         const struct rt_expr *e = &dims->exprs[i];
         if (e->kind == kind && rt_dim_same(e->a, a) && rt_dim_same(e->b, b)) {

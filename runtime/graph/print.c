@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/op.h"
 
@@ -47,6 +48,7 @@ void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
         [RT_EXPR_DOUBLE] = "double", [RT_EXPR_DIFFERENCE] = "-", [RT_EXPR_STEPS] = " ceildiv ",
         [RT_EXPR_TRUNC] = "trunc",
     };
+    TABLE_ENDS_WITH(names, RT_EXPR_TRUNC);
     struct piece stack[DEPTH_MAX] = {{.text = "", .d = d}};
     uint32_t depth = 1, pieces = 0;
     while (depth > 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
@@ -54,6 +55,7 @@ static const char *const kind_names[] = {
     [RT_BOOL] = "a bool", [RT_STRING] = "a string", [RT_INTS] = "ints",  [RT_FLOATS] = "floats",
     [RT_BOOLS] = "bools", [RT_TENSORS] = "tensors",
 };
+TABLE_ENDS_WITH(kind_names, RT_TENSORS);
 
 static enum status check_kind(struct import *im, uint32_t position, char letter, bool is_optional,
                               uint32_t value)

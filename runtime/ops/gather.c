@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/convert.h"
@@ -412,6 +413,7 @@ static enum rt_along_mode find_reduction(const struct rt_value *name)
                                         [RT_ALONG_MEAN] = "mean",
                                         [RT_ALONG_AMAX] = "amax",
                                         [RT_ALONG_AMIN] = "amin"};
+    TABLE_ENDS_WITH(names, RT_ALONG_AMIN);
 
     for (enum rt_along_mode mode = RT_ALONG_SUM; mode <= RT_ALONG_AMIN; mode++) {
         if (span_is(name->bytes, names[mode])) {

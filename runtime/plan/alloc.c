@@ -90,6 +90,7 @@ static enum status pack(struct rt_alloc *alloc, struct tenant *tenants, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         struct tenant *t = &tenants[i];
         t->offset = lowest_gap(t, tenants, i, neighbours);
+        must(t->bytes > 0 && t->offset % RT_WORKSPACE_ALIGN == 0);
         size_t end;
         if (!add_size(t->offset, t->bytes, &end)) {
             return error_set(err, ST_TOO_LARGE, "the intermediate values exceed memory");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "hal/buffer.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/known.h"
@@ -372,6 +373,7 @@ static const char *const step_names[] = {
     [RT_ADAPT_NORMALIZE] = "normalize", [RT_ADAPT_POOL] = "pool",
     [RT_ADAPT_ARG_MAX] = "arg_max",     [RT_ADAPT_THRESHOLD] = "threshold",
 };
+TABLE_ENDS_WITH(step_names, RT_ADAPT_THRESHOLD);
 
 static enum status add_dim(const struct rt_value *v, const struct rt_adapt_step *step,
                            int64_t *out_dim, struct error *err)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "protocol/pick.h"
 #include "protocol/sip_build.h"
 #include "runtime/program/method.h"
@@ -16,7 +17,9 @@
 #define LABEL_BYTES_MAX 160
 
 static const char *const alias_prefix[] = {[RT_INPUT] = "input_", [RT_RESULT] = "output_"};
+TABLE_ENDS_WITH(alias_prefix, RT_RESULT);
 static const char *const label_prefix[] = {[RT_INPUT] = "input", [RT_RESULT] = "result"};
+TABLE_ENDS_WITH(label_prefix, RT_RESULT);
 
 /* ---- what is a name -------------------------------------------------------------------------- */
 

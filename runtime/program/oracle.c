@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/program/method.h"
@@ -19,6 +20,7 @@ void rt_io_print(const struct rt_io *io, struct buf *out)
         [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",      [RT_IO_FLOAT] = "a float",
         [RT_IO_BOOL] = "a bool",  [RT_IO_STRING] = "a string",
     };
+    TABLE_ENDS_WITH(names, RT_IO_STRING);
     if (io->kind != RT_IO_TENSOR) {
         buf_add_str(out, names[io->kind]);
         return;

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "base/table.h"
 #include "runtime/pte/pte.h"
 
 #include <inttypes.h>
@@ -124,6 +125,7 @@ static void print_instrs(const struct pte_plan *plan, struct buf *out)
         [PTE_MOVE] = "move",          [PTE_JUMP_FALSE] = "jump if false",
         [PTE_FREE] = "free",
     };
+    TABLE_ENDS_WITH(names, PTE_FREE);
     uint32_t counts[sizeof(names) / sizeof(names[0])] = {0};
     for (uint32_t i = 0; i < plan->instr_count; i++) {
         counts[plan->instrs[i].kind]++;

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/check.h"
+#include "base/table.h"
 
 #define WINDOW_BYTES (32 << 10)
 #define WINDOW_BITS 15
@@ -21,6 +22,7 @@ static const char *const names[] = {
     [CODING_GZIP] = "gzip",
     [CODING_DEFLATE] = "deflate",
 };
+TABLE_ENDS_WITH(names, CODING_DEFLATE);
 
 const char *coding_name(enum coding coding)
 {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
@@ -21,6 +22,7 @@ static const char *reason_text(enum reply_reason reason)
                                         [REPLY_STOP] = "\"stop\"",
                                         [REPLY_LENGTH] = "\"length\"",
                                         [REPLY_TOOLS] = "\"tool_calls\""};
+    TABLE_ENDS_WITH(texts, REPLY_TOOLS);
     return texts[reason];
 }
 

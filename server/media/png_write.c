@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/bytes.h"
+#include "base/table.h"
 
 #define LEVEL 6
 #define SIDE_MAX 0x7fffffffu
@@ -24,6 +25,7 @@ static const struct {
     [PNG_GRAY] = {1, 8, 0}, [PNG_GRAY_16] = {1, 16, 0}, [PNG_PALETTE] = {1, 8, 3},
     [PNG_RGB] = {3, 8, 2},  [PNG_RGBA] = {4, 8, 6},
 };
+TABLE_ENDS_WITH(kinds, PNG_RGBA);
 
 struct writer {
     const struct png_picture *picture;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "server/daemon/connection/conn_priv.h"
 #include "server/process/log.h"
 
@@ -31,7 +32,7 @@ static void on_closed(void *user)
 {
     struct conn *conn = conn_of(user);
     buf_fini(&conn->ahead);
-    must(!conn->unsent);
+    must(conn->state == CONN_CLOSING && !conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
     session_end(&conn->session);
@@ -46,6 +47,7 @@ void conn_set_state(struct conn *conn, enum conn_state state)
         [CONN_FLUSH] = SESSION_BUSY,      [CONN_LINGER] = SESSION_LINGER,
         [CONN_CLOSING] = SESSION_CLOSING,
     };
+    TABLE_ENDS_WITH(states, CONN_CLOSING);
     conn->state = state;
     session_set_state(&conn->session, states[state]);
 }
@@ -330,6 +332,7 @@ static void drain(struct conn *conn)
 void conn_next(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
+    must(conn->state == CONN_BUSY || conn->state == CONN_FLUSH); /* an answer is over */
     if (!conn->is_keep_alive || conn->is_broken) {
         conn_linger(conn);
         return;

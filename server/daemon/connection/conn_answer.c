@@ -75,6 +75,7 @@ static void drop_unsent(struct conn *conn)
 static void on_copy_taken(struct transport_rest *rest, bool is_ok)
 {
     struct conn *conn = conn_of_rest(rest);
+    must(conn->unsent);
     drop_unsent(conn);
     conn->is_broken |= !is_ok;
     conn_count_bytes(conn);
@@ -211,7 +212,7 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     unsigned count = part->count;
     char *text = exchange_scratch(exchange);
     size_t text_bytes = part->answer ? print_head(conn, part->answer, text) : 0;
-    must(!conn->unsent && count <= EXCHANGE_PARTS_MAX);
+    must(conn->state == CONN_BUSY && !conn->unsent && count <= EXCHANGE_PARTS_MAX);
     if (count) {
         memcpy(spans + 1, part->spans, count * sizeof(spans[0]));
     }
@@ -253,6 +254,7 @@ static void on_continue_taken(struct transport_rest *rest, bool is_ok)
 void conn_answer_continue(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
+    must(conn->state == CONN_BODY && conn->wants_continue);
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct span span = span_of(text, sizeof(text) - 1);
     conn->wants_continue = false;
@@ -267,6 +269,7 @@ void conn_answer_continue(struct conn *conn)
 void conn_answer_turn_away(struct conn *conn, enum share_taken why)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
+    must(conn->state == CONN_IDLE && !conn->session.has_place);
     counter_add(&conn->session.conns->counts.turned_away, 1);
     struct error err;
     char body[sizeof(err.text) + 16];

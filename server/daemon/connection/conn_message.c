@@ -238,6 +238,7 @@ static bool take_head_end(struct conn *conn, struct span bytes)
 static bool take_chunk(struct conn *conn, struct span bytes)
 {
     (void)bytes;
+    must(conn->state == CONN_BODY);
     if (exchange_is_refused(&conn->exchange)) {
         return true; /* discarded later */
     }
@@ -288,6 +289,7 @@ void conn_message_refuse(struct conn *conn)
         return;
     }
     must(exchange_is_refused(&conn->exchange));
+    must(conn->state == CONN_HEAD || conn->state == CONN_BODY);
     conn->is_keep_alive = false;
     conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
     exchange_run(&conn->exchange);
@@ -301,6 +303,7 @@ size_t conn_message_missing(const struct conn *conn)
 
 static void run_message(struct conn *conn)
 {
+    must(conn->state == CONN_BODY); /* its head is in order */
     framing_begin(&conn->framing, conn_params(conn));
     conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
     exchange_run(&conn->exchange);
@@ -309,6 +312,7 @@ static void run_message(struct conn *conn)
 size_t conn_message_feed(struct conn *conn, struct span bytes)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
+    must(conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY);
     struct span rest = bytes;
     for (;;) {
         struct framing_part part = framing_next(&conn->framing, &rest);

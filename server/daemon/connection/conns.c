@@ -153,7 +153,7 @@ enum status conns_open(struct conns *conns, struct error *err)
 void conns_fini(struct conns *conns)
 {
     OBJ_CHECK(conns, CONNS_MAGIC);
-    must(list_is_empty(&conns->all));
+    must(list_is_empty(&conns->all) && conns->count == 0);
     places_fini(&conns->places);
     free(conns->read_buffer);
     conns->read_buffer = NULL;

@@ -38,6 +38,7 @@ void places_resize(struct places *places, uint32_t size)
         places->kept[role] = kept_for(places, (enum listener_role)role);
         sum += places->kept[role];
     }
+    must(sum <= size); /* a role always finds those that are kept for it */
     for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
         uint64_t most = size - (sum - places->kept[role]);
         share_resize(&places->shares[role], most, resource_kept(resources[role], most));
@@ -118,6 +119,7 @@ static bool displace(struct places *places, struct session *session)
     if (!quiet || !share_move(&places->shares[role], quiet->place_client, client, 1)) {
         return false;
     }
+    must(quiet != session && quiet->has_place && !session->has_place);
     session->has_place = true;
     list_remove(&quiet->quiet_link);
     quiet->has_place = false;
@@ -134,6 +136,7 @@ static void abort_first(struct list *sessions)
 
 static void forget_unnamed(struct places *places, struct session *session)
 {
+    must(!session->is_unnamed || places->unnamed_count > 0);
     list_remove(&session->quiet_link);
     places->unnamed_count -= session->is_unnamed;
     session->is_unnamed = false;
@@ -147,6 +150,7 @@ uint32_t places_unnamed_max(uint32_t size)
 void places_await_name(struct places *places, struct session *session)
 {
     uint32_t max = places_unnamed_max(places->size);
+    must(!session->is_unnamed && !session->has_place);
     session->is_unnamed = true;
     list_push_back(&places->unnamed, &session->quiet_link);
     if (++places->unnamed_count > max) {
@@ -157,6 +161,7 @@ void places_await_name(struct places *places, struct session *session)
 
 enum share_taken places_take(struct places *places, struct session *session)
 {
+    must(!session->has_place);
     forget_unnamed(places, session);
     enum listener_role role = session->role;
     uint64_t client = session->place_client;
@@ -174,6 +179,7 @@ enum share_taken places_take(struct places *places, struct session *session)
 static void give_back(struct places *places, struct session *session)
 {
     if (session->has_place) {
+        must(places->used > 0);
         share_give(&places->shares[session->role], session->place_client, 1);
         places->used--;
         session->has_place = false;
@@ -211,6 +217,7 @@ void places_note_state(struct places *places, struct session *session)
     bool is_quiet = session->state == SESSION_QUIET || session->state == SESSION_LINGER,
          was_away = !session->has_place && !list_is_empty(&session->quiet_link);
     list_remove(&session->quiet_link);
+    must(!was_away || places->away_count > 0);
     places->away_count -= was_away;
     if (session->state == SESSION_CLOSING) {
         give_back(places, session);

@@ -52,6 +52,7 @@ void infer_fini(struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     infer_reset(infer);
+    must(!infer->share && !infer->running && list_is_empty(&infer->seat.link));
     arena_fini(&infer->arena);
     body_fini(&infer->inflated);
     buf_fini(&infer->deflated);

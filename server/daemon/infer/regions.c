@@ -79,6 +79,7 @@ void region_unref(struct region *region)
     if (refs_drop(&region->refs)) {
         struct regions *regions = region->regions;
         lock(regions);
+        must(regions->count > 0 && regions->bytes >= region->bytes && list_is_empty(&region->link));
         regions->count--;
         regions->bytes -= region->bytes;
         unlock(regions);
@@ -195,6 +196,7 @@ static enum status check_room(struct regions *regions, const struct region *fres
                          "region '%s': %u regions are in use, as many as --region-count-max says",
                          fresh->name, regions->count);
     }
+    must(regions->bytes <= params->region_bytes_max);
     if (fresh->bytes > params->region_bytes_max - regions->bytes) {
         return error_set(err, ST_EXHAUSTED,
                          "region '%s': expected at most %" PRIu64 " bytes, got %" PRIu64

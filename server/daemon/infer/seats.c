@@ -104,6 +104,7 @@ static struct infer *find(const struct seats *seats, const struct infer *infer,
 static bool move_seat(struct seat *seat, uint64_t holder, const struct infer *infer,
                       struct share *share)
 {
+    must(!seat->is_lost && !list_is_empty(&seat->link)); /* only a stream that waits gives way */
     if (share && !share_move(share, holder, infer->client->id, 1)) {
         return false;
     }
@@ -142,7 +143,7 @@ void seats_begin_unread(struct infer *infer)
     OBJ_CHECK(infer, INFER_MAGIC);
     struct seats *seats = infer->env->seats;
     struct seat *seat = &infer->seat;
-    must(list_is_empty(&seat->link));
+    must(list_is_empty(&seat->link) && !seat->is_lost);
     pthread_mutex_lock(&seats->lock);
     seat->unread_ns = uv_hrtime();
     list_push_back(&seats->unread, &seat->link);
@@ -205,7 +206,7 @@ enum status seats_take(struct infer *infer, struct share *share, const char *wha
     OBJ_CHECK(infer, INFER_MAGIC);
     struct seat *seat = &infer->seat;
     uint64_t count = seats_count(infer->call.model, infer->env->params);
-    must(!seat->share);
+    must(!seat->share && list_is_empty(&seat->link));
     share_resize(share, count, resource_kept(RESOURCE_GENERATIONS, count));
     enum share_taken taken = share_take(share, infer->client->id, 1);
     if (taken != SHARE_TAKEN && !displace(infer, share)) {
@@ -219,7 +220,7 @@ void seats_leave(struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     struct seat *seat = &infer->seat;
-    must(list_is_empty(&seat->link));
+    must(list_is_empty(&seat->link) && !seat->is_lost);
     if (seat->share) {
         share_give(seat->share, infer->client->id, 1);
         seat->share = NULL;

@@ -36,6 +36,7 @@ static enum status refuse(struct error *err)
 
 enum status work_add(struct work *work, uint64_t bytes, struct error *err)
 {
+    must(work->bytes <= limit(work, work->place));
     if (bytes > limit(work, work->place) - work->bytes) {
         work->found = bytes < UINT64_MAX - work->bytes ? work->bytes + bytes : UINT64_MAX;
         return refuse(err);

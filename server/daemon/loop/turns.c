@@ -65,6 +65,7 @@ static void on_idle(uv_idle_t *idle)
 {
     struct turns *turns = turns_of(idle->data);
     turn_watch_enter(turns->watch, TURN_COLLECT);
+    must(!turns->first); /* only while a reader goes on */
     run_jobs(turns);
     run_readers(turns);
     turns->first = NULL;

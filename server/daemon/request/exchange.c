@@ -81,6 +81,7 @@ bool exchange_end_head(struct exchange *exchange, const struct exchange_head *he
 int exchange_expect_body(struct exchange *exchange, uint64_t bytes)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->incoming == EXCHANGE_BODY);
     struct request *request = exchange->request;
     enum status status = body_expect(&request->body, bytes, &request->err);
     return status == ST_OK ? 0 : http_status_of(status);
@@ -89,6 +90,7 @@ int exchange_expect_body(struct exchange *exchange, uint64_t bytes)
 bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr, size_t *out_len)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->incoming == EXCHANGE_BODY);
     *out_len = 0;
     if (!transfers_may_send(exchange)) {
         return false;

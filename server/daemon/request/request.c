@@ -78,11 +78,13 @@ const struct turn_steps request_turn_steps = {
 
 bool request_step_may_follow(enum request_step from, enum request_step to)
 {
+    must(from < STEP_COUNT && to < STEP_COUNT);
     return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
 }
 
 const char *request_step_name(enum request_step step)
 {
+    must(step < STEP_COUNT);
     return steps[step].name;
 }
 
@@ -121,6 +123,7 @@ static enum step_result advance(struct request *request, enum outcome outcome,
         return move_on(request);
     case OUTCOME_LOAD:
     case OUTCOME_WAIT_MEMORY:
+        must(request->step != STEP_WAIT_MEMORY); /* a wait is for a step that has work */
         request->retry.step = request->step;
         next = outcome == OUTCOME_LOAD ? STEP_LOAD : STEP_WAIT_MEMORY;
         break;
@@ -150,6 +153,7 @@ static void on_work_done(uv_work_t *work, int uv_status);
 static void offload_steps(struct request *request, enum work_place place)
 {
     bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
+    must(place != WORK_ON_LOOP && steps[request->step].where == ANYWHERE);
     request->is_on_worker = true;
     request->infer.work.place = place;
     request->task.client = request->client.id;
@@ -162,6 +166,7 @@ static void offload_steps(struct request *request, enum work_place place)
 
 static enum step_result run_at(struct request *request, enum work_place place)
 {
+    must(place == WORK_ON_LOOP || steps[request->step].where == ANYWHERE);
     work_begin(&request->infer.work, place);
     return steps[request->step].run(request);
 }
@@ -185,6 +190,7 @@ static enum step_result run_on_loop(struct request *request)
 
 static void run_steps(struct request *request)
 {
+    must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
         enum work_place place =
@@ -204,6 +210,7 @@ static void on_work(uv_work_t *work)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     enum work_place place = request->infer.work.place;
     enum step_result result = STEP_NEXT;
+    must(request->is_on_worker && place != WORK_ON_LOOP);
     while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
            request_work_place(request) <= place) {
         result = run_at(request, place);
@@ -224,6 +231,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     bool is_late = uv_status == UV_ETIMEDOUT;
+    must(request->is_on_worker);
     must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
     offload_end_task(request->requests->uses.loop->offload, &request->task);
     if (is_late) {
@@ -352,6 +360,7 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
 
 static enum step_result finish_run(struct request *request)
 {
+    must(request->step == STEP_RUN);
     if (request->run.status == ST_UNAVAILABLE) {
         repository_verify_files(&request->serving->repository);
     }
@@ -451,6 +460,7 @@ static enum step_result step_sample(struct request *request)
 /* The events are out: the next token, or the end. */
 static void go_on_sending(struct request *request)
 {
+    must(request->step == STEP_SEND);
     buf_reset(&request->out);
     go(request, infer_is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
 }
@@ -494,6 +504,7 @@ static struct waiter *begin_wait(struct request *request)
 {
     struct waiter *waiter = &request->waiter;
     const struct infer *infer = &request->infer;
+    must(request->step == STEP_LOAD || request->step == STEP_CHANGE);
     waiter->client = request->client.id;
     waiter->model = infer->absent[0] ? infer->absent : request->match.model;
     waiter->arrived_ns = infer->arrived_ns;
@@ -586,6 +597,7 @@ static bool end_sending(struct request *request, bool is_here)
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_SEND || request->step == STEP_WRITE); /* others write nothing */
     if (request->step == STEP_SEND && end_sending(request, request->exchange && is_ok)) {
         transfers_update(request->exchange); /* the client has nothing left to take */
     } else {
@@ -663,6 +675,7 @@ static enum step_result step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
     const struct requests_uses *uses = &request->requests->uses;
+    must(!request->is_on_worker);
     if (request->infer.ops) {
         request->infer.is_left = !exchange;
         infer_count(&request->infer, request->http_status, uv_hrtime());

@@ -88,6 +88,7 @@ static struct hal_pool *pool_of(const struct transfers *transfers)
 static void charge(struct transfers *transfers, size_t before, size_t bytes)
 {
     struct hal_pool *pool = pool_of(transfers);
+    must(transfers->heap_bytes >= before); /* the sum of what all exchanges are charged */
     transfers->heap_bytes += bytes;
     transfers->heap_bytes -= before;
     if (pool && bytes > before) {
@@ -316,6 +317,7 @@ static bool may_send_large(struct exchange *exchange)
 static bool may_send_small(struct exchange *exchange)
 {
     const struct hal_pool *pool = pool_of(&exchange->requests->transfers);
+    must(exchange->requests->transfers.heap_bytes >= exchange->charged_bytes);
     size_t of_others = exchange->requests->transfers.heap_bytes - exchange->charged_bytes;
     return !exchange_upload(exchange)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
 }
@@ -439,6 +441,8 @@ void transfers_init(struct transfers *transfers, struct loop *loop, const struct
 
 void transfers_fini(struct transfers *transfers)
 {
+    must(list_is_empty(&transfers->exchanges) && list_is_empty(&transfers->waiting));
+    must(transfers->heap_bytes == 0 && !transfers->is_evicting);
     share_fini(&transfers->turn);
 }
 

@@ -105,7 +105,7 @@ static void use_room(struct changes *changes)
 static void on_going_freed(uv_work_t *work, int uv_status)
 {
     struct changes *changes = changes_of(work->data);
-    must(uv_status == 0);
+    must(uv_status == 0 && changes->going);
     offload_end(changes->uses.loop->offload, OFFLOAD_LONG);
     end_going(changes);
     trim_note_use(changes->uses.trim);

@@ -8,6 +8,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/signature.h"
+#include "base/table.h"
 
 #define FIXED_BYTES_MAX (1 << 20)
 
@@ -54,6 +55,7 @@ static struct call_io io_of(struct arena *arena, const struct rt_io *io)
         [RT_IO_NONE] = CALL_NONE,    [RT_IO_TENSOR] = CALL_TENSOR, [RT_IO_INT] = CALL_SCALAR,
         [RT_IO_FLOAT] = CALL_SCALAR, [RT_IO_BOOL] = CALL_SCALAR,   [RT_IO_STRING] = CALL_STRING,
     };
+    TABLE_ENDS_WITH(kinds, RT_IO_STRING);
     return (struct call_io){
         .kind = kinds[io->kind],
         .dtype = io->dtype,

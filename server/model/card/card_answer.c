@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "runtime/program/program.h"
 #include "server/model/card/card_priv.h"
 #include "server/model/card/card_steps.h"
@@ -19,6 +20,7 @@ static const char *const kinds[] = {
     [ANSWER_TENSOR] = NULL, [ANSWER_CLASSES] = "classes", [ANSWER_BOXES] = "boxes",
     [ANSWER_MAP] = "map",   [ANSWER_TEXT] = "text",
 };
+TABLE_ENDS_WITH(kinds, ANSWER_TEXT);
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
 const char *card_answer_word(enum answer_kind kind)

@@ -4,6 +4,7 @@
 
 #include "runtime/program/program.h"
 #include "server/model/card/card_priv.h"
+#include "base/table.h"
 
 /* ---- the card -------------------------------------------------------------------------------- */
 
@@ -90,6 +91,7 @@ static const char *const fit_words[] = {[IMAGE_SHORTER] = "shorter",
                                         [IMAGE_STRETCH] = "stretch",
                                         [IMAGE_INSIDE] = "inside",
                                         [IMAGE_LETTERBOX] = "letterbox"};
+TABLE_ENDS_WITH(fit_words, IMAGE_LETTERBOX);
 
 const char *card_fit_word(enum image_fit fit)
 {

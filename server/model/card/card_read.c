@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/table.h"
 #include "server/model/card/card.h"
 #include "server/model/card/card_priv.h"
 #include "server/model/card/card_steps.h"
@@ -289,6 +290,7 @@ static enum status read_pooling(const struct reader *r, const struct cJSON *valu
                                 enum card_pooling *out, struct error *err)
 {
     static const char *const names[] = {NULL, "mean", "cls", "last", "none"};
+    TABLE_ENDS_WITH(names, CARD_NONE);
     const char *text;
     TRY(document_text(r->in, value, &text, err));
     for (unsigned i = 1; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "protocol/number.h"
 #include "server/text/value/value.h"
+#include "base/table.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -94,6 +95,7 @@ const char *value_kind_text(enum value_kind kind)
 {
     static const char *const texts[] = {"none",     "a boolean", "an integer", "a float",
                                         "a string", "a list",    "a map",      "an object"};
+    TABLE_ENDS_WITH(texts, VALUE_OBJECT);
     return texts[kind];
 }
 
