@@ -10,6 +10,7 @@
 #include "protocol/oip.h"
 
 #include <inttypes.h>
+
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"

@@ -22,8 +22,8 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "protocol/oip_layout.h"
-#include "protocol/tensor_text.h"
 #include "protocol/pick.h"
+#include "protocol/tensor_text.h"
 
 /* An element type on the wire. Only BYTES is not a dtype. */
 struct oip_type {

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "protocol/json_priv.h"
 #include "protocol/number.h"
 #include "protocol/oip_classes.h"
 #include "protocol/oip_priv.h"
-#include "base/table.h"
 
 /* Makes room for one more item after |count|: doubles at powers of two. NULL: the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)

@@ -5,10 +5,10 @@
 
 #include <inttypes.h>
 
+#include "base/table.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
-#include "base/table.h"
 
 /* The lines of our log begin with such a time, unless the journal adds its own. */
 #define LOG_FORMAT "ISO8601"

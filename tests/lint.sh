@@ -227,6 +227,20 @@ headers_guarded() {
     done
 }
 
+# Includes that follow each other without an empty line are of one kind and in order.
+includes_sorted() {
+    # shellcheck disable=SC2086
+    awk '
+        FNR == 1 { before = "" }
+        !/^# *include ["<]/ { before = ""; next }
+        {
+            name = $0; sub(/^# *include /, "", name); sub(/[>"][^>"]*$/, "", name)
+            if (before != "" && (substr(before, 1, 1) != substr(name, 1, 1) || name < before))
+                print FILENAME ":" FNR ": " name " stands behind " before
+            before = name
+        }' $C_FILES
+}
+
 # Finds magic words that are used twice: objects with the same word could not be told apart.
 magics_unique() {
     # shellcheck disable=SC2086
@@ -266,6 +280,7 @@ shell_scripts() {
         first_lines
         header_circles
         headers_guarded
+        includes_sorted
         magics_unique
         commit_subjects
         shell_scripts
@@ -277,7 +292,7 @@ shell_scripts() {
         $CODE_FILES
     forbid 'an open end' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' $TEXT_FILES
     forbid 'more than 100 columns' '^.{101}' $C_FILES $SCRIPTS $OTHER_CODE
-    forbid 'a broken banner' '^ *\* -{10,} \*/' $C_FILES
+    forbid 'a broken banner' '^ *\* -{10,} \*/|^/\* -{3,}.*[^/]$' $CODE_FILES
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
     # A delegate of files has the same name as the driver: import/ is about that one.

@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/reason.h"
 #include "runtime/call/batch.h"
-#include "runtime/program/summary.h"
 #include "runtime/call/speculation_priv.h"
 #include "runtime/call/steps.h"
+#include "runtime/program/summary.h"
 
 static const char *const gain_names[RT_GAIN_COUNT] = {
 #define GAIN(ID, name) [RT_GAIN_##ID] = #name,

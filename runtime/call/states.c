@@ -13,8 +13,8 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
-#include "runtime/call/overwrite.h"
 #include "runtime/call/messages.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/program/state_cells.h"
 
 void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)

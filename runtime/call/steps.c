@@ -11,9 +11,9 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/messages.h"
 #include "runtime/call/overwrite.h"
 #include "runtime/call/siblings.h"
-#include "runtime/call/messages.h"
 #include "runtime/program/state_cells.h"
 
 /* ---- forms ----------------------------------------------------------------------------------- */

@@ -19,9 +19,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "runtime/call/inside.h"
 #include "runtime/call/pace.h"
 #include "runtime/call/speculation.h"
-#include "runtime/call/inside.h"
 #include "runtime/code/step.h"
 #include "runtime/program/method.h"
 

@@ -301,8 +301,7 @@ enum status rt_import_extent(struct import *im, uint32_t index, uint32_t value, 
     return rt_import_add_out(im, reg, value, extent);
 }
 
-/* ---- between calls -----------------------------------------------------------------------------
- */
+/* ---- between calls --------------------------------------------------------------------------- */
 
 enum status rt_import_begin(struct import *im)
 {

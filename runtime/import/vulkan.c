@@ -13,8 +13,7 @@
 /* Decoded tables take about ten times the bytes of their payload. */
 #define DECODED_BYTES_MAX (64u << 20)
 
-/* ---- values as an operator here wants them -----------------------------------------------------
- */
+/* ---- values as an operator here wants them --------------------------------------------------- */
 
 static const char *const kind_names[VK_KIND_COUNT] = {
     [VK_NONE] = "nothing",    [VK_NULL] = "null",

@@ -152,8 +152,7 @@ void rt_vulkan_find_buffers(struct rt_vulkan_graph *payload);
 /* The element type in the graph for tensors that the file declares as |dtype|. */
 enum dtype rt_vulkan_dtype(enum dtype dtype);
 
-/* ---- integers that stand for numbers (vulkan_quant.c) ------------------------------------------
- */
+/* ---- integers that stand for numbers (vulkan_quant.c) ---------------------------------------- */
 
 /* Argument |tensor| as numbers; its scale and zero point are arguments |scale| and |scale| + 1. */
 MUST_CHECK enum status rt_vulkan_decode_arg(struct rt_vulkan_import *v, uint32_t tensor,
@@ -172,8 +171,7 @@ MUST_CHECK enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uin
 MUST_CHECK enum status rt_vulkan_activate(struct rt_vulkan_import *v, uint32_t index,
                                           uint32_t *value);
 
-/* ---- operators with functions of their own (vulkan_ops.c, vulkan_llm.c, ...) --------
- */
+/* ---- operators with functions of their own (vulkan_ops.c, vulkan_llm.c, ...) ----------------- */
 
 rt_vulkan_import_f rt_vulkan_import_select_as_int, rt_vulkan_import_rotary,
     rt_vulkan_import_rotary_interleaved, rt_vulkan_import_rotary_halves,

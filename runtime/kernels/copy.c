@@ -30,8 +30,7 @@ struct wide {
     uint64_t half[2];
 };
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 /* memcpy() of a constant size compiles to one unaligned move. */
 #define DEFINE_RUN(name, type)                                                                     \
@@ -150,8 +149,7 @@ const struct hal_kernel rt_copy_kernel = {.name = "copy",
                                           .spirv = HAL_SPIRV(strided_copy_spirv),
                                           .variant = RT_COPY_RUNS};
 
-/* ---- transposition -----------------------------------------------------------------------------
- */
+/* ---- transposition --------------------------------------------------------------------------- */
 
 /*
  * A plane of n_i x n_j elements: the target is contiguous along i and steps |dst_j| bytes along j,
@@ -365,8 +363,7 @@ static const struct hal_kernel kernel_transpose = {.name = "transpose",
                                                    .spirv = HAL_SPIRV(strided_copy_spirv),
                                                    .variant = RT_COPY_TRANSPOSE};
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 struct rt_copy rt_copy_to(const struct rt_tensor *dst)
 {

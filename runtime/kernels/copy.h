@@ -56,8 +56,7 @@ MUST_CHECK enum status rt_copy_record(struct hal_command *command, const struct 
                                       uint32_t width, const struct rt_machine *machine,
                                       const struct hal_binding bindings[2], struct error *err);
 
-/* ---- in kernels --------------------------------------------------------------------------------
- */
+/* ---- in kernels ------------------------------------------------------------------------------ */
 
 /* |n| elements of |width| bytes (1, 2, 4, 8 or 16), strides in bytes. */
 void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,

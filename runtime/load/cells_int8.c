@@ -96,8 +96,7 @@ enum status rt_cells_int8_list(struct rt_method *method, struct rt_caches_int8 *
     return caches ? ST_OK : arena_fail(arena, "the method", err);
 }
 
-/* ---- what a method does with its buffers -------------------------------------------------------
- */
+/* ---- what a method does with its buffers ----------------------------------------------------- */
 
 static enum status shorten(struct shape *shape, enum dtype *dtype, size_t *bytes, struct error *err)
 {
@@ -184,8 +183,7 @@ enum status rt_cells_int8_note(const struct rt_method *method, const struct rt_c
     return ST_OK;
 }
 
-/* ---- the cells ---------------------------------------------------------------------------------
- */
+/* ---- the cells ------------------------------------------------------------------------------- */
 
 static void fill(const struct rt_state_cell *cell, const struct pte_tensor *to, char *out, float *x)
 {

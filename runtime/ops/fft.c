@@ -14,11 +14,11 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/fft.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/fft.h"
-#include "base/fft.h"
 #include "runtime/ops/op.h"
 
 #define LANES_MAX 16

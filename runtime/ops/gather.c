@@ -50,8 +50,7 @@ static int64_t read_place(const struct rt_along_constants *c, const struct along
     return place;
 }
 
-/* ---- gather ------------------------------------------------------------------------------------
- */
+/* ---- gather ---------------------------------------------------------------------------------- */
 
 #define DEFINE_GATHER(name, type)                                                                  \
     static void name(const struct rt_along_constants *c, const struct along_row *row)              \
@@ -136,8 +135,7 @@ static void along_gather(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_gather = {
     .name = "gather", .cpu = along_gather, .spirv = HAL_SPIRV(gather_spirv)};
 
-/* ---- scatter -----------------------------------------------------------------------------------
- */
+/* ---- scatter --------------------------------------------------------------------------------- */
 
 static void scatter_row(const struct rt_along_constants *c, const struct along_row *row)
 {
@@ -353,8 +351,7 @@ static bool is_too_deep(const struct rt_along_constants *c)
            c->along.index_size > SEARCHES_MAX / rt_max(c->along.table_size, 1);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* A tensor of rank 0 is treated as one of rank 1 here. */
 static uint8_t rank_of(const struct rt_value *value)
@@ -435,8 +432,7 @@ static enum status scatter_reduce_shape(struct rt_shape_call *call)
     return scatter_shape(call);
 }
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static struct rt_tensor with_dims(const struct rt_tensor *tensor)
 {

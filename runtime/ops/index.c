@@ -27,8 +27,7 @@
 
 #define UNIT_MAX 16 /* bytes that a lane moves at a time */
 
-/* ---- which dims are indexed, and how -----------------------------------------------------------
- */
+/* ---- which dims are indexed, and how --------------------------------------------------------- */
 
 /* The index tensors of a node; tensor k stands for dim dims[k] of the table. */
 struct index_dims {
@@ -251,8 +250,7 @@ static enum status embedding_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, rank, out);
 }
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* A dispatch under construction: the source of the constants. */
 struct index_build {

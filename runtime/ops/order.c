@@ -256,8 +256,7 @@ static void sort(struct entry *entries, int64_t count)
     insertion_sort(entries, count);
 }
 
-/* ---- merges: larger keys first, equal ones stay in order --------------------------------------
- */
+/* ---- merges: larger keys first, equal ones stay in order ------------------------------------- */
 
 static void merge(const struct entry *a, const struct entry *a_end, const struct entry *b,
                   const struct entry *b_end, struct entry *to)
@@ -289,8 +288,7 @@ static struct entry *merge_sort(struct entry *entries, int64_t count)
     return from;
 }
 
-/* ---- a row -------------------------------------------------------------------------------------
- */
+/* ---- a row ----------------------------------------------------------------------------------- */
 
 static void load_entries(const struct rt_topk_constants *c, const char *row, struct entry *entries,
                          int64_t count)
@@ -402,8 +400,7 @@ static const struct hal_kernel *kernel_for(const struct rt_topk_constants *c)
     return has_room ? &topk_kernel : &topk_host_kernel;
 }
 
-/* ---- the operator ------------------------------------------------------------------------------
- */
+/* ---- the operator ---------------------------------------------------------------------------- */
 
 static enum status topk_shape(struct rt_shape_call *call)
 {

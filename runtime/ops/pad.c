@@ -23,8 +23,7 @@
 #include "runtime/ops/shaders/generated/spirv.h"
 #include "runtime/ops/view_priv.h"
 
-/* ---- kernel ------------------------------------------------------------------------------------
- */
+/* ---- kernel ---------------------------------------------------------------------------------- */
 
 /* The input's position for position |at| of the output; -1: the constant. */
 static int64_t place_of(enum rt_outside outside, const struct rt_pad_dim *dim, int64_t at)
@@ -110,8 +109,7 @@ static void pad_rows(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_pad = {
     .name = "pad", .cpu = pad_rows, .spirv = HAL_SPIRV(pad_spirv)};
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* Outermost first, in the order of the output's memory. */
 static void sort_dims(struct rt_pad_constants *c)
@@ -200,8 +198,7 @@ static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, st
                             err);
 }
 
-/* ---- pads --------------------------------------------------------------------------------------
- */
+/* ---- pads ------------------------------------------------------------------------------------ */
 
 /* Pairs (before, after), from the last dim backwards. */
 static enum status pad_shape(struct rt_shape_call *call)
@@ -310,8 +307,7 @@ static enum status replicate_emit(struct rt_emit *emit, struct error *err)
     return emit_edge(emit, RT_OUTSIDE_NEAREST, err);
 }
 
-/* ---- roll --------------------------------------------------------------------------------------
- */
+/* ---- roll ------------------------------------------------------------------------------------ */
 
 static enum status roll_shape(struct rt_shape_call *call)
 {
@@ -363,8 +359,7 @@ static enum status roll_emit(struct rt_emit *emit, struct error *err)
     return emit_pad(emit, &c, err);
 }
 
-/* ---- tril --------------------------------------------------------------------------------------
- */
+/* ---- tril ------------------------------------------------------------------------------------ */
 
 static void tril_rows(const struct hal_args *args, struct hal_tile tile)
 {

@@ -55,8 +55,7 @@ static int64_t divisor_of(const struct rt_pool_constants *c, const struct rt_poo
     return c->counts_padding ? h->padded * w->padded : h->count * w->count;
 }
 
-/* ---- kernels -----------------------------------------------------------------------------------
- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* One pixel, with channels innermost on both sides. */
 static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk, float *y,
@@ -250,8 +249,7 @@ static const struct hal_kernel kernel_any = {.name = "pool_elements",
 static const struct hal_kernel kernel_bf16 = {.name = "pool", .cpu = pool_pixels};
 static const struct hal_kernel kernel_f64 = {.name = "pool_elements", .cpu = pool_any};
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
                               int64_t least, int64_t *out_items)
@@ -410,8 +408,7 @@ static enum status adaptive_max_shape(struct rt_shape_call *call)
     return set_image(call, 1, rt_dim_of(size[0]), rt_dim_of(size[1]));
 }
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* Entry |i| of a list that the shape function has accepted. */
 static int64_t list_item(const struct rt_emit *emit, uint32_t index, uint32_t i, int64_t otherwise)

@@ -30,8 +30,7 @@
 #define CHUNK 256 /* numbers; two a block */
 #define ROUNDS 10
 
-/* ---- Philox ------------------------------------------------------------------------------------
- */
+/* ---- Philox ---------------------------------------------------------------------------------- */
 
 static void philox(const uint32_t in[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -97,8 +96,7 @@ static void draw(struct stream *stream, uint64_t out[2])
     out[1] = (uint64_t)words[3] << 32 | words[2];
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void fill_uniform(struct stream *stream, int digits, double values[CHUNK])
 {
@@ -182,8 +180,7 @@ static enum status randn_emit(struct rt_emit *emit, struct error *err)
     return emit_random(emit, true, err);
 }
 
-/* ---- dropout -----------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 struct dropout_constants {
     enum dtype dtype;

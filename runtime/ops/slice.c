@@ -74,8 +74,7 @@ static struct rt_copy copy_selected(const struct rt_tensor *part, const struct r
     return copy;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------
- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 /* An end of a slice, clamped to [0, size]. */
 static struct rt_dim clamp_end(struct rt_dims *dims, struct rt_dim end, struct rt_dim size)
@@ -295,8 +294,7 @@ static enum status select_emit(struct rt_emit *emit, struct error *err)
     return rt_copy_emit(emit, out, self, &copy, err);
 }
 
-/* ---- splits ------------------------------------------------------------------------------------
- */
+/* ---- splits ---------------------------------------------------------------------------------- */
 
 static uint32_t out_count(const struct rt_shape_call *call)
 {
@@ -439,8 +437,7 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
     return ST_OK;
 }
 
-/* ---- parts put back ----------------------------------------------------------------------------
- */
+/* ---- parts put back -------------------------------------------------------------------------- */
 
 static enum status slice_scatter_shape(struct rt_shape_call *call)
 {

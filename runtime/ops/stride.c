@@ -12,8 +12,7 @@
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/view_priv.h"
 
-/* ---- as_strided --------------------------------------------------------------------------------
- */
+/* ---- as_strided ------------------------------------------------------------------------------ */
 
 static enum status as_strided_shape(struct rt_shape_call *call)
 {
@@ -65,8 +64,7 @@ static enum status as_strided_emit(struct rt_emit *emit, struct error *err)
     return rt_copy_emit(emit, out, self, &copy, err);
 }
 
-/* ---- diagonals, windows, flips -----------------------------------------------------------------
- */
+/* ---- diagonals, windows, flips --------------------------------------------------------------- */
 
 static enum status diagonal_shape(struct rt_shape_call *call)
 {
@@ -185,8 +183,7 @@ static enum status flip_emit(struct rt_emit *emit, struct error *err)
     return rt_copy_emit(emit, out, self, &copy, err);
 }
 
-/* ---- side by side ------------------------------------------------------------------------------
- */
+/* ---- side by side ---------------------------------------------------------------------------- */
 
 static const struct rt_value *list_item(const struct rt_shape_call *call, uint32_t item)
 {

@@ -35,8 +35,7 @@ struct constants_f64 {
     double h_scale, w_scale;
 };
 
-/* ---- nearest -----------------------------------------------------------------------------------
- */
+/* ---- nearest --------------------------------------------------------------------------------- */
 
 static int64_t nearest(const struct rt_upsample_dim *dim, int64_t at)
 {
@@ -68,8 +67,7 @@ static const struct hal_kernel kernel_nearest = {.name = "upsample_nearest",
                                                  .spirv = HAL_SPIRV(upsample_spirv),
                                                  .variant = RT_UPSAMPLE_NEAREST};
 
-/* ---- bilinear ----------------------------------------------------------------------------------
- */
+/* ---- bilinear -------------------------------------------------------------------------------- */
 
 /* Two neighbours and the weight of the second. */
 struct blend {
@@ -281,8 +279,7 @@ static const struct hal_kernel kernel_bilinear_any = {.name = "upsample_bilinear
                                                       .spirv = HAL_SPIRV(upsample_spirv),
                                                       .variant = RT_UPSAMPLE_BILINEAR};
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 #define FRACTION_MAX 1024         /* largest divisor tried */
 #define FRACTION_IN_MAX (1 << 16) /* pixels of a dim whose size varies */
@@ -385,8 +382,7 @@ static enum status bilinear_shape(struct rt_shape_call *call)
     return upsample_shape(call, 1, 3);
 }
 
-/* ---- recording ---------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* A dim that keeps its size is left alone, and nearest pixels are doubled exactly, whatever the
  * factor. */

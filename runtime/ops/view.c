@@ -15,8 +15,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
-/* ---- the same bytes ----------------------------------------------------------------------------
- */
+/* ---- the same bytes -------------------------------------------------------------------------- */
 
 static enum status view_shape(struct rt_shape_call *call)
 {
@@ -135,8 +134,7 @@ static enum status squeeze_dims_shape(struct rt_shape_call *call)
     return squeeze(call, mask);
 }
 
-/* ---- other orders ------------------------------------------------------------------------------
- */
+/* ---- other orders ---------------------------------------------------------------------------- */
 
 static enum status permute_shape(struct rt_shape_call *call)
 {
@@ -249,8 +247,7 @@ static enum status reorder_emit(struct rt_emit *emit, struct error *err)
     return emit_swap(emit, 0, 0, err);
 }
 
-/* ---- repetitions -------------------------------------------------------------------------------
- */
+/* ---- repetitions ----------------------------------------------------------------------------- */
 
 static enum status expand_shape(struct rt_shape_call *call)
 {
@@ -338,8 +335,7 @@ static enum status repeat_emit(struct rt_emit *emit, struct error *err)
     return rt_copy_emit(emit, out, self, &copy, err);
 }
 
-/* ---- pixels and channels -----------------------------------------------------------------------
- */
+/* ---- pixels and channels --------------------------------------------------------------------- */
 
 /* The factor and the last three dims of the input: channels, height, width. */
 static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,

@@ -44,8 +44,7 @@ struct rt_rows_making {
 void *rt_rows_take(const struct rt_rows_making *m, size_t count, size_t size);
 enum status rt_rows_exhausted(const struct rt_rows_making *m);
 
-/* ---- rows_mark.c: how values and nodes are treated --------------------------------------------
- */
+/* ---- rows_mark.c: how values and nodes are treated ------------------------------------------- */
 
 /* Does input |i| of |from| belong to each row, and not to all of them? */
 bool rt_rows_has_own_input(const struct rt_rows_making *m, uint32_t i);
@@ -67,8 +66,7 @@ static inline bool rt_rows_varies(const struct rt_rows_making *m, uint32_t value
     return m->varies && m->varies[value];
 }
 
-/* ---- rows_values.c: making values -------------------------------------------------------------
- */
+/* ---- rows_values.c: making values ------------------------------------------------------------ */
 
 /* The symbolic numbers of |from| for each row. */
 MUST_CHECK enum status rt_rows_make_dims(const struct rt_rows_making *m);

@@ -17,8 +17,8 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/precision.h"
-#include "base/shape.h"
 #include "base/reason.h"
+#include "base/shape.h"
 #include "base/status.h"
 #include "hal/command.h"
 

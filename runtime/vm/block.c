@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
-#include "runtime/call/overwrite.h"
 #include "runtime/call/messages.h"
+#include "runtime/call/overwrite.h"
 #include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 

@@ -12,12 +12,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "server/process/amount.h"
 #include "server/cli/bench_options.h"
 #include "server/cli/bench_plot.h"
 #include "server/cli/bench_report.h"
 #include "server/cli/cli.h"
 #include "server/cli/remote.h"
+#include "server/process/amount.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER UINT64_MAX

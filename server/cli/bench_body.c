@@ -15,10 +15,10 @@
 #include "base/folder.h"
 #include "protocol/json.h"
 #include "protocol/tensor_text.h"
-#include "server/process/file.h"
 #include "server/cli/bench_random.h"
 #include "server/cli/input.h"
 #include "server/cli/npy.h"
+#include "server/process/file.h"
 
 #define STRING_VALUE "text" /* of an element of BYTES */
 #define INTEGERS 4 /* random integers are below it, so that indices into tables are valid */

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/process/amount.h"
 #include "server/cli/bench_fields.h"
+#include "server/process/amount.h"
 
 #define CELL_MAX 24
 #define COLUMN_BYTES 9 /* of a table, with the blank before it */

@@ -16,9 +16,9 @@
 #include "runtime/call/profile.h"
 #include "runtime/program/example.h"
 #include "runtime/program/names.h"
-#include "server/model/card/card.h"
-#include "server/cli/input.h"
 #include "server/cli/cli.h"
+#include "server/cli/input.h"
+#include "server/model/card/card.h"
 
 #define CALL_WORKERS_MAX 1024
 #define CALL_RING_BYTES_MAX ((size_t)4 << 30)

@@ -12,15 +12,15 @@
 #include "base/bytes.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
-#include "runtime/pte/files.h"
 #include "runtime/program/carries.h"
+#include "runtime/pte/files.h"
+#include "server/cli/cli.h"
+#include "server/cli/option.h"
+#include "server/cli/target.h"
 #include "server/model/card/beside.h"
 #include "server/model/card/derive.h"
 #include "server/model/card/warm_up.h"
 #include "server/model/intake/intake.h"
-#include "server/cli/cli.h"
-#include "server/cli/option.h"
-#include "server/cli/target.h"
 
 #define CARD_TEXT_BYTES_MAX (4 << 20)
 

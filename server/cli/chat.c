@@ -19,13 +19,13 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
-#include "server/process/file.h"
 #include "server/cli/chat_daemon.h"
 #include "server/cli/chat_stream.h"
+#include "server/cli/cli.h"
 #include "server/cli/client.h"
 #include "server/cli/line_editor.h"
-#include "server/cli/cli.h"
 #include "server/cli/transfer.h"
+#include "server/process/file.h"
 
 #define PROMPT_BYTES_MAX ((size_t)16 << 20)
 #define HISTORY_BYTES_MAX ((size_t)256 << 20)

@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "server/process/curl.h"
 #include "server/cli/option.h"
 #include "server/cli/target.h"
+#include "server/process/curl.h"
 
 #define CLIENT_TOKEN_MAX 4096
 

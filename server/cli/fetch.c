@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/process/amount.h"
-#include "server/process/options.h"
 #include "server/cli/cli.h"
 #include "server/cli/option.h"
+#include "server/process/amount.h"
+#include "server/process/options.h"
 
 #define URLS_MAX 256
 

@@ -14,8 +14,8 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/tensor_text.h"
-#include "server/process/file.h"
 #include "server/cli/npy.h"
+#include "server/process/file.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 30)
 

@@ -19,10 +19,10 @@
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
-#include "server/model/card/card.h"
-#include "server/cli/inspect.h"
 #include "server/cli/cli.h"
+#include "server/cli/inspect.h"
 #include "server/cli/option.h"
+#include "server/model/card/card.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
 

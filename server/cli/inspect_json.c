@@ -12,8 +12,8 @@
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "runtime/program/state.h"
-#include "server/model/intake/intake.h"
 #include "server/cli/inspect.h"
+#include "server/model/intake/intake.h"
 
 #define INSPECT_FORMAT 1
 

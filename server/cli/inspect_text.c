@@ -13,9 +13,9 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/state.h"
+#include "server/cli/inspect.h"
 #include "server/model/intake/intake.h"
 #include "server/process/amount.h"
-#include "server/cli/inspect.h"
 
 #define COLUMNS 100
 #define INDENT 14       /* column at which the text of a line begins */

@@ -7,11 +7,11 @@
 #include <sysexits.h>
 
 #include "commit.h"
+#include "server/cli/cli.h"
+#include "server/cli/option.h"
 #include "server/process/nearest.h"
 #include "server/process/standard.h"
 #include "server/process/version.h"
-#include "server/cli/cli.h"
-#include "server/cli/option.h"
 
 #define COMMANDS_MAX 64
 #define HELP_BYTES_MAX 65536

@@ -9,10 +9,10 @@
 
 #include "protocol/json.h"
 #include "runtime/call/invocation.h"
-#include "server/process/file.h"
 #include "server/cli/call.h"
 #include "server/cli/cli.h"
 #include "server/cli/result.h"
+#include "server/process/file.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 30)
 #define ANSWER_BYTES_MAX ((size_t)1 << 30)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "protocol/json.h"
-#include "server/profile/layers.h"
 #include "server/cli/call.h"
 #include "server/cli/profile.h"
+#include "server/profile/layers.h"
 
 #define PROFILE_FORMAT 1
 /* Tracks behind the tracks of threads: calls, and a device other than the CPU. */

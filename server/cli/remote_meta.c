@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "runtime/program/names.h"
-#include "server/process/document.h"
 #include "server/cli/remote.h"
+#include "server/process/document.h"
 
 #define DOCUMENT_BYTES_MAX TRANSFER_TEXT_BYTES_MAX
 #define DOCUMENT_VALUES_MAX 1000000

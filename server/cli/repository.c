@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "protocol/json.h"
-#include "server/process/document.h"
 #include "server/cli/cli.h"
 #include "server/cli/remote.h"
+#include "server/process/document.h"
 
 #define INDEX_PATH "/v2/repository/index"
 #define INDEX_VALUES_MAX 1000000

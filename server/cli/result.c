@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "protocol/json.h"
-#include "server/cli/npy.h"
 #include "server/cli/cli.h"
+#include "server/cli/npy.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 30)
 

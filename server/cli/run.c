@@ -11,15 +11,15 @@
 
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
-#include "server/model/card/card.h"
 #include "server/cli/call.h"
-#include "server/cli/print.h"
 #include "server/cli/cli.h"
 #include "server/cli/dump.h"
 #include "server/cli/npz.h"
 #include "server/cli/option.h"
+#include "server/cli/print.h"
 #include "server/cli/remote.h"
 #include "server/cli/result.h"
+#include "server/model/card/card.h"
 
 #define TOP_UNSAID UINT64_MAX
 #define RUN_REPEAT_MAX 10000000

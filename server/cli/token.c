@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "server/process/sha256.h"
-#include "server/process/token.h"
 #include "server/cli/cli.h"
 #include "server/cli/option.h"
+#include "server/process/sha256.h"
+#include "server/process/token.h"
 
 #define RANDOM_BYTES 32
 #define TEXT_BYTES_MAX 1024

@@ -12,10 +12,10 @@
 
 #include <uv.h>
 
-#include "server/process/options.h"
 #include "server/cli/cli.h"
 #include "server/cli/remote.h"
 #include "server/cli/screen.h"
+#include "server/process/options.h"
 
 #define STATS_PATH "/v2/models/stats"
 #define STEP_MS 100              /* between two looks at the keys */

@@ -8,8 +8,8 @@
 
 #include "base/utf8.h"
 #include "protocol/json.h"
-#include "server/process/amount.h"
 #include "server/cli/top.h"
+#include "server/process/amount.h"
 
 #define NAME_BYTES_MIN 12
 #define NAME_BYTES_MAX 40

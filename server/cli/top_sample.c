@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/process/document.h"
 #include "server/cli/remote.h"
 #include "server/cli/top.h"
+#include "server/process/document.h"
 
 #define VALUES_MAX 2000000
 #define NUMBER_BYTES 64

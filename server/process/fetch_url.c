@@ -41,8 +41,7 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* ---- the target, part by part ------------------------------------------------------------------
- */
+/* ---- the target, part by part ---------------------------------------------------------------- */
 
 /* What does not fit makes it longer than FETCH_URL_MAX, and is_whole() false. */
 static void add(struct fetch_target *target, const char *bytes, size_t len)
@@ -98,8 +97,7 @@ static void add_endpoint(struct fetch_target *target, const char *endpoint)
     add(target, endpoint, len);
 }
 
-/* ---- its forms ---------------------------------------------------------------------------------
- */
+/* ---- its forms ------------------------------------------------------------------------------- */
 
 /* Amazon's host for a bucket. A name with a dot is no part of it, because of the certificate. */
 static void add_amazon(struct fetch_target *target, const char *region, const char *bucket,

@@ -8,8 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- kernels that only a CPU can run: they look at the time and at each other -----------------
- */
+/* ---- kernels that only a CPU can run: they look at the time and at each other ---------------- */
 
 static atomic_uint tiles_run;
 static atomic_bool cancel;
@@ -514,8 +513,7 @@ static void test_submissions_run_at_the_same_time(void **state)
     }
 }
 
-/* ---- what every device does --------------------------------------------------------------------
- */
+/* ---- what every device does ------------------------------------------------------------------ */
 
 static void test_runs_inline(void **state)
 {
@@ -702,8 +700,7 @@ static void test_empty_command(void **state)
     hal_command_unref(command);
 }
 
-/* ---- random graphs of submissions against a model -----------------------------------------------
- */
+/* ---- random graphs of submissions against a model -------------------------------------------- */
 
 #define NODES 1000
 #define ROUNDS 10

@@ -174,8 +174,7 @@ static struct outcome call(struct world *w, uint32_t number, int64_t first_dim)
     return inv ? take(inv, submit_and_wait(inv, false)) : (struct outcome){.status = w->err.code};
 }
 
-/* ---- a method in one way -----------------------------------------------------------------------
- */
+/* ---- a method in one way --------------------------------------------------------------------- */
 
 static bool is_same(const struct outcome *a, const struct outcome *b)
 {
@@ -258,8 +257,7 @@ static bool check_method(struct world *w, bool is_first, struct wanted *wanted)
            (rows < 2 || w->state || check_together(w, rows < CALLS ? (uint32_t)rows : CALLS));
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static bool check_program(struct world *w, bool is_first, struct wanted *wanted)
 {
@@ -325,8 +323,7 @@ static bool check_file(const char *path, bool all)
     return is_right;
 }
 
-/* ---- folders -----------------------------------------------------------------------------------
- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {

@@ -137,8 +137,7 @@ enum status call_run(struct rt_emit *call, struct error *err)
     return status == ST_OK ? hal_fault_error(&call->fault, err) : status;
 }
 
-/* ---- runtime/plan's side -----------------------------------------------------------------------
- */
+/* ---- runtime/plan's side --------------------------------------------------------------------- */
 
 const struct rt_op *rt_emit_op(const struct rt_emit *emit)
 {

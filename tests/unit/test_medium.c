@@ -96,8 +96,7 @@ static void test_lists(void **state)
     assert_string_equal(card_list_media(" or ", true, text), "a picture, a sound or a text");
 }
 
-/* ---- ways and shapes --------------------------------------------------------------------------
- */
+/* ---- ways and shapes ------------------------------------------------------------------------- */
 
 static struct medium medium_of(const char *word, const struct rt_io *io)
 {

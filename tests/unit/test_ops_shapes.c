@@ -27,8 +27,7 @@ struct row {
 
 static struct rt_graph graph;
 
-/* ---- arguments ---------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static enum dtype read_dtype(const char **at)
 {
@@ -137,8 +136,7 @@ static uint32_t read_arg(const char **at)
     return rt_graph_int(&graph, read_dim(at));
 }
 
-/* ---- one row -----------------------------------------------------------------------------------
- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 /* "f32 f32" means two items if the operator returns a list, otherwise two outputs. */
 static uint32_t make_outs(const struct row *row, const struct rt_op *op, uint32_t outs[8])
@@ -212,8 +210,7 @@ static void check_all(const struct row *rows)
     }
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* clang-format off */
 static const struct row views[] = {

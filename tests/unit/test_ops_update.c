@@ -33,8 +33,7 @@ static struct rt_tensor tensor(uint8_t rank, const int64_t *dims, float *data)
     return call_tensor(&call, DT_F32, rank, dims, data);
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void begin_slice(int64_t start, int64_t step, int64_t count, float *to)
 {
@@ -102,8 +101,7 @@ static void test_places_that_are_read(void **ctx)
     }
 }
 
-/* ---- updates -----------------------------------------------------------------------------------
- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 enum update { SLICE, SELECT, ROWS_FROM, ROWS_AT, PUT, UPDATES };
 

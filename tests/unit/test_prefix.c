@@ -325,8 +325,7 @@ static void test_giving_way(void **state)
     w->prefixes = all;
 }
 
-/* ---- pages of kept states ----------------------------------------------------------------------
- */
+/* ---- pages of kept states -------------------------------------------------------------------- */
 
 enum { NOTES = 512, NOTE_BYTES = 2 * NOTES * 32 * 4 };
 

@@ -261,8 +261,7 @@ static void test_a_call_of_many_steps_fails_whole(void **unused)
     close_world(&w);
 }
 
-/* ---- rows of a cache ---------------------------------------------------------------------------
- */
+/* ---- rows of a cache ------------------------------------------------------------------------- */
 
 enum { CACHES = 2, CACHE_ROWS = 8, CACHE_WIDTH = 3 };
 
@@ -504,8 +503,7 @@ static void test_new_memory_gets_only_written_rows(void **unused)
     close_world(&w);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { PAGE = 4096, NOTE_ROWS = 2048, NOTE_BYTES = 32 * sizeof(float), NOTE_OUTER = 2 };
 
@@ -611,8 +609,7 @@ static void test_a_state_has_pages_for_its_rows(void **unused)
     close_world(&w);
 }
 
-/* ---- pages that states have in common ----------------------------------------------------------
- */
+/* ---- pages that states have in common -------------------------------------------------------- */
 
 enum { ROWS_A_PAGE = PAGE / NOTE_BYTES };
 

@@ -29,8 +29,7 @@
 #define STEPS_MAX 100000
 #define RECORD_OVERHEAD 64
 
-/* ---- a certificate ----------------------------------------------------------------------------
- */
+/* ---- a certificate --------------------------------------------------------------------------- */
 
 static char certificate_path[64];
 
@@ -59,8 +58,7 @@ static void make_certificate(void)
     EVP_PKEY_free(key);
 }
 
-/* ---- both sides -------------------------------------------------------------------------------
- */
+/* ---- both sides ------------------------------------------------------------------------------ */
 
 static struct world {
     uv_loop_t loop;
@@ -191,8 +189,7 @@ static int tear_down(void **state)
     return uv_loop_close(&world.loop);
 }
 
-/* ---- the client -------------------------------------------------------------------------------
- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void shake_hands(void)
 {
@@ -255,8 +252,7 @@ static uint8_t *make_bytes(size_t len)
     return bytes;
 }
 
-/* ---- receiving --------------------------------------------------------------------------------
- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void bytes_come_in_the_room_of_the_user(void **state)
 {
@@ -329,8 +325,7 @@ static void a_user_may_stop_in_the_middle_of_a_record(void **state)
     free(bytes);
 }
 
-/* ---- sending ----------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static void on_done(struct transport_rest *rest, bool is_ok)
 {
@@ -437,8 +432,7 @@ static void answers_to_new_keys_do_not_pile_up(void **state)
     await_received(3);
 }
 
-/* ---- ends -------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void a_shutdown_comes_behind_the_last_byte(void **state)
 {
@@ -525,8 +519,7 @@ static void an_end_without_notice_is_a_cut(void **state)
     assert_int_equal(world.counts[TRANSPORT_END], 0);
 }
 
-/* ---- clients that do not shake hands ----------------------------------------------------------
- */
+/* ---- clients that do not shake hands --------------------------------------------------------- */
 
 static void plain_http_is_answered_in_its_language(void **state)
 {
@@ -656,8 +649,7 @@ static void a_handshake_waits_for_a_turn_with_time(void **state)
     shake_hands(); /* the last one has its turns, too */
 }
 
-/* ---- damaged records --------------------------------------------------------------------------
- */
+/* ---- damaged records ------------------------------------------------------------------------- */
 
 static uint32_t next_random(uint32_t *seed)
 {

@@ -164,8 +164,7 @@ UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int
     store_rows(t, y, rows, vectors);
 }
 
-/* ---- what a tile works on ----------------------------------------------------------------------
- */
+/* ---- what a tile works on -------------------------------------------------------------------- */
 
 /* Copies rows of a tile to where v_dot can read them: widened, or as they are. */
 UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)

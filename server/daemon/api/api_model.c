@@ -226,8 +226,7 @@ static void print_row(struct buf *out, const struct model *model)
     stats_print(out, model);
 }
 
-/* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ------------------
- */
+/* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ----------------- */
 
 /* The name by which requests of OpenAI's API call it: a speech model has the name of its file. */
 static const char *v1_id(const struct model *model)

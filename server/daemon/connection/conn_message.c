@@ -15,8 +15,7 @@
 #include "server/http/head.h"
 #include "server/http/http.h"
 
-/* ---- llhttp: fields of a head -------------------------------------------------------------------
- */
+/* ---- llhttp: fields of a head ---------------------------------------------------------------- */
 
 /* The parser passes the connection to each callback; a non-zero result stops the parser. Callbacks
  * run inside read_head() only. */
@@ -149,8 +148,7 @@ static bool read_head(struct conn *conn, struct span bytes, bool is_end)
     return is_refused ? false : refuse_head(conn, error);
 }
 
-/* ---- parts of a message -------------------------------------------------------------------------
- */
+/* ---- parts of a message ---------------------------------------------------------------------- */
 
 /* Takes a part. False: the message is refused; its request, if there is one, has the status and the
  * text. */
@@ -270,8 +268,7 @@ static take_f *const takers[FRAMING_PART_COUNT] = {
     [FRAMING_PART_REFUSED] = take_refusal,
 };
 
-/* ---- what conn.c sees ---------------------------------------------------------------------------
- */
+/* ---- what conn.c sees ------------------------------------------------------------------------ */
 
 void conn_message_init(struct conn *conn)
 {

@@ -241,8 +241,7 @@ void exchange_end(struct exchange *exchange);
 /* The call waits for memory, since |since_ms|: request_retry() will be called. */
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 
-/* ---- for the rules of memory (transfers.c) -----------------------------------------------------
- */
+/* ---- for the rules of memory (transfers.c) --------------------------------------------------- */
 
 /* Does a complete body wait because its model's queue is full? */
 bool exchange_is_parked(const struct exchange *exchange);

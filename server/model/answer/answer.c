@@ -83,8 +83,7 @@ const struct image_place *answer_place(const struct answer_source *source, size_
                : NULL;
 }
 
-/* ---- boxes: where they lie --------------------------------------------------------------------
- */
+/* ---- boxes: where they lie ------------------------------------------------------------------- */
 
 static bool are_candidates_last(const struct answer_form *answer, const struct shape *shape)
 {

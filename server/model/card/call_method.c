@@ -5,10 +5,10 @@
 
 #include <string.h>
 
+#include "base/table.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/signature.h"
-#include "base/table.h"
 
 #define FIXED_BYTES_MAX (1 << 20)
 

@@ -2,9 +2,9 @@
 /* Pictures in cards: the member "image" of an input, and the pixels that the program takes. */
 #include "config.h"
 
+#include "base/table.h"
 #include "runtime/program/program.h"
 #include "server/model/card/card_priv.h"
-#include "base/table.h"
 
 /* ---- the card -------------------------------------------------------------------------------- */
 

@@ -22,8 +22,7 @@ struct buf *derive_say(struct derive *derive, enum derive_kind kind, const char 
 /* Notes why something is left out. */
 void derive_note(struct derive *derive, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- values of documents; false: there is no such member, or it has another type --------------
- */
+/* ---- values of documents; false: there is no such member, or it has another type ------------- */
 
 bool derive_find_text(const struct document *in, const struct cJSON *object, const char *key,
                       const char **out);

@@ -185,8 +185,7 @@ static bool take_raw_begin(struct lexer *lexer, const uint8_t *tag, char sign)
     return take_end(lexer, "%}", false, false);
 }
 
-/* ---- lexemes of expressions -------------------------------------------------------------------
- */
+/* ---- lexemes of expressions ------------------------------------------------------------------ */
 
 static bool is_name_byte(uint8_t byte)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/table.h"
 #include "protocol/number.h"
 #include "server/text/value/value.h"
-#include "base/table.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
