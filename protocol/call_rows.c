@@ -81,7 +81,7 @@ static enum status read_numbers(struct call_parser *p, uint32_t node)
                          "this input has no rows, expected \"inputs\" in place of \"instances\"");
     }
     if (leaf->item_count > 0 && leaf->encoding != CALL_ROWS) {
-        return refuse(p, node, "numbers behind files or texts");
+        return refuse(p, node, "numbers in place of a file or a text");
     }
     TRY(read_text(p, node, &item.data, &row));
     TRY(take_shape(p, node, &row));
@@ -106,7 +106,7 @@ enum status call_read_row(struct call_parser *p, uint32_t node, uint32_t row)
         return read_numbers(p, node);
     }
     if (leaf->encoding == CALL_ROWS) {
-        return refuse(p, node, "a file or a text behind numbers");
+        return refuse(p, node, "a file or a text in place of numbers");
     }
     leaf->is_list = true;
     return call_read_item(p, node);

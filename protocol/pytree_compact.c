@@ -169,7 +169,7 @@ static enum status read_node(struct compact *in, struct sip_value *parent, uint6
         (*out)->raw_index = in->leaf_count++;
         return leaf_count_due == 1 || leaf_count_due == LEAVES_ANY
                    ? ST_OK
-                   : fail_here(in, err, "a leaf where %" PRIu64 " are due", leaf_count_due);
+                   : fail_here(in, err, "got a leaf, expected %" PRIu64 " of them", leaf_count_due);
     }
     if (in->depth == PYTREE_DEPTH_MAX) {
         return fail_here(in, err, "nested deeper than %d", SIP_DEPTH_MAX);
@@ -185,8 +185,8 @@ static enum status close_node(struct compact *in, struct frame *frame, struct er
     uint64_t leaf_count = in->leaf_count - frame->leaf_start;
     TRY(expect(in, ')', err));
     if (frame->leaf_count_due != LEAVES_ANY && frame->leaf_count_due != leaf_count) {
-        return fail_here(in, err, "a node of %" PRIu64 " leaves where %" PRIu64 " are due",
-                         leaf_count, frame->leaf_count_due);
+        return fail_here(in, err, "got a node of %" PRIu64 " leaves, expected %" PRIu64, leaf_count,
+                         frame->leaf_count_due);
     }
     if (frame->value->kind == SIP_SEQUENCE) {
         pytree_number_members(frame->value);

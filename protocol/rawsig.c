@@ -79,7 +79,7 @@ static enum status read_dims(struct sig_reader *in, struct arena *arena, struct 
         }
         if (item.value < RAWSIG_DIM_DYNAMIC) {
             return sig_fail(in, item.text.ptr, err,
-                            "a dim is -1 (dynamic) or not negative, got %" PRId64, item.value);
+                            "expected a dim of -1 (dynamic) or more, got %" PRId64, item.value);
         }
         dims[i] = item.value;
     }

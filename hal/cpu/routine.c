@@ -148,7 +148,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
         return ST_OK;
     }
     if (tiles > HAL_CPU_TILES_MAX - b->region->tiles) {
-        return error_set(err, ST_TOO_LARGE, "a region of more than %u tiles",
+        return error_set(err, ST_TOO_LARGE, "a region has more than %u tiles",
                          (unsigned)HAL_CPU_TILES_MAX);
     }
     TRY(bind(b, record, err));

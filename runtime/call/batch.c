@@ -196,7 +196,8 @@ static enum status check_form(const struct rt_method *method, struct error *err)
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
         if (io->kind != RT_IO_TENSOR && io->kind != RT_IO_NONE && !io->is_fixed) {
-            return error_set(err, ST_UNSUPPORTED, "%s is a number of the caller's", io->label);
+            return error_set(err, ST_UNSUPPORTED, "%s is a number that each call chooses",
+                             io->label);
         }
     }
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {

@@ -453,7 +453,7 @@ enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
     struct rt_method *form = choose_form(run, &is_mixed);
     must(run->count <= RT_STEPS_ROWS_MAX);
     if (!form) {
-        return error_set(err, ST_UNSUPPORTED, "%u steps have no form as one", run->count);
+        return error_set(err, ST_UNSUPPORTED, "%u steps cannot run as one", run->count);
     }
     TRY(rt_invocation_new(form, pool, out_joined, err));
     struct rt_invocation *joined = *out_joined;

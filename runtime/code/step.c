@@ -525,7 +525,7 @@ static enum status open_input(const struct making *m, uint32_t i)
     if (v->kind != RT_TENSOR) {
         bool is_number = v->kind != RT_NONE && !rt_value_is_fixed(v);
         graph->inputs[i] = rt_graph_none(graph);
-        return is_number ? refuse(m, "an input is a number of the caller's") : ST_OK;
+        return is_number ? refuse(m, "an input is a number that each call chooses") : ST_OK;
     }
     for (uint8_t d = 0; d < v->rank; d++) {
         dims[d] = rt_dim_is_const(v->dims[d]) ? v->dims[d] : rt_dim_of(1);

@@ -51,7 +51,7 @@ static bool report(const struct watchdog *watchdog, bool is_stuck, const char *n
     if (is_stuck) {
         log_line(LOG_ERROR,
                  "watchdog: %s, and nothing was completed in %" PRIu64
-                 " ms; systemd gets no sign of life until it gets on",
+                 " ms; systemd gets no sign of life until something is",
                  name, watchdog->uses.notify->watchdog_ms);
     }
     return is_stuck;
@@ -76,7 +76,7 @@ static void on_timer(uv_timer_t *timer)
         notify_send(watchdog->uses.notify, "WATCHDOG=1");
     }
     if (watchdog->is_silent && !is_stuck) {
-        log_line(LOG_NOTICE, "watchdog: everything gets on again");
+        log_line(LOG_NOTICE, "watchdog: all parts make progress again");
     }
     watchdog->is_silent = is_stuck;
 }

@@ -638,7 +638,7 @@ static enum status read_once(struct reader *r, const struct member *member)
 {
     uint64_t bit = UINT64_C(1) << (member - members);
     if (r->seen & bit) {
-        return json_fail(r->in, r->err, ST_INVALID, "it is there twice, in parameters and beside");
+        return json_fail(r->in, r->err, ST_INVALID, "given twice, in parameters and beside them");
     }
     r->seen |= bit;
     return read_value(r, member);
@@ -674,8 +674,9 @@ static enum status check_call(struct ask *ask, struct error *err)
         return error_set(err, ST_INVALID, "tool_choice: expected tools to choose from");
     }
     if (ask->shape != ASK_ANY_TEXT) {
-        return error_set(err, ST_INVALID,
-                         "tool_choice: an answer that has to be a call has no other format");
+        return error_set(
+            err, ST_INVALID,
+            "tool_choice: a call is required, so the answer cannot have another format");
     }
     ask->shape = ASK_CALL;
     ask->grammar = ask->chosen_tool;

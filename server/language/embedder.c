@@ -179,8 +179,8 @@ static enum status take_options(struct embedder *embedder, const struct embedder
     if (embedder->length && embedder->inputs[EMBEDDER_MASK] == EMBEDDER_ABSENT &&
         options->is_said) {
         return error_set(err, ST_INVALID,
-                         "embedding: the program takes %u tokens, no fewer, and no "
-                         "attention_mask: shorter texts cannot be padded",
+                         "embedding: the program takes exactly %u tokens and no "
+                         "attention_mask, so shorter texts cannot be padded",
                          embedder->length);
     }
     embedder->prefix = options->prefix ? strdup(options->prefix) : NULL;

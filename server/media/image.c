@@ -261,7 +261,7 @@ enum status image_read(struct image *image, const struct image_form *form, uint8
     const struct image_side *y = &layout.y, *x = &layout.x;
     size_t len = (size_t)y->size * x->size * image_form_channels(form);
     if (out_len != len) {
-        return error_set(err, ST_INTERNAL, "image: the result has %zu bytes, its room %zu", len,
+        return error_set(err, ST_INTERNAL, "image: the result has %zu bytes, expected %zu", len,
                          out_len);
     }
     if (y->count < y->size || x->count < x->size) {

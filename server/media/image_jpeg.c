@@ -68,7 +68,7 @@ static enum status take_frame(unsigned marker, struct span data, struct image_he
                               struct error *err)
 {
     if (data.len < 6 || head->components) {
-        return error_set(err, ST_INVALID, "its frame has no right head");
+        return error_set(err, ST_INVALID, "the header of its frame is damaged");
     }
     uint32_t count = data.ptr[5];
     head->height = load_be16(data.ptr + 1);
@@ -76,7 +76,7 @@ static enum status take_frame(unsigned marker, struct span data, struct image_he
     head->components = count;
     head->is_whole = marker == SOF0 + 2 || marker == SOF0 + 10; /* progressive */
     if (data.len < 6 + 3 * (size_t)count) {
-        return error_set(err, ST_INVALID, "its frame has no right head");
+        return error_set(err, ST_INVALID, "the header of its frame is damaged");
     }
     if (data.ptr[0] != 8 || (count != 1 && count != 3 && count != 4)) {
         return error_set(err, ST_UNSUPPORTED,
@@ -88,7 +88,8 @@ static enum status take_frame(unsigned marker, struct span data, struct image_he
     for (uint32_t i = 0; i < count; i++) {
         uint32_t x = data.ptr[7 + 3 * i] >> 4, y = data.ptr[7 + 3 * i] & 15;
         if (x < 1 || x > 4 || y < 1 || y > 4) {
-            return error_set(err, ST_INVALID, "component %" PRIu32 " has no right sampling", i);
+            return error_set(err, ST_INVALID,
+                             "component %" PRIu32 " has an invalid sampling factor", i);
         }
         most_x = x > most_x ? x : most_x;
         most_y = y > most_y ? y : most_y;
@@ -347,7 +348,7 @@ static void read_file(struct reader *reader, struct span file)
     lib->read_header(jpeg, TRUE);
     if (jpeg->image_width != head->width || jpeg->image_height != head->height ||
         (uint32_t)jpeg->num_components != head->components) {
-        fail(reader, ST_INVALID, "its head is not what it seemed");
+        fail(reader, ST_INVALID, "its header is not the one that was checked before");
     }
     set_colors(reader);
     jpeg->scale_num = 1;

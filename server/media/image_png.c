@@ -226,7 +226,7 @@ static void read_file(struct reader *reader)
     int passes = lib->set_interlace_handling(png);
     lib->read_update_info(png, reader->info);
     if (lib->get_rowbytes(png, reader->info) != row_bytes(reader->head)) {
-        on_error(png, "its head is not what it seemed");
+        on_error(png, "its header is not the one that was checked before");
     }
     if (passes > 1) {
         read_interlaced(reader, passes);

@@ -215,7 +215,7 @@ static enum status build(struct document *document, const struct buf *places, st
         return error_no_memory(err, "the document");
     }
     if (!set_places(document, places)) {
-        return error_set(err, ST_INTERNAL, "cJSON %s reads the document otherwise",
+        return error_set(err, ST_INTERNAL, "cJSON %s reads the document differently",
                          cJSON_Version());
     }
     return check_objects(document, err);

@@ -592,7 +592,7 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
         return TRY_AGAIN;
     case CURLE_BAD_FUNCTION_ARGUMENT:
         return fail(err, ST_UNAVAILABLE,
-                    d->target.has_dots ? "this libcurl signs no key with the part . or .."
+                    d->target.has_dots ? "this libcurl cannot sign a key with the part . or .."
                                        : d->curl->easy_strerror(code));
     default:
         return fail(err, ST_UNAVAILABLE, d->curl->easy_strerror(code));

@@ -65,7 +65,8 @@ static enum status open_anchor(struct writer *w, const yaml_char_t *name, const 
         return ST_OK;
     }
     if (w->anchor_count == YAML_ANCHORS_MAX) {
-        return fail(mark, "more anchors than are read", ST_TOO_LARGE, err);
+        _Static_assert(YAML_ANCHORS_MAX == 64, "the error names it");
+        return fail(mark, "expected at most 64 anchors", ST_TOO_LARGE, err);
     }
     char *copy = strdup((const char *)name);
     if (!copy) {
@@ -89,7 +90,8 @@ static enum status put_alias(struct writer *w, const yaml_event_t *event, struct
     const struct anchor *anchor = find_anchor(w, event->data.alias.anchor);
     if (!anchor || anchor->is_open) {
         return fail(&event->start_mark,
-                    anchor ? "an alias within its own anchor" : "an alias without an anchor",
+                    anchor ? "an alias within the anchor that it names"
+                           : "an alias without an anchor",
                     ST_INVALID, err);
     }
     size_t len = anchor->end - anchor->begin;

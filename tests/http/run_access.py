@@ -182,7 +182,7 @@ def reloads():
                           (line("a", "infer", "x", "rate=0"), "rate: expected 1 to 1000000"),
                           (line("a", "infer", "x", "speed=1"), "expected rate=N, burst=N or"),
                           (line("a", "infer", "fresh") + "\n" + line("b", "read", "fresh"),
-                           "this token has a line before, a")):
+                           "an earlier line has the same token: a")):
             guarded.write("# two", bad)
             guarded.reload(f"SIGHUP: {re.escape(str(guarded.path))}:[23]: {re.escape(said)}")
             expect("the old file goes on", infer(client, "fresh"), 200)

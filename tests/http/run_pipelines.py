@@ -444,7 +444,7 @@ def errors_by_name():
                                        "data": STEPS}]}, "input 'right' is missing"),
                 ("infer", {"inputs": [{"name": name, "datatype": "FP32", "shape": [2, 3],
                                        "data": STEPS} for name in ("left", "right", "input_1")]},
-                 "inputs[2].name: 'input_1' is inputs[1] 'right'"),
+                 "inputs[2].name: 'input_1' is the input of inputs[1], 'right'"),
                 ("call", {"kwargs": {"left": STEPS}}, 'kwargs["right"]: missing'),
                 ("call", {"args": [STEPS, ONES]}, "args: the method takes none, expected kwargs: "
                  '"left", "right"'),

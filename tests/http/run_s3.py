@@ -173,7 +173,7 @@ def dots(folder):
         for name in DOTS:
             store.put(name)
             done = pte_fetch(folder, "--s3-endpoint", store.url, f"s3://models/{name}", env=KEYS)
-            if done.returncode != 77 or "this libcurl signs no key with the part ." not in \
+            if done.returncode != 77 or "this libcurl cannot sign a key with the part ." not in \
                     done.stderr:
                 expect(name, Path(done.stdout.strip()).read_bytes() == DATA, True)
         expect("no complaint", store.wrong, [])

@@ -324,7 +324,8 @@ def trials_are_kept():
         content = bytearray(file.read_bytes())
         content[40] ^= 1
         file.write_bytes(content)
-        _, log = start("warning: model deep: what was proven is tried again: .*it is damaged")
+        _, log = start("warning: model deep: what was proven cannot be read and is tried "
+                       "again: .*it is damaged")
         expect("proven again", re.search(earlier, log), None)
         start(earlier)
     with Daemon(arguments[:2]) as daemon:  # without a folder nothing is kept

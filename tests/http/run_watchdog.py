@@ -129,7 +129,7 @@ def goes_silent(watched, threads, rows, line):
         other.send(build_request("GET", "/v2/health/live"))
         expect("the loop answers", other.answer(), 200)
     expect("the request", client.answer(), 200)
-    watched.daemon.wait_for("watchdog: everything gets on again")
+    watched.daemon.wait_for("watchdog: all parts make progress again")
     watched.wait_for_sign()
 
 

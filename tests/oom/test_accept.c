@@ -171,7 +171,7 @@ static void with_a_watchdog(void)
     fail_accept(ENOMEM, 0);
     must(end_request(fd));
     wait_for_notice("WATCHDOG=1");
-    wait_for_lines("watchdog: everything gets on again", 1, from);
+    wait_for_lines("watchdog: all parts make progress again", 1, from);
 }
 
 /* Turned away by the descriptor that is kept for it. */

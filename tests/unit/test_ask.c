@@ -297,7 +297,7 @@ static void parameters_stand_in_one_place(void **state)
     assert_ok(err, parse(G, "{\"text_input\":\"t\",\"top_k\":2}"));
     assert_int_equal(ask.sampler.top_k, 2);
     assert_fails(err, parse(G, "{\"text_input\":\"t\",\"top_k\":2,\"parameters\":{\"top_k\":2}}"),
-                 ST_INVALID, "it is there twice, in parameters and beside");
+                 ST_INVALID, "given twice, in parameters and beside them");
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)

@@ -307,7 +307,7 @@ static void seconds_make_sounds_of_one_length(void **state)
     check_refused("optimum/speech/model", "encoder",
                   "{\"methods\": {\"encoder\": {\"inputs\": [{\"sound\": {\"features\": "
                   "\"log_mel\", \"seconds\": 1}}]}}}",
-                  "sound.seconds: the program takes 200 samples or frames, no fewer");
+                  "sound.seconds: the program takes exactly 200 samples or frames");
     check_refused("media/model", "sound",
                   "{\"methods\": {\"sound\": {\"inputs\": [{\"sound\": {\"rate\": 8000, "
                   "\"seconds\": 3}}]}}}",
@@ -569,10 +569,10 @@ static void texts_must_fit(void **state)
     check_refused("encoder/model", "forward", TEXTS("forward", "\"mask\": \"nothing\""),
                   "the program has no such input");
     check_refused("encoder/model", "forward", TEXTS("forward", "\"mask\": \"input_ids\""),
-                  "'input_ids' is no other input of the shape of 'input_ids'");
+                  "expected another input of the shape of 'input_ids', got 'input_ids'");
     check_refused("encoder/model", "forward",
                   TEXTS("forward", "\"mask\": \"input_1\", \"types\": \"attention_mask\""),
-                  "mask and types are one input");
+                  "mask and types name the same input");
     check_refused("encoder/model", "forward", TEXTS("forward", "\"tokenizer\": \"nowhere\""), "");
     check_refused("media/model", "sound", TEXTS("sound", ""), "int64[n, tokens]");
     check_refused("found", "forward", TEXTS("forward", "\"pad\": 1"), "pad: expected");

@@ -414,8 +414,9 @@ static void what_cannot_be_read_or_written_is_told(void **state)
     trial.write_status = ST_SYSTEM;
     serve(w, 0, NULL);
     try_once(w);
-    expect_log(w, "warning: model net: what was proven is tried again: rows differ\n"
-                  "warning: model net: what is proven is not kept: rows differ\n");
+    expect_log(
+        w, "warning: model net: what was proven cannot be read and is tried again: rows differ\n"
+           "warning: model net: what is proven cannot be stored: rows differ\n");
     expect_rows(w, "net", 32);
 }
 

@@ -196,7 +196,7 @@ static void test_compact_refused(void **state)
         {"T1#1($", "byte 6: expected ')'"},
         {"T2#1#1($)", "byte 8: expected ','"},
         {"T1#1($,$)", "byte 6: expected ')'"},
-        {"T1#2($)", "byte 6: a leaf where 2 are due"},
+        {"T1#2($)", "byte 6: got a leaf, expected 2 of them"},
         {"T1#1(L2#1#1($,$))", "byte 16: a node of 2 leaves where 1 are due"},
         {"T4294967296", "the number does not fit 32 bits"},
         {"T4294967295#1", "byte 13: expected '#'"},

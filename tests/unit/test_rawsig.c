@@ -89,7 +89,7 @@ static void test_refused(void **state)
         {"I8!B5!d1t1R1!", "byte 8: expected a dim 'd', got 't'"},
         {"I8!S5!t1t1R1!", "byte 8: expected the end, got 't'"},
         {"I8!S5!t1d1R1!", "byte 8: expected the end, got 'd'"},
-        {"I7!B4!d-2R1!", "byte 6: a dim is -1 (dynamic) or not negative, got -2"},
+        {"I7!B4!d-2R1!", "byte 6: expected a dim of -1 (dynamic) or more, got -2"},
         {"I6!O3!_0R1!", "byte 6: expected the end, got '_'"},
         {"I6!U3!t0R1!", "byte 6: expected the end, got 't'"},
         {"I5!B2!dR1!", "byte 7: expected digits for 'd', got the end"},

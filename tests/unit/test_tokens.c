@@ -50,7 +50,8 @@ static void refuses_lines_that_are_wrong(void **state)
         {"one infer sha256:" ABC " rate=1x", "file:1: rate: expected a number"},
         {"one infer sha256:" ABC " rate=99999999999999999999999999999999", "file:1: "},
         {"one infer sha256:" ABC " running=0", "file:1: running: expected 1"},
-        {"one infer sha256:" ABC "\n2 read sha256:" ABC, "file:2: this token has a line before"},
+        {"one infer sha256:" ABC "\n2 read sha256:" ABC,
+         "file:2: an earlier line has the same token"},
     };
     struct tokens tokens = {0};
     struct error err;

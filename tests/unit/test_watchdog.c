@@ -176,12 +176,12 @@ static void a_device_that_completes_nothing_is_named(void **state)
     assert_true(is_alive()); /* it may have come a moment ago */
     assert_false(is_alive());
     assert_int_equal(said("error: watchdog: the device has work, and nothing was completed in 500 "
-                          "ms; systemd gets no sign of life until it gets on"),
+                          "ms; systemd gets no sign of life until something is"),
                      1);
     assert_false(is_alive());
     progress.mark++;
     assert_true(is_alive());
-    assert_int_equal(said("notice: watchdog: everything gets on again"), 1);
+    assert_int_equal(said("notice: watchdog: all parts make progress again"), 1);
     assert_false(is_alive());
     progress.is_busy = false;
     assert_true(is_alive());

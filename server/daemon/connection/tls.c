@@ -110,10 +110,11 @@ static void log_doubts(const struct tls_context *context)
         log_line(LOG_WARNING, "TLS: every user of this machine may read the file of the key");
     }
     if (context->rsa_bits > RSA_BITS_MAX) {
-        log_line(LOG_WARNING,
-                 "TLS: with a key of RSA of %d bits each handshake holds all clients up for some "
-                 "milliseconds; one of ECDSA (P-256) is faster",
-                 context->rsa_bits);
+        log_line(
+            LOG_WARNING,
+            "TLS: a handshake with an RSA key of %d bits takes milliseconds, in which all clients "
+            "wait; an ECDSA key (P-256) is faster",
+            context->rsa_bits);
     }
 }
 

@@ -99,9 +99,9 @@ static enum status take_granularity(struct speech_ask *ask, struct span value, s
 {
     (void)ask;
     if (span_is(value, "word")) {
-        return error_set(err, ST_UNSUPPORTED,
-                         "timestamp_granularities: times of words are not known here, those of "
-                         "segments are: expected segment");
+        return error_set(
+            err, ST_UNSUPPORTED,
+            "timestamp_granularities: expected segment: the times of words are not known");
     }
     return span_is(value, "segment") ? ST_OK
                                      : refuse("timestamp_granularities", "segment", value, err);

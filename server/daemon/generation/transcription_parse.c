@@ -161,7 +161,7 @@ static enum status reserve_rest(struct infer *infer, struct transcription *t, st
     t->hidden_bytes = sizeof(float);
     for (int i = 0; i < 3; i++) {
         if (!mul_size(t->hidden_bytes, (size_t)transcriber->hidden[i], &t->hidden_bytes)) {
-            return error_set(err, ST_TOO_LARGE, "what the encoder gives is too large");
+            return error_set(err, ST_TOO_LARGE, "the result of the encoder is too large");
         }
     }
     TRY(reserve(infer, t->hidden_bytes, &t->hidden, err));

@@ -51,7 +51,8 @@ static enum status count_binary(const struct bundle_call *call, size_t *total, s
         count += call->call.outputs[i].is_binary;
     }
     if (count > INFER_OUTPUTS_MAX - *total) {
-        return error_set(err, ST_TOO_LARGE, "expected at most %d binary outputs of all requests",
+        return error_set(err, ST_TOO_LARGE,
+                         "expected at most %d binary outputs in all requests together",
                          INFER_OUTPUTS_MAX);
     }
     *total += count;

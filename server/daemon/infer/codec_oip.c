@@ -332,9 +332,9 @@ enum status codec_oip_check_names(struct arena *arena, const struct model *model
         }
         const struct oip_request_input **first = &given[io - model->inputs];
         if (*first) {
-            return error_set(err, ST_INVALID, "inputs[%zu].name: '%.*s' is inputs[%zu] '%.*s'",
-                             input->index, SPAN_SHORT(input->name), (*first)->index,
-                             SPAN_SHORT((*first)->name));
+            return error_set(
+                err, ST_INVALID, "inputs[%zu].name: '%.*s' is the input of inputs[%zu], '%.*s'",
+                input->index, SPAN_SHORT(input->name), (*first)->index, SPAN_SHORT((*first)->name));
         }
         *first = input;
     }

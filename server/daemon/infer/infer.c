@@ -353,7 +353,7 @@ enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error
     return infer->is_short
                ? err->code
                : error_set(err, ST_TOO_LARGE,
-                           "the request takes %zu bytes or more at a time, the memory for requests "
+                           "the request needs at least %zu bytes at once, the memory for requests "
                            "has %zu",
                            demand, size);
 }

@@ -128,7 +128,7 @@ static enum status open_file(const struct call_item *item, struct medium_reader 
         return error_set(err, ST_INVALID, ": expected a file in base64, got a URL");
     }
     if (text.len != base64_text_bytes(bytes)) {
-        return error_set(err, ST_INVALID, ": expected base64, got %zu characters, which are none",
+        return error_set(err, ST_INVALID, ": expected base64, got %zu characters of something else",
                          text.len);
     }
     if (!reader->account->take(reader->account->user, bytes)) {

@@ -526,8 +526,8 @@ static enum step_result step_load(struct request *request)
             ? changes_need(request->requests->uses.changes, begin_wait(request),
                            request->infer.absent, &request->err)
             : error_set(&request->err, ST_EXHAUSTED,
-                        "the models of this request are not loaded at the same time: "
-                        "--model-bytes-max is too small, or they are displaced by others");
+                        "the models of this request cannot be loaded at the same time: "
+                        "--model-bytes-max is too small, or others displace them");
     return status == ST_OK ? STEP_WAIT : fail(request);
 }
 

@@ -117,7 +117,7 @@ static enum status add(struct tokens *tokens, struct token *items, uint32_t *cou
     }
     for (uint32_t i = 0; i < *count; i++) {
         if (sha256_equal(items[i].hash, token.hash)) {
-            return error_set(err, ST_INVALID, "this token has a line before, %s",
+            return error_set(err, ST_INVALID, "an earlier line has the same token: %s",
                              items[i].use->name);
         }
     }

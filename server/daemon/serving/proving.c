@@ -270,8 +270,8 @@ static void recall(struct proving *proving)
     enum status status = rt_proven_read(model->method, trial->key, &trial->proven, &err);
     trial->was_kept = status == ST_OK;
     if (status != ST_OK && status != ST_NOT_FOUND) {
-        log_line(LOG_WARNING, "model %s: what was proven is tried again: %s", model->name,
-                 err.text);
+        log_line(LOG_WARNING, "model %s: what was proven cannot be read and is tried again: %s",
+                 model->name, err.text);
     }
 }
 
@@ -294,7 +294,7 @@ static void keep(struct proving *proving, const struct rt_proven *before)
     }
     trial->was_kept = false;
     if (rt_proven_write(proving->model->method, trial->key, &trial->proven, &err) != ST_OK) {
-        log_line(LOG_WARNING, "model %s: what is proven is not kept: %s", proving->model->name,
+        log_line(LOG_WARNING, "model %s: what is proven cannot be stored: %s", proving->model->name,
                  err.text);
     }
 }

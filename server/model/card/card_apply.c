@@ -267,7 +267,7 @@ static enum status check_shared_labels(struct card *card, struct rt_program *pro
     }
     return any ? ST_OK
                : card_fail(&card->labels.place, err, ST_INVALID,
-                           "no output has %u classes, the number of these labels",
+                           "there are %u labels, and no output has as many classes",
                            card->labels.count);
 }
 

@@ -75,7 +75,8 @@ static enum status find_beside(const struct rt_method *method, const struct card
     if (other.index == io->index || !takes_ids(is, is_mask) ||
         !shape_equal(&is->shape, &ids->shape) || is->dynamic_dims != ids->dynamic_dims) {
         return card_fail(&io->media.place, err, ST_INVALID,
-                         "'%s' is no other input of the shape of '%s'", is->name, ids->name);
+                         "expected another input of the shape of '%s', got '%s'", ids->name,
+                         is->name);
     }
     *out = other.index;
     return ST_OK;
@@ -96,7 +97,7 @@ static enum status apply_text(const struct rt_method *method, struct card_io *io
     TRY(find_beside(method, io, text->mask, true, &text->mask_index, err));
     TRY(find_beside(method, io, text->types, false, &text->types_index, err));
     return text->mask && text->mask_index == text->types_index
-               ? card_fail(&io->media.place, err, ST_INVALID, "mask and types are one input")
+               ? card_fail(&io->media.place, err, ST_INVALID, "mask and types name the same input")
                : ST_OK;
 }
 

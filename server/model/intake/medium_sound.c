@@ -33,7 +33,7 @@ static enum status take_sound(struct medium *medium, const struct medium_origin 
     }
     if (is_fixed && sound->length != sound->length_max) {
         return error_set(err, ST_INVALID,
-                         "sound.seconds: the program takes %llu samples or frames, no fewer",
+                         "sound.seconds: the program takes exactly %llu samples or frames",
                          (unsigned long long)sound->length_max);
     }
     if (said->is_log_mel) {
