@@ -201,8 +201,9 @@ step() {
     package)
         # The tests of what is packaged; the program itself is tested by the other steps.
         compile CC=gcc --enable-werror || return
-        if top_srcdir=$(cd ../.. && pwd) top_builddir=$PWD ../../tests/package/run_package.py; then
-            printf 'Testsuite summary for the packages\n# PASS: 1\n# ERROR: 0\n'
+        top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
+        if ../../tests/package/run_package.py && ../../tests/package/run_wheel.py; then
+            printf 'Testsuite summary for the packages\n# PASS: 2\n# ERROR: 0\n'
         else
             return 1
         fi

@@ -138,8 +138,8 @@ def read_programs(folder, tag):
         path = folder / name
         if not path.is_file():
             raise FileNotFoundError(f"{path}: a wheel needs {' and '.join(PROGRAMS)}")
+        wheel_elf.check(path, path.read_bytes(), tag)
         programs[name] = path.read_bytes() if tag in TAGS.values() else stripped(path)
-        wheel_elf.check(path, programs[name], tag)
     return programs
 
 
