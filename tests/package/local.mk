@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Names of packages; and what is packaged, a step of its own in contrib/check.sh: it builds once more.
+# Names of packages; and what is packaged and released, steps of their own in contrib/check.sh: they
+# build once more.
 TESTS += %D%/names.py
-EXTRA_DIST += %D%/names.py %D%/run_package.py %D%/run_wheel.py
+EXTRA_DIST += %D%/boot.sh %D%/names.py %D%/run_package.py %D%/run_release.py %D%/run_wheel.py

@@ -278,14 +278,19 @@ def check_container(container):
 
 # ---- Debian ----
 
-def build(folder):
-    tree = folder / "pted"
+def copy_tree(tree):
+    """The files of git, with changes that are not committed yet."""
     tree.mkdir()
     files = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], check=True,
                            stdout=subprocess.PIPE).stdout
     archive = subprocess.run(["tar", "-C", SOURCE, "-c", "--null", "-T", "-"], input=files,
                              check=True, stdout=subprocess.PIPE).stdout
     subprocess.run(["tar", "-C", tree, "-x"], input=archive, check=True)
+
+
+def build(folder):
+    tree = folder / "pted"
+    copy_tree(tree)
     jobs = len(os.sched_getaffinity(0))
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS")}
@@ -326,10 +331,15 @@ def install_packages(root, names):
     run("chroot", root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", *names)
 
 
-def install(package, folder):
-    """Into a root that has nothing but Debian's essential packages."""
+def bare_root(folder, *packages):
+    """A root that has nothing but Debian's essential packages, and those named."""
     root = folder / "root"
-    run(SOURCE / "contrib/bare_root.sh", "bookworm", root)
+    run(SOURCE / "contrib/bare_root.sh", "bookworm", root, *packages)
+    return root
+
+
+def install(package, folder):
+    root = bare_root(folder)
     shutil.copy(package, root / "pted.deb")
     shutil.copy(MODELS / "add.pte", root / "add.pte")
     install_packages(root, names_of(package, "Depends"))

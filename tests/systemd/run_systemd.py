@@ -76,6 +76,8 @@ class Installed:
 
 class Container:
     """A system manager with nothing but our units."""
+    script = SOURCE / "tests/systemd/container.sh"
+    target = "test.target"
 
     def __init__(self, folder, installed):
         self.folder = folder
@@ -110,7 +112,7 @@ class Container:
         self.output = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork",
-             "--kill-child", "sh", SOURCE / "tests/systemd/container.sh", self.folder],
+             "--kill-child", "sh", self.script, self.folder],
             stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
             preexec_fn=lambda: (self.cgroup / "cgroup.procs").write_text("0"))
         if not self.wait_for_pid() or not self.wait_for_manager():
@@ -137,7 +139,7 @@ class Container:
     def wait_for_manager(self):
         deadline = time.monotonic() + TIMEOUT_S
         while self.process.poll() is None and time.monotonic() < deadline:
-            if self.run("systemctl", "is-active", "test.target").returncode == 0:
+            if self.run("systemctl", "is-active", self.target).returncode == 0:
                 return True
             time.sleep(0.05)
         return False
