@@ -20,13 +20,13 @@ API_LIBS = %D%/libapi.a $(RUNTIME_LIBS)
 LIBPTED_SONAME = libpted.so.1
 LIBPTED_FILE = $(LIBPTED_SONAME).0.0
 
-EXTRA_DIST += %D%/pted.map %D%/pted.pc.in
+EXTRA_DIST += %D%/pted.map
 if HAVE_LIBRARY
 include_HEADERS = %D%/pted.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/pted.pc
 noinst_DATA = %D%/libpted.a %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so
-CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so %D%/pted.pc
+CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so
 
 # Linked here and not by libtool, which would compile each file twice and slow configure down. All
 # objects are PIC, which costs nothing where symbols are hidden.
@@ -46,11 +46,6 @@ CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONA
 		$(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) && \
 		$(OBJCOPY) -w --keep-global-symbol='pted_*' %D%/libpted.o && \
 		$(AR) $(ARFLAGS) $@ %D%/libpted.o && $(RANLIB) $@ && rm -f %D%/libpted.o
-
-%D%/pted.pc: %D%/pted.pc.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) %D% && sed -e 's|@prefix[@]|$(prefix)|; s|@exec_prefix[@]|$(exec_prefix)|' \
-		-e 's|@libdir[@]|$(libdir)|; s|@includedir[@]|$(includedir)|' \
-		-e 's|@VERSION[@]|$(VERSION)|; s|@LIBS[@]|$(LIBS)|' $(srcdir)/%D%/pted.pc.in >$@
 
 install-exec-local: install-libpted
 uninstall-local: uninstall-libpted

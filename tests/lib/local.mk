@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the shared library through its public header.
+TESTS += %D%/run_library.sh
+EXTRA_DIST += %D%/run_library.sh
 if HAVE_LIBRARY
 if HAVE_CMOCKA
 check_PROGRAMS += %D%/test_libpted
