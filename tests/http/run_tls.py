@@ -570,7 +570,7 @@ def files():
         big = WORLD.authority.sign("big", key=("-newkey", "rsa:3072", "-nodes"))
         old = WORLD.authority.sign("old", days=-1)
         with WORLD.daemon(pair=big) as daemon:
-            daemon.wait_for("RSA of 3072 bits")
+            daemon.wait_for("an RSA key of 3072 bits")
         with WORLD.daemon(pair=old) as daemon:
             daemon.wait_for("TLS: the certificate has expired")
 

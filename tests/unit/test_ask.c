@@ -281,7 +281,7 @@ static void tools_are_chosen(void **state)
     refuses(M, TOOLS ",\"tool_choice\":\"some\"", "expected \"none\", \"auto\", \"required\"");
     refuses(M, TOOLS ",\"tool_choice\":{\"type\":\"x\"}", "expected the type \"function\"");
     refuses(M, TOOLS ",\"tool_choice\":\"required\",\"response_format\":{\"type\":\"json_object\"}",
-            "has no other format");
+            "cannot have another format");
 }
 
 static void a_stream_may_count(void **state)

@@ -197,7 +197,7 @@ static void test_compact_refused(void **state)
         {"T2#1#1($)", "byte 8: expected ','"},
         {"T1#1($,$)", "byte 6: expected ')'"},
         {"T1#2($)", "byte 6: got a leaf, expected 2 of them"},
-        {"T1#1(L2#1#1($,$))", "byte 16: a node of 2 leaves where 1 are due"},
+        {"T1#1(L2#1#1($,$))", "byte 16: got a node of 2 leaves, expected 1"},
         {"T4294967296", "the number does not fit 32 bits"},
         {"T4294967295#1", "byte 13: expected '#'"},
         {"D1#1($)", "byte 5: expected a key"},

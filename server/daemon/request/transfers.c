@@ -441,6 +441,10 @@ void transfers_init(struct transfers *transfers, struct loop *loop, const struct
 
 void transfers_fini(struct transfers *transfers)
 {
+    if (transfers->magic == 0) {
+        return; /* the daemon has failed to start */
+    }
+    OBJ_CHECK(transfers, TRANSFERS_MAGIC);
     must(list_is_empty(&transfers->exchanges) && list_is_empty(&transfers->waiting));
     must(transfers->heap_bytes == 0 && !transfers->is_evicting);
     share_fini(&transfers->turn);
