@@ -8,7 +8,8 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 DT_NEEDED, DT_STRTAB = 1, 5
 # Of PEP 600: those that every distribution with the glibc of a tag has.
-LIBRARIES = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|ld-linux-(x86-64|aarch64))\.so\.")
+LIBRARIES = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|ld-linux-(x86-64|aarch64))"
+                       r"\.so\.")
 
 
 class Refused(Exception):

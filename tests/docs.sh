@@ -23,7 +23,7 @@ HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
 DOCUMENTS="README.md ARCHITECTURE.md HACKING.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
     $(echo docs/*.md docs/recipes/*.md)"
 MANUAL=contrib/man/pted.8
-SOURCES='base protocol hal runtime server tests'
+SOURCES='base protocol hal runtime lib server tests docs/examples'
 report=$(mktemp) && rows=$(mktemp) || exit 1
 trap 'rm -f "$report" "$rows"' EXIT
 
@@ -70,7 +70,7 @@ expect() {
     # shellcheck disable=SC2016
     mentioned '`[a-zA-Z0-9_./-]+`' | tr -d '`' |
         sed 's|:daemon/|:server/daemon/|' |
-        grep -E ':(base|protocol|hal|runtime|server|tests|contrib|conf)/' |
+        grep -E ':(base|protocol|hal|runtime|lib|server|tests|contrib|conf)/' |
         while IFS=: read -r file line path; do
             [ -e "$path" ] || [ -e "$path.c" ] ||
                 echo "$file:$line: there is no $path"
