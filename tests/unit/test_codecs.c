@@ -53,8 +53,9 @@ static void path_of(char *out, const char *name, const char *file)
 static void add_model(const char *name, const char *program, const char *card, bool has_words)
 {
     const char *top = getenv("top_srcdir");
-    char path[PATH_BYTES_MAX], target[PATH_BYTES_MAX], here[PATH_BYTES_MAX / 2];
-    assert_non_null(realpath(top ? top : "..", here));
+    char path[PATH_BYTES_MAX], target[PATH_BYTES_MAX];
+    char *here = realpath(top ? top : "..", NULL);
+    assert_non_null(here);
     path_of(path, name, "");
     assert_int_equal(mkdir(path, 0700), 0);
     path_of(path, name, "model.pte");
@@ -70,6 +71,7 @@ static void add_model(const char *name, const char *program, const char *card, b
         snprintf(target, sizeof(target), "%s/tests/models/encoder/tokenizer.json", here);
         assert_int_equal(symlink(target, path), 0);
     }
+    free(here);
 }
 
 static void remove_model(const char *name)
