@@ -37,7 +37,7 @@ static const char *const paths[] = {"bad.pte", "digits.card.json", "twice.json",
 static void make_files(void)
 {
     const char *top = getenv("top_srcdir");
-    char add[1024], path[128];
+    char add[4096], path[128];
     memcpy(folder + sizeof(folder) - 7, "XXXXXX", 6);
     assert_non_null(mkdtemp(folder));
     write_file(paths[0], "no program");
