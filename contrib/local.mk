@@ -43,7 +43,8 @@ fishcompletiondir = $(datadir)/fish/vendor_completions.d
 dist_fishcompletion_DATA = %D%/completions/fish/pted.fish %D%/completions/fish/pte.fish
 
 # Other programs that work with pted, and packages.
-EXTRA_DIST += %D%/container/Containerfile %D%/container/image.py %D%/haproxy/haproxy.cfg \
+EXTRA_DIST += %D%/container/Containerfile %D%/container/Containerfile.vulkan \
+	%D%/container/image.py %D%/haproxy/haproxy.cfg \
 	%D%/kserve/modelcar.Containerfile %D%/kserve/modelcar.yaml %D%/kserve/runtime.yaml \
 	%D%/kserve/service.yaml
 EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/pted.postrm \

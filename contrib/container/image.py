@@ -12,7 +12,9 @@ The folders build/image/root/ARCH are what is in the images, and the context for
 Containerfile. Everything but the files comes from contrib/container/Containerfile. The same
 programs give the same bytes.
 
-usage: image.py [--arch amd64|arm64]... [--programs FOLDER] [--certificates FILE]
+With --vulkan it leaves only folders for Containerfile.vulkan, of the programs for glibc.
+
+usage: image.py [--vulkan] [--arch amd64|arm64]... [--programs FOLDER] [--certificates FILE]
                 [--label NAME=X]... [--output FOLDER]
 """
 import argparse
@@ -32,7 +34,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 CONTAINERFILE = Path(__file__).resolve().parent / "Containerfile"
-TARGETS = {"amd64": "x86_64-linux-musl", "arm64": "aarch64-linux-musl"}
+TARGETS = {"amd64": "x86_64-linux", "arm64": "aarch64-linux"}
 MACHINES = {62: "amd64", 183: "arm64"}  # e_machine of ELF
 UNITS_NS = {"ms": 10 ** 6, "s": 10 ** 9, "m": 60 * 10 ** 9, "h": 3600 * 10 ** 9}
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -105,14 +107,17 @@ def machine_of(program):
     return MACHINES.get(int.from_bytes(head[18:20], "little"), "another machine")
 
 
-def make_root(root, arch, programs, certificates):
-    """The folder with all files of the image."""
+def make_folder(path, mode=0o755):
+    path.mkdir(parents=True)
+    path.chmod(mode)
+
+
+def put_programs(root, arch, programs):
+    """The folder with all files that are pted's."""
     shutil.rmtree(root, ignore_errors=True)
-    for name in ("usr/bin", "usr/share/doc/pted", "etc/ssl/certs", "models"):
-        (root / name).mkdir(parents=True)
-    for name in ("tmp", "var/cache/pted"):  # also for users that a cluster has chosen
-        (root / name).mkdir(parents=True)
-        (root / name).chmod(0o1777)
+    for name in ("usr/bin", "usr/share/doc/pted", "models"):
+        make_folder(root / name)
+    make_folder(root / "var/cache/pted", 0o1777)  # also for users that a cluster has chosen
     for name in ("pted", "pte"):
         if machine_of(programs / name) != arch:
             fail(f"{programs / name}: expected a program for {arch}, got one for "
@@ -122,6 +127,12 @@ def make_root(root, arch, programs, certificates):
     shutil.copyfile(SOURCE / "LICENSE", root / "usr/share/doc/pted/LICENSE")
     if (programs / "THIRD_PARTY").exists():
         shutil.copyfile(programs / "THIRD_PARTY", root / "usr/share/doc/pted/THIRD_PARTY")
+
+
+def put_system(root, certificates):
+    """What the programs need where there is nothing else."""
+    make_folder(root / "etc/ssl/certs")
+    make_folder(root / "tmp", 0o1777)
     shutil.copyfile(certificates, root / CERTIFICATES[1:])
     (root / "etc/passwd").write_text("root:x:0:0::/:/nonexistent\n"
                                      "pted:x:65532:65532::/:/nonexistent\n")
@@ -236,6 +247,7 @@ def timestamp(seconds):
 
 def read_arguments():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
+    parser.add_argument("--vulkan", action="store_true")
     parser.add_argument("--arch", action="append", choices=list(TARGETS))
     parser.add_argument("--programs", type=Path)
     parser.add_argument("--certificates", type=Path, default=Path(CERTIFICATES))
@@ -244,19 +256,18 @@ def read_arguments():
     return parser.parse_args()
 
 
-def main():
-    arguments = read_arguments()
-    if arguments.programs and len(arguments.arch or []) != 1:
-        fail("--programs: expected one --arch beside it", 64)
-    if not arguments.certificates.is_file():
-        fail(f"{arguments.certificates}: expected certificates of authorities (Debian: "
-             "ca-certificates), or --certificates FILE", 66)
+def programs_of(arguments, arch):
+    libc = "gnu" if arguments.vulkan else "musl"
+    return arguments.programs or SOURCE / "build/portable" / f"{TARGETS[arch]}-{libc}"
+
+
+def make_images(arguments, arches):
+    """The archives of all architectures, and the one with all of them."""
     seconds, everything = seconds_of_source(), Archive()
-    arches = list(dict.fromkeys(arguments.arch or TARGETS))
     for arch in arches:
-        programs = arguments.programs or SOURCE / "build/portable" / TARGETS[arch]
         root = arguments.output / "root" / arch
-        make_root(root, arch, programs, arguments.certificates)
+        put_programs(root, arch, programs_of(arguments, arch))
+        put_system(root, arguments.certificates)
         config = read_config(CONTAINERFILE.read_text(encoding="utf-8"),
                              {"VERSION": version(), "REVISION": revision(), "TARGETARCH": arch})
         for label in arguments.label:
@@ -271,6 +282,25 @@ def main():
         path = arguments.output / f"pted-{version()}.tar"
         everything.write(path, seconds)
         print(f"{path}: {' and '.join(arches)}")
+
+
+def main():
+    arguments = read_arguments()
+    arches = list(dict.fromkeys(arguments.arch or TARGETS))
+    if arguments.programs and len(arguments.arch or []) != 1:
+        fail("--programs: expected one --arch beside it", 64)
+    if any("=" not in label for label in arguments.label):
+        fail("--label: expected NAME=X", 64)
+    if arguments.vulkan:
+        for arch in arches:
+            root = arguments.output / "root-vulkan" / arch
+            put_programs(root, arch, programs_of(arguments, arch))
+            print(root)
+        return
+    if not arguments.certificates.is_file():
+        fail(f"{arguments.certificates}: expected certificates of authorities (Debian: "
+             "ca-certificates), or --certificates FILE", 66)
+    make_images(arguments, arches)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ usage: run_package.py, with top_srcdir and top_builddir in the environment.
 """
 import gzip
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -235,6 +236,23 @@ def image():
             print("# skipped: the Containerfile; it takes root and buildah")
 
 
+def vulkan():
+    """The variant with Vulkan is used like the other image, and computes on a GPU."""
+    spec = importlib.util.spec_from_file_location("image", SOURCE / "contrib/container/image.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    folder = SOURCE / "contrib/container"
+    texts = [(folder / name).read_text() for name in ("Containerfile", "Containerfile.vulkan")]
+    without_run = re.sub(r"(?m)^RUN (.*\\\n)*.*\n", "", texts[1])
+    one, other = (module.read_config(text, {}) for text in (texts[0], without_run))
+    for name in ("User", "Healthcheck", "Cmd", "Entrypoint", "ExposedPorts", "StopSignal"):
+        expect(name, other[name], one[name])
+    ours = {pair for pair in one["Env"] if pair.startswith("PTED_")}
+    expect("variables", {pair for pair in other["Env"] if pair.startswith("PTED_")} - ours,
+           {"PTED_DEVICE=auto"})
+    expect("and no fewer", ours - set(other["Env"]), set())
+
+
 # ---- Kubernetes ----
 
 def manifests():
@@ -392,6 +410,7 @@ def main():
     report = Report()
     report.run("completion", completion)
     report.run("image", image)
+    report.run("image with Vulkan", vulkan)
     report.run("manifests", manifests)
     debian(report)
     return report.finish()
