@@ -47,8 +47,9 @@ EXTRA_DIST += %D%/container/Containerfile %D%/container/Containerfile.vulkan \
 	%D%/container/image.py %D%/haproxy/haproxy.cfg \
 	%D%/kserve/modelcar.Containerfile %D%/kserve/modelcar.yaml %D%/kserve/runtime.yaml \
 	%D%/kserve/service.yaml
-EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/pted.postrm \
-	debian/pted.prerm debian/rules debian/source/format
+EXTRA_DIST += debian/changelog debian/control debian/copyright debian/libpted-dev.examples \
+	debian/libpted-dev.install debian/libpted1.install debian/libpted1.symbols debian/pted.docs \
+	debian/pted.install debian/pted.postrm debian/pted.prerm debian/rules debian/source/format
 
 # Lines and branches by folder that the tests reach without a running server. A test that fails has
 # run lines, too.

@@ -330,6 +330,14 @@ def check_contents(package):
             raise Failure(f"{name} is not in the package")
 
 
+def check_library(package):
+    for name, files in (("libpted1", ["libpted.so.1 ->"]),
+                        ("libpted-dev", ["usr/include/pted.h", "libpted.a", "libpted.so ->",
+                                         "pkgconfig/pted.pc", "examples/digits.c"])):
+        names = run("dpkg-deb", "-c", next(package.parent.glob(f"{name}_*.deb")))
+        expect(f"files that are not in {name}", [file for file in files if file not in names], [])
+
+
 def lint(package):
     changes = next(package.parent.glob("*.changes"))
     run("lintian", "--allow-root", "--fail-on", "error,warning", changes)
@@ -383,6 +391,7 @@ def check_package(report, folder):
     if not packages:
         return
     report.run("its contents", check_contents, packages[0])
+    report.run("the packages of the library", check_library, packages[0])
     report.run("lintian", lint, packages[0])
     if IS_ROOT and shutil.which("debootstrap"):
         report.run("installed and removed in a bare root", install, packages[0], folder)
