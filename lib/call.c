@@ -102,12 +102,12 @@ enum pted_status pted_call_reset(struct pted_call *call, struct pted_error *err)
     }
     pthread_mutex_lock(&call->mutex);
     call->invocation = fresh;
+    call->phase = LIB_PHASE_FILLING; /* from here on pted_call_cancel() leaves it alone */
     call->is_over = call->is_cancelled = false;
     pthread_mutex_unlock(&call->mutex);
     rt_invocation_free(last);
     drop_placed(call);
     call->joined = NULL;
-    call->phase = LIB_PHASE_FILLING;
     return PTED_OK;
 }
 
