@@ -230,7 +230,7 @@ def folder_that_comes():
             os.symlink("real", folder)
             wait_until("a model in it", lambda: state(daemon, "late") == "READY")
             os.unlink(folder)
-            daemon.wait_for(f"folder of models {folder}: No such file or directory\n")
+            daemon.wait_for(f"folder of models {folder}: No such file or directory; nothing has ")
             expect("while it is away", infer_add(daemon.port, "late"), 200)
             os.symlink("real", folder)
             shutil.copy(MODELS / "add.pte", real / "later.pte")
