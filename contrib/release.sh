@@ -139,7 +139,7 @@ make_package() {
             dpkg-buildpackage -b -us -uc >"$work/package.log" 2>&1 ||
             { tail -n 40 "$work/package.log"; exit 1; }
     )
-    mv "$work"/pted_*.deb "$out/"
+    mv "$work"/*.deb "$out/"
 }
 
 # pack TARGET: the programs of build/portable/TARGET as an archive.
@@ -170,12 +170,12 @@ make_portable() {
 
 make_apt() {
     mkdir -p "$apt"
-    cp "$out"/pted_*.deb "$apt/"
+    cp "$out"/*.deb "$apt/"
     contrib/release/apt.sh "$apt" "$key"
 }
 
 sign() {
-    for file in "$out"/pted* "$out/SHA256SUMS"; do
+    for file in "$out"/*pted* "$out/SHA256SUMS"; do
         gpg --batch --yes --local-user "$key" --armor --detach-sign "$file"
     done
     gpg --batch --export "$key" >"$out/pted-archive-keyring.gpg"
@@ -216,7 +216,7 @@ say "portable programs"
 make_portable
 say "the bill of materials, sums and the apt folder"
 "$venv/bin/python" contrib/release/sbom.py "$version" "$(cat "$work/pted/COMMIT")" "$out"
-(cd "$out" && sha256sum pted* >SHA256SUMS)
+(cd "$out" && sha256sum ./*pted* | sed 's, \./, ,' >SHA256SUMS)
 make_apt
 [ -z "$key" ] || sign
 make_tag

@@ -124,7 +124,7 @@ def bill(version, commit, folder):
                      properties=[Property(name="pted:commit", value=commit)])
     bom.metadata.component = pted
     files = [path for path in sorted(folder.iterdir())
-             if path.is_file() and path.name.startswith("pted")]
+             if path.is_file() and "pted" in path.name]
     for path in files:
         component, found = file_component(path), parts(path)
         bom.components.update([component, *found])

@@ -128,9 +128,9 @@ def refusals(repository):
 
 def check_sums(repository, folder, version):
     files = {path.name for path in folder.iterdir() if path.suffix != ".asc"}
-    expect("files", files, {f"pted-{version}.tar.gz", f"pted-{version}.cdx.json",
-                            f"pted_{version}_amd64.deb", "SHA256SUMS",
-                            "pted-archive-keyring.gpg"})
+    packages = {f"{name}_{version}_amd64.deb" for name in ("pted", "libpted1", "libpted-dev")}
+    expect("files", files, packages | {f"pted-{version}.tar.gz", f"pted-{version}.cdx.json",
+                                       "SHA256SUMS", "pted-archive-keyring.gpg"})
     sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
     expect("names in SHA256SUMS", set(sums), files - {"SHA256SUMS", "pted-archive-keyring.gpg"})
     for name, text in sums.items():
