@@ -8,7 +8,10 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/check.h"
@@ -94,10 +97,12 @@ static enum status print_pieces(struct request *request, struct error *err)
     return ST_OK;
 }
 
+static enum status refusal; /* of refuse() */
+
 static enum status refuse(struct request *request, struct error *err)
 {
     (void)request;
-    return error_set(err, ST_NOT_FOUND, "nothing is here");
+    return error_set(err, refusal, "nothing is here");
 }
 
 /* Calls of models: there is one of any name but "none". */
@@ -137,6 +142,10 @@ static const struct route routes[ROUTE_ROW_COUNT] = {
                     .is_for_probes = true,
                     .ignores_queries = true,
                     .print_error = print_plain},
+    [ROUTE_READY] = {.handler = refuse,
+                     .is_for_probes = true,
+                     .ignores_queries = true,
+                     .print_error = print_plain},
     [ROUTE_SERVER] = {.handler = print_pieces,
                       .scope = TOKEN_SCOPE_READ,
                       .print_error = print_plain},
@@ -261,6 +270,7 @@ static int set_up(void **state)
         peers[i].ends = 0;
     }
     ends = gone = traces = counts = 0;
+    refusal = ST_NOT_FOUND;
     return 0;
 }
 
@@ -415,7 +425,121 @@ static void a_trace_is_begun_for_a_call_without_one(void **state)
     assert_int_equal(traces, 1);
 }
 
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static char log_file[] = "/tmp/test_requests_XXXXXX";
+
+static int set_up_log(void **state)
+{
+    int rc = set_up(state);
+    struct error err;
+    snprintf(log_file, sizeof(log_file), "/tmp/test_requests_XXXXXX");
+    close(mkstemp(log_file));
+    assert_ok(err, log_open(log_file, LOG_INFO, &err));
+    return rc;
+}
+
+static int tear_down_log(void **state)
+{
+    struct error err;
+    assert_ok(err, log_open(NULL, LOG_ERROR, &err));
+    unlink(log_file);
+    return tear_down(state);
+}
+
+/* How many lines of the log have |text|. */
+static unsigned said(const char *text)
+{
+    char line[2048];
+    unsigned count = 0;
+    FILE *file = fopen(log_file, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        count += strstr(line, text) != NULL;
+    }
+    fclose(file);
+    return count;
+}
+
+/* What the client has asked wrongly is no warning. */
+static void errors_are_logged(void **state)
+{
+    (void)state;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/models", NULL, NULL);
+    assert_int_equal(said("info: 404 /v2/models: nothing is here\n"), 1);
+    refusal = ST_INTERNAL;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/models", NULL, NULL);
+    assert_int_equal(said("warning: 500 /v2/models: nothing is here\n"), 1);
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/health/live", NULL, NULL);
+    assert_int_equal(said(""), 2);
+}
+
+/* Such a probe does its work: it finds no fault. */
+static void a_probe_that_learns_not_yet_is_not_logged(void **state)
+{
+    (void)state;
+    refusal = ST_UNAVAILABLE;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/health/ready", NULL, NULL);
+    assert_int_equal(peers[0].status, 503);
+    assert_int_equal(said(""), 0);
+    refusal = ST_INTERNAL;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/health/ready", NULL, NULL);
+    assert_int_equal(said("warning: 500 /v2/health/ready: nothing is here\n"), 1);
+}
+
+static void each_request_has_a_line_if_all_have(void **state)
+{
+    (void)state;
+    options.log_requests = OPTIONS_LOG_ALL;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/health/live", NULL, NULL);
+    assert_int_equal(
+        said("info: request remote=nobody method=GET path=/v2/health/live status=200 in=0 out=0 "
+             "model=- queue_us=0 compute_us=0 total_us="),
+        1);
+    assert_int_equal(said(" error="), 0);
+    peers[0].exchange.via = "192.0.2.1";
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/models", NULL, NULL);
+    assert_int_equal(said("info: request remote=nobody via=192.0.2.1 method=GET path=/v2/models "
+                          "status=404 "),
+                     1);
+    assert_int_equal(said(" error=nothing is here\n"), 1);
+    assert_int_equal(said("404 /v2/models:"), 0); /* once is enough */
+    refusal = ST_INTERNAL;
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2/models", NULL, NULL);
+    assert_int_equal(said("warning: request "), 1);
+    assert_int_equal(said(""), 3);
+}
+
+static void a_client_that_leaves_has_a_line(void **state)
+{
+    (void)state;
+    options.log_requests = OPTIONS_LOG_ALL;
+    pieces = 3;
+    loop.watch.begin_ns = 1; /* this turn has no time left */
+    ask(&peers[0], ROUTE_GET_ONLY, "/v2", NULL, NULL);
+    exchange_cancel(&peers[0].exchange);
+    assert_int_equal(said("info: request remote=nobody method=GET path=/v2 status=gone "), 1);
+    while (gone == 0) {
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    }
+    assert_int_equal(said("info: request "), 1);
+}
+
+/* Room remains for the reason. */
+static void a_long_path_is_cut(void **state)
+{
+    char target[600], line[512];
+    (void)state;
+    memset(target, 'a', sizeof(target) - 1);
+    target[0] = '/';
+    target[sizeof(target) - 1] = '\0';
+    ask(&peers[0], ROUTE_GET_ONLY, target, NULL, NULL);
+    snprintf(line, sizeof(line), "info: 404 %.400s: ", target);
+    assert_int_equal(said(line), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_LOG(name) cmocka_unit_test_setup_teardown(name, set_up_log, tear_down_log)
 
 int main(void)
 {
@@ -428,6 +552,11 @@ int main(void)
         TEST(only_probes_are_answered_at_the_start),
         TEST(an_address_for_probes_answers_no_other),
         TEST(a_trace_is_begun_for_a_call_without_one),
+        TEST_LOG(errors_are_logged),
+        TEST_LOG(a_probe_that_learns_not_yet_is_not_logged),
+        TEST_LOG(each_request_has_a_line_if_all_have),
+        TEST_LOG(a_client_that_leaves_has_a_line),
+        TEST_LOG(a_long_path_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
