@@ -25,10 +25,44 @@
 
 #define LIST_BYTES 256 /* for the names of all levels, with commas */
 
-/* The compiler's run-time library also checks that the operating system saves the registers. */
-#define X86_HAS(feature) __builtin_cpu_supports(feature)
-
 #ifdef PTED_CPU_X86
+/* What CPUID says is asked here: __builtin_cpu_supports() of Zig 0.17, with which portable programs
+ * are built, finds nothing. Source: Intel's manual, CPUID leaves 1 and 7, and XCR0. */
+#define SAVES_YMM 0x06u /* the states of SSE and AVX */
+#define SAVES_ZMM 0xe6u /* those, mask registers and both halves of AVX-512 */
+
+/* Does the operating system save the registers? */
+static bool saves(unsigned states)
+{
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 27)) { /* XGETBV */
+        return false;
+    }
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & states) == states;
+}
+
+static bool has_avx2(void)
+{
+    unsigned a, b, c, d;
+    return saves(SAVES_YMM) && __get_cpuid(1, &a, &b, &c, &d) && (c & 1u << 12) != 0 && /* FMA */
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 5) != 0;
+}
+
+/* F, DQ, BW and VL. */
+static bool has_avx512(void)
+{
+    const unsigned needed = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+    unsigned a, b, c, d;
+    return saves(SAVES_ZMM) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & needed) == needed;
+}
+
+static bool has_avx512_vnni(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) != 0;
+}
+
 /* Compilers of 2022 cannot test for this, nor for the next one. The registers are those of AVX2,
  * which the base has. Source: Intel's manual, CPUID leaf 7. */
 static bool has_avx_vnni(void)
