@@ -412,7 +412,7 @@ DAMAGED = (
     ('{"outputs": [{"labels": []}]}', "expected labels, got an empty list"),
     ('{"outputs": [{"labels": [1]}]}', "outputs[0].labels[0]: expected a string, got a number"),
     ('{"outputs": [{"labels": "none"}]}', "none: No such file or directory"),
-    ('{"labels": ["a"]}', "labels: no output has 1 classes"),
+    ('{"labels": ["a"]}', "labels: there are 1 labels, and no output has as many classes"),
     ('{"methods": {"encode": {}}}', "methods.encode: the program has no such method"),
     ('{"methods": {"forward": {}}, "inputs": ["a"]}',
      "inputs: method 'forward' has an entry in \"methods\", too"),

@@ -217,7 +217,7 @@ static void test_many(void **state)
     check_many("{\"labels\": [", "\"\"", CARD_LABELS_MAX + 1, "]}",
                "labels: expected at most 65536 entries, got 65537");
     check_many("{\"labels\": [", "\"\"", CARD_LABELS_MAX, "]}",
-               "labels: no output has 65536 classes");
+               "labels: there are 65536 labels, and no output has as many classes");
     check_many("{\"warm_up\": [", "{}", CARD_WARM_UPS_MAX + 1, "]}",
                "warm_up: expected at most 64 entries, got 65");
     check_many("{\"labels\": [", "\"\"", CARD_VALUES_MAX, "]}", "values");
