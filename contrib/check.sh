@@ -14,7 +14,7 @@
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart debian13
 #
-# One more step runs only by its name, and not in CI. It installs the newest ExecuTorch,
+# This step runs only by its name, and not in CI. It installs the newest ExecuTorch,
 # transformers, optimum-executorch and Ultralytics, exports with them and runs the programs, for
 # hours; contrib/export/newest.py has its options:
 #
@@ -24,6 +24,11 @@
 # upgrades one to the other in a root of Debian.
 #
 #   contrib/check.sh release
+#
+# And so does this one, which builds the programs of contrib/portable.sh and tests them in roots
+# that have nothing else, or Debian:
+#
+#   contrib/check.sh portable [TARGET]...
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -427,6 +432,25 @@ newest() {
         contrib/export/newest.py --work build/check-newest/newest "$@"
 }
 
+# Those tests of HTTP that need the libraries run against the programs too.
+PORTABLE_TESTS='run_http run_tls run_media run_bad_media run_fetch run_generate run_pte run_chat'
+portable() {
+    contrib/portable.sh "$@" || return
+    [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
+    top_srcdir=$PWD
+    export top_srcdir
+    failed=
+    for target; do
+        echo "$target"
+        [ "${target%%-*}" = "$(uname -m)" ] || continue
+        tests/portable/run_portable.py "build/portable/$target" bookworm trixie || failed=yes
+        for name in $PORTABLE_TESTS; do
+            top_builddir=$PWD/build/portable/$target "$PYTHON" "tests/http/$name.py" || failed=yes
+        done
+    done
+    [ -z "$failed" ]
+}
+
 if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
@@ -445,6 +469,11 @@ autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.
 if [ "${1-}" = newest ]; then
     shift
     newest "$@"
+    exit
+fi
+if [ "${1-}" = portable ]; then
+    shift
+    portable "$@"
     exit
 fi
 # shellcheck disable=SC2086 # a list of words

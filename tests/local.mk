@@ -13,6 +13,7 @@ include tests/recipes/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/package/local.mk
+include tests/portable/local.mk
 include tests/systemd/local.mk
 include tests/bench/local.mk
 

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The programs of contrib/portable.sh, in roots that have nothing, or another distribution.
+
+A root holds the programs and a model, no C library and no shell; the clients are outside. Debian's
+roots are made by debootstrap from a mirror; what is missing is skipped. It takes root.
+
+usage: run_portable.py FOLDER [SUITE]..., with top_srcdir in the environment. FOLDER is
+build/portable/TARGET; a SUITE is one of Debian, such as bookworm.
+"""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER, SUITES = Path(sys.argv[1]).resolve(), sys.argv[2:]
+os.environ["top_builddir"] = str(FOLDER)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+# pylint: disable=wrong-import-position
+from run_daemon import infer  # noqa: E402
+from run_generate import ANSWERS  # noqa: E402
+from run_generate import FOLDER as CHAT_MODEL  # noqa: E402
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect  # noqa: E402
+from run_media import CARD, ask, call, flat  # noqa: E402
+from tls_client import Authority, TlsClient, need_openssl  # noqa: E402
+
+BOUND_PAIR = 32 << 20  # bytes of both programs
+LIBRARIES = ("libssl", "libcurl", "libpcre2-8", "libutf8proc", "libyaml", "libjpeg", "libpng16",
+             "libwebp", "libsndfile", "libsoxr")
+PT_INTERP = 3
+PICTURES = MODELS.parent / "fuzz" / "corpus" / "image"
+IS_STATIC = FOLDER.name.endswith("-musl")
+
+
+def program_headers(path):
+    """The types of the segments of a 64-bit ELF file."""
+    data = path.read_bytes()
+    expect("ELF", data[:5], b"\x7fELF\x02")
+    offset, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    return [struct.unpack_from("<I", data, offset + i * size)[0] for i in range(count)]
+
+
+def files():
+    """Both are there, need no loader, and are small."""
+    total = 0
+    for name in ("pted", "pte"):
+        path = FOLDER / name
+        total += path.stat().st_size
+        expect(f"{name} needs a loader", PT_INTERP in program_headers(path), not IS_STATIC)
+    if total > BOUND_PAIR:
+        raise Failure(f"both have {total} bytes, expected {BOUND_PAIR} at most")
+
+
+class Root:
+    """A folder with the programs, /model and what a check puts there."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        (self.path / "tmp").mkdir(exist_ok=True)
+        for name in ("pted", "pte"):
+            shutil.copy(FOLDER / name, self.path / name)
+        shutil.copytree(CHAT_MODEL, self.path / "chat")
+        shutil.copy(MODELS / "add.pte", self.path / "add.pte")
+        shutil.copy(MODELS / "media" / "model.pte", self.path / "media.pte")
+        (self.path / "media.card.json").write_text(json.dumps(CARD))
+
+    def daemon(self, *arguments):
+        return Daemon([], command=["chroot", str(self.path), "/pted", "--listen", "127.0.0.1:0",
+                                   *arguments])
+
+    def run(self, name, *arguments, text=""):
+        done = subprocess.run(["chroot", str(self.path), f"/{name}", *arguments], input=text,
+                              capture_output=True, text=True, timeout=120, check=False, env={})
+        expect(f"{name} {arguments}: {done.stderr}", done.returncode, 0)
+        return done.stdout
+
+
+def libraries(root):
+    """--version names each library as linked in, and says what devices there are."""
+    for name in ("pted", "pte"):
+        text = root.run(name, "--version")
+        line = re.search(r"^linked in: (.*)$", text, re.M)
+        if not line:
+            raise Failure(f"{name} --version: expected 'linked in', got {text!r}")
+        expect("names", [part.rsplit(" ", 1)[0] for part in line[1].split(", ")], list(LIBRARIES))
+        expect("not found", "not found" in text, False)
+
+
+def prediction(root):
+    """Numbers, from a client outside."""
+    with root.daemon("/add.pte") as daemon:
+        expect("infer", infer(Client(daemon.port)), 200)
+
+
+def pictures(root):
+    """A file of each format comes as a tensor of 4 x 6 pixels."""
+    with root.daemon("/media.pte") as daemon:
+        client = Client(daemon.port)
+        for name in ("base.jpg", "gray.png", "lossy.webp"):
+            answer = ask(client, call("pixels"), (PICTURES / name).read_bytes(),
+                         "Content-Type: application/octet-stream")
+            expect(name, len(flat(answer["result"])), 4 * 6 * 3)
+        client.close()
+
+
+def tokens(root):
+    """A chat needs PCRE2 and utf8proc; pte chat reads the same model without a server."""
+    row = next(row for row in ANSWERS if len(row["messages"]) == 1)
+    body = json.dumps({"model": "chat", "messages": row["messages"], "temperature": 0}).encode()
+    with root.daemon("--model", "chat=/chat/model.pte") as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v1/chat/completions", body))
+        expect("chat", client.answer(), 200)
+        expect("text", json.loads(client.body)["choices"][0]["message"]["content"], row["answer"])
+        client.close()
+        said = root.run("pte", "chat", f"http://127.0.0.1:{daemon.port}/chat", "--temperature",
+                        "0", text=row["messages"][0]["content"] + "\n")
+        expect("pte chat by the server", row["answer"] in said, True)
+
+
+def tls(root):
+    """OpenSSL serves, and checks a client's certificate; libcurl trusts the file it is given."""
+    need_openssl()
+    authority = Authority()
+    for source, name in zip(authority.sign("server"), ("cert.pem", "key.pem")):
+        shutil.copy(source, root.path / name)
+    with root.daemon("--tls-cert", "/cert.pem", "--tls-key", "/key.pem", "/add.pte") as daemon:
+        client = TlsClient(daemon.port, authority.context())
+        client.send(build_request("GET", "/v2/health/live"))
+        expect("TLS", client.answer(), 200)
+        client.close()
+
+
+CHECKS = (libraries, prediction, pictures, tokens, tls)
+
+
+def debian(suite):
+    """The same in a root of Debian."""
+    with tempfile.TemporaryDirectory() as path:
+        subprocess.run(["debootstrap", "--variant=minbase", suite, path], check=True,
+                       stdout=subprocess.DEVNULL, timeout=1200)
+        root = Root(path)
+        for check in CHECKS:
+            check(root)
+
+
+def main():
+    if os.geteuid() != 0:
+        print("chroot takes root", file=sys.stderr)
+        return 77
+    report = Report()
+    report.run("files", files)
+    if IS_STATIC:
+        with tempfile.TemporaryDirectory() as path:
+            root = Root(path)
+            for check in CHECKS:
+                report.run(f"nothing else in the root: {check.__name__}", check, root)
+    if shutil.which("debootstrap"):
+        for suite in SUITES:
+            report.run(f"Debian, {suite}", debian, suite)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
