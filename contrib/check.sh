@@ -168,10 +168,10 @@ unpack_archive() {
 # ---- Debian 13: in a bare root, whose compiler and libraries are newer than those here ----------
 
 # Few tests: of what is compiled, and of each library that differs.
-ROOT_PACKAGES='libcmocka-dev libedit2 python3 openssl debhelper ccache'
+ROOT_PACKAGES='libcmocka-dev libedit2 python3 debhelper ccache'
 ROOT_UNITS='codecs conn document fetch_url framing halves http invocation json media number ops_copy
     passes pte sched serving tokenizer transcription transport_tls vm yaml'
-ROOT_TESTS='chat http daemon start tls generate media parts pte'
+ROOT_TESTS='chat http daemon start generate media parts pte'
 
 has_roots() {
     [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null &&
@@ -199,7 +199,7 @@ in_root() {
 test_root() {
     $(in_root /src) DEB_CFLAGS_APPEND='-O1 -g0' DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym" \
         dpkg-buildpackage -b -us -uc >package.log 2>&1 || { tail -n 40 package.log; return 1; }
-    if grep 'warning:' package.log; then
+    if grep ':[0-9]*: warning:' package.log; then
         echo 'ERROR: warnings'
         return 1
     fi
