@@ -15,8 +15,8 @@ void exchange_init(struct exchange *exchange, struct requests *requests,
 {
     *exchange = (struct exchange){
         .magic = EXCHANGE_MAGIC, .ops = ops, .requests = requests, .remote = remote};
-    transfer_init(&exchange->upload, exchange);
-    transfer_init(&exchange->answer, exchange);
+    transfers_prepare(&exchange->upload, exchange);
+    transfers_prepare(&exchange->answer, exchange);
     list_push_back(&requests->transfers.exchanges, &exchange->link);
 }
 

@@ -72,7 +72,7 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
     return is_slow;
 }
 
-void transfer_init(struct transfer *transfer, struct exchange *exchange)
+void transfers_prepare(struct transfer *transfer, struct exchange *exchange)
 {
     *transfer = (struct transfer){.exchange = exchange};
     list_init(&transfer->wait_link);

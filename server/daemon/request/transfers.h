@@ -70,7 +70,7 @@ struct transfer {
     uint64_t wait_since_ms; /* since when it waits */
 };
 
-void transfer_init(struct transfer *transfer, struct exchange *exchange);
+void transfers_prepare(struct transfer *transfer, struct exchange *exchange);
 
 /* Does it wait for memory? */
 static inline bool transfer_is_waiting(const struct transfer *transfer)
