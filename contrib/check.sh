@@ -14,20 +14,14 @@
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart debian13
 #
-# This step runs only by its name, and not in CI. It installs the newest ExecuTorch,
+# These steps run only by their names, and not in CI. The first installs the newest ExecuTorch,
 # transformers, optimum-executorch and Ultralytics, exports with them and runs the programs, for
-# hours; contrib/export/newest.py has its options:
+# hours; contrib/export/newest.py has its options. The second makes two versions of a copy by
+# contrib/release.sh; apt upgrades one to the other in a root of Debian. The third builds the
+# programs of contrib/portable.sh and tests them in roots that have nothing else, or Debian.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
-#
-# Neither does the step release run in CI: contrib/release.sh makes two versions of a copy, and apt
-# upgrades one to the other in a root of Debian.
-#
 #   contrib/check.sh release
-#
-# And so does this one, which builds the programs of contrib/portable.sh and tests them in roots
-# that have nothing else, or Debian:
-#
 #   contrib/check.sh portable [TARGET]...
 
 set -u
