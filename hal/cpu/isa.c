@@ -26,8 +26,8 @@
 #define LIST_BYTES 256 /* for the names of all levels, with commas */
 
 #ifdef PTED_CPU_X86
-/* What CPUID says is asked here: __builtin_cpu_supports() of Zig 0.17, with which portable programs
- * are built, finds nothing. Source: Intel's manual, CPUID leaves 1 and 7, and XCR0. */
+/* CPUID is asked here: the compiler's own question finds nothing with Zig 0.17, which builds the
+ * portable programs. Source: Intel's manual, CPUID leaves 1 and 7, and XCR0. */
 #define SAVES_YMM 0x06u /* the states of SSE and AVX */
 #define SAVES_ZMM 0xe6u /* those, mask registers and both halves of AVX-512 */
 
