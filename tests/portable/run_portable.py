@@ -70,13 +70,14 @@ class Root:
         shutil.copy(MODELS / "media" / "model.pte", self.path / "media.pte")
         (self.path / "media.card.json").write_text(json.dumps(CARD))
 
-    def daemon(self, *arguments):
-        return Daemon([], command=["chroot", str(self.path), "/pted", "--listen", "127.0.0.1:0",
-                                   *arguments])
+    def daemon(self, *arguments, scheme=""):
+        return Daemon([], command=["chroot", str(self.path), "/pted", "--listen",
+                                   f"{scheme}127.0.0.1:0", *arguments])
 
     def run(self, name, *arguments, text=""):
         done = subprocess.run(["chroot", str(self.path), f"/{name}", *arguments], input=text,
-                              capture_output=True, text=True, timeout=120, check=False, env={})
+                              capture_output=True, text=True, timeout=120, check=False,
+                              env={"PATH": os.environ["PATH"]})
         expect(f"{name} {arguments}: {done.stderr}", done.returncode, 0)
         return done.stdout
 
@@ -125,16 +126,19 @@ def tokens(root):
 
 
 def tls(root):
-    """OpenSSL serves, and checks a client's certificate; libcurl trusts the file it is given."""
+    """OpenSSL serves; pte's libcurl, which has its own, trusts the authority that it is given."""
     need_openssl()
     authority = Authority()
     for source, name in zip(authority.sign("server"), ("cert.pem", "key.pem")):
         shutil.copy(source, root.path / name)
-    with root.daemon("--tls-cert", "/cert.pem", "--tls-key", "/key.pem", "/add.pte") as daemon:
+    with root.daemon("--tls-cert", "/cert.pem", "--tls-key", "/key.pem", "/add.pte",
+                     scheme="tls:") as daemon:
         client = TlsClient(daemon.port, authority.context())
         client.send(build_request("GET", "/v2/health/live"))
         expect("TLS", client.answer(), 200)
         client.close()
+        shutil.copy(authority.ca, root.path / "ca.pem")
+        root.run("pte", "ping", f"https://127.0.0.1:{daemon.port}", "--cacert", "/ca.pem")
 
 
 CHECKS = (libraries, prediction, pictures, tokens, tls)
