@@ -343,12 +343,11 @@ PTED_CHECKED enum pted_status pted_call_set_state(struct pted_call *call, struct
  * Inputs, each once. PTED_INVALID: the method takes another type, other dims, or needs more bytes
  * than there are.
  *
- *     copy      the tensor may change when the function has returned
- *     borrow    the tensor is read until the call has ended, and must not change before. It is used
- *               where it lies if it is packed, at a multiple of its element's size, and the device
- * is the processor; otherwise it is copied at once allocate  the call gives memory for |tensor|,
- * whose |data| and |bytes| are set: write the elements there, packed, before the call runs. Its
- * |strides| must be NULL
+ * A copied tensor may change when the function has returned. A borrowed one is read until the call
+ * has ended, and must not change before; it is used where it lies if it is packed, at a multiple of
+ * its element's size, and the device is the processor, and is copied at once otherwise. For an
+ * allocated one the call gives the memory and sets |data| and |bytes|: write the elements there,
+ * packed, before the call runs; its |strides| must be NULL.
  */
 PTED_CHECKED enum pted_status pted_call_copy_input(struct pted_call *call, size_t index,
                                                    const struct pted_tensor *tensor,
