@@ -148,10 +148,9 @@ static void end(struct pted_call *call)
     if (call->done) {
         call->done(call, lib_give(call->error.code, &call->error, NULL), call->arg);
     }
-}
-
-static void let_go(struct pted_call *call)
-{
+    if (call->state) {
+        lib_state_go_on(call->state);
+    }
     pthread_mutex_lock(&call->mutex);
     call->is_over = true;
     pthread_cond_broadcast(&call->changed);
@@ -169,10 +168,6 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
         explain(call, status);
     }
     end(call);
-    if (call->state) {
-        lib_state_go_on(call->state);
-    }
-    let_go(call);
 }
 
 /* ---- the begin ------------------------------------------------------------------------------- */
@@ -201,7 +196,7 @@ static void begin(struct pted_call *call, enum hal_caller caller)
     rt_invocation_submit(call->invocation, caller, on_done, call);
 }
 
-bool lib_call_begin_late(struct pted_call *call)
+void lib_call_begin_late(struct pted_call *call)
 {
     OBJ_CHECK(call, LIB_CALL_MAGIC);
     pthread_mutex_lock(&call->mutex);
@@ -211,11 +206,9 @@ bool lib_call_begin_late(struct pted_call *call)
         (void)error_set(&call->error, ST_CANCELLED, "%s", status_text(ST_CANCELLED));
     } else if (prepare(call, &call->error) == ST_OK) {
         begin(call, HAL_CALLER_BUSY);
-        return true;
+        return;
     }
     end(call);
-    let_go(call);
-    return false;
 }
 
 static enum status join_state(struct pted_call *call, struct error *err)
@@ -247,14 +240,16 @@ static enum status begin_in_turn(struct pted_call *call, enum hal_caller caller,
     return ST_OK;
 }
 
-static enum pted_status submit(struct pted_call *call, enum hal_caller caller,
-                               struct pted_error *err)
+static enum pted_status submit(struct pted_call *call, enum hal_caller caller, pted_done_f *done,
+                               void *arg, struct pted_error *err)
 {
     struct error own;
     enum status status = ST_OK;
     if (call->phase != LIB_PHASE_FILLING) {
         return lib_refuse(err, ST_INVALID, "the call has been run: reset it");
     }
+    call->done = done;
+    call->arg = arg;
     if (call->state) {
         status = begin_in_turn(call, caller, &own);
     } else {
@@ -270,16 +265,13 @@ enum pted_status pted_call_submit(struct pted_call *call, pted_done_f *done, voi
                                   struct pted_error *err)
 {
     OBJ_CHECK(call, LIB_CALL_MAGIC);
-    call->done = done;
-    call->arg = arg;
-    return submit(call, HAL_CALLER_BUSY, err);
+    return submit(call, HAL_CALLER_BUSY, done, arg, err);
 }
 
 enum pted_status pted_call_run(struct pted_call *call, struct pted_error *err)
 {
     OBJ_CHECK(call, LIB_CALL_MAGIC);
-    call->done = NULL;
-    enum pted_status status = submit(call, HAL_CALLER_WAITS, err);
+    enum pted_status status = submit(call, HAL_CALLER_WAITS, NULL, NULL, err);
     return status == PTED_OK ? pted_call_wait(call, err) : status;
 }
 

@@ -10,31 +10,41 @@
 
 #define MEMORY_BYTES_DEFAULT ((size_t)4 << 30)
 
-/* The members that the caller knows; the others are zero. */
-static struct pted_device_options known(const struct pted_device_options *options)
+enum status lib_options_take(void *all, size_t size, const void *given, struct error *err)
 {
-    struct pted_device_options all = PTED_DEVICE_OPTIONS_INIT;
-    if (options) {
-        memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
+    size_t given_size;
+    if (!given) {
+        return ST_OK;
     }
-    return all;
+    memcpy(&given_size, given, sizeof(given_size));
+    for (size_t i = size; i < given_size; i++) {
+        if (((const uint8_t *)given)[i] != 0) {
+            return error_set(err, ST_UNSUPPORTED,
+                             "options of %zu bytes: expected zeros behind the %zu bytes that "
+                             "version %s knows",
+                             given_size, size, pted_version());
+        }
+    }
+    memcpy(all, given, given_size < size ? given_size : size);
+    return ST_OK;
 }
 
-static enum status open_device(struct pted_device *device, const struct pted_device_options *given,
-                               struct error *err)
+static enum status open_device(struct pted_device *device,
+                               const struct pted_device_options *options, struct error *err)
 {
-    const struct hal_device_options options = {
-        .workers = given->workers, .nice = given->nice, .cpu_level = given->cpu_level};
-    TRY(hal_device_open(given->name ? given->name : "cpu", &options, &device->hal, err));
-    return given->memory_bytes
-               ? hal_pool_new(device->hal, given->memory_bytes, &device->pool, err)
+    struct pted_device_options all = PTED_DEVICE_OPTIONS_INIT;
+    TRY(lib_options_take(&all, sizeof(all), options, err));
+    const struct hal_device_options hal = {
+        .workers = all.workers, .nice = all.nice, .cpu_level = all.cpu_level};
+    TRY(hal_device_open(all.name ? all.name : "cpu", &hal, &device->hal, err));
+    return all.memory_bytes
+               ? hal_pool_new(device->hal, all.memory_bytes, &device->pool, err)
                : hal_pool_new_up_to(device->hal, MEMORY_BYTES_DEFAULT, &device->pool, err);
 }
 
 enum pted_status pted_device_open(const struct pted_device_options *options,
                                   struct pted_device **out_device, struct pted_error *err)
 {
-    const struct pted_device_options all = known(options);
     struct pted_device *device = calloc(1, sizeof(*device));
     struct error own;
     *out_device = NULL;
@@ -43,7 +53,7 @@ enum pted_status pted_device_open(const struct pted_device_options *options,
     }
     device->magic = LIB_DEVICE_MAGIC;
     refs_init(&device->refs);
-    enum status status = open_device(device, &all, &own);
+    enum status status = open_device(device, options, &own);
     if (status != ST_OK) {
         pted_device_free(device);
         return lib_give(status, &own, err);

@@ -56,6 +56,8 @@ struct pted_state {
     pthread_mutex_t mutex;        /* guards what follows */
     struct list waiting;          /* calls, in their order */
     bool is_busy;                 /* a call runs, or is about to */
+    bool is_turn_over;            /* the call that ran last has ended, none was begun since */
+    bool goes_on;                 /* a thread is in lib_state_go_on() and begins the next call */
 };
 
 enum lib_phase { LIB_PHASE_FILLING, LIB_PHASE_RUNNING, LIB_PHASE_ENDED };
@@ -100,8 +102,12 @@ bool lib_state_take_turn(struct pted_state *state, struct pted_call *call);
 /* The call whose turn it was is over: the next one runs. */
 void lib_state_go_on(struct pted_state *state);
 
-/* On a thread of the device: begins a call that has waited. False: it has ended, without success.
- */
-bool lib_call_begin_late(struct pted_call *call);
+/* Begins a call that has waited. If it cannot, it has ended, and so has its turn. */
+void lib_call_begin_late(struct pted_call *call);
+
+/* Copies the caller's struct of options, which begins with its size, over the |size| bytes of
+ * |all|, our own with its defaults. ST_UNSUPPORTED: it has members that this version does not know,
+ * and they are not zero. */
+enum status lib_options_take(void *all, size_t size, const void *given, struct error *err);
 
 #endif

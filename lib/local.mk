@@ -33,7 +33,8 @@ CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONA
 %D%/$(LIBPTED_FILE): $(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) %D%/pted.map
 	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -o $@ \
 		-Wl,-soname,$(LIBPTED_SONAME) -Wl,--version-script,$(srcdir)/%D%/pted.map \
-		-Wl,-z,relro $(NO_UNDEFINED) $(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) $(LIBS)
+		-Wl,-z,relro -Wl,-z,nodelete $(NO_UNDEFINED) $(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) \
+		$(LIBPTED_LIBS)
 %D%/$(LIBPTED_SONAME): %D%/$(LIBPTED_FILE)
 	$(AM_V_at)cd %D% && rm -f $(LIBPTED_SONAME) && $(LN_S) $(LIBPTED_FILE) $(LIBPTED_SONAME)
 %D%/libpted.so: %D%/$(LIBPTED_SONAME)
@@ -42,7 +43,7 @@ CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONA
 # One object, in which only the functions of pted.h are global: our names are not in the way of those
 # of programs.
 %D%/libpted.a: $(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS)
-	$(AM_V_AR)rm -f $@ && $(CC) $(RELOCATABLE) -o %D%/libpted.o \
+	$(AM_V_AR)rm -f $@ && $(CC) $(AM_CFLAGS) $(CFLAGS) $(RELOCATABLE) -o %D%/libpted.o \
 		$(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) && \
 		$(OBJCOPY) -w --keep-global-symbol='pted_*' %D%/libpted.o && \
 		$(AR) $(ARFLAGS) $@ %D%/libpted.o && $(RANLIB) $@ && rm -f %D%/libpted.o
@@ -56,5 +57,6 @@ install-libpted: $(noinst_DATA)
 	cd '$(DESTDIR)$(libdir)' && rm -f $(LIBPTED_SONAME) libpted.so && \
 		$(LN_S) $(LIBPTED_FILE) $(LIBPTED_SONAME) && $(LN_S) $(LIBPTED_SONAME) libpted.so
 uninstall-libpted:
-	cd '$(DESTDIR)$(libdir)' && rm -f libpted.a libpted.so $(LIBPTED_SONAME) $(LIBPTED_FILE)
+	for name in libpted.a libpted.so $(LIBPTED_SONAME) $(LIBPTED_FILE); do \
+		rm -f '$(DESTDIR)$(libdir)'/$$name; done
 endif

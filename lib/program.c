@@ -19,16 +19,6 @@
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* The members that the caller knows; the others are as in PTED_LOAD_OPTIONS_INIT. */
-static struct pted_load_options known(const struct pted_load_options *options)
-{
-    struct pted_load_options all = PTED_LOAD_OPTIONS_INIT;
-    if (options) {
-        memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
-    }
-    return all;
-}
-
 static const enum pte_file_use uses[] = {
     [PTED_FILES_READ] = PTE_FILE_COPIED,
     [PTED_FILES_MAPPED] = PTE_FILE_MAPPED,
@@ -41,25 +31,32 @@ static const enum precision precisions[] = {
     [PTED_PRECISION_BF16] = PRECISION_BF16,
 };
 
-static enum status translate(const struct pted_load_options *given, struct rt_load_options *out,
+static enum status translate(const struct pted_load_options *options, struct rt_load_options *out,
                              struct error *err)
 {
-    if ((unsigned)given->files >= sizeof(uses) / sizeof(uses[0])) {
-        return error_set(err, ST_INVALID, "options: files %d, expected 0 to %d", (int)given->files,
+    struct pted_load_options all = PTED_LOAD_OPTIONS_INIT;
+    TRY(lib_options_take(&all, sizeof(all), options, err));
+    if ((unsigned)all.files >= sizeof(uses) / sizeof(uses[0])) {
+        return error_set(err, ST_INVALID, "options: files %d, expected 0 to %d", (int)all.files,
                          PTED_FILES_GUARDED);
     }
-    if ((unsigned)given->precision >= sizeof(precisions) / sizeof(precisions[0])) {
+    if ((unsigned)all.precision >= sizeof(precisions) / sizeof(precisions[0])) {
         return error_set(err, ST_INVALID, "options: precision %d, expected 0 to %d",
-                         (int)given->precision, PTED_PRECISION_BF16);
+                         (int)all.precision, PTED_PRECISION_BF16);
     }
-    if (given->data_count > RT_DATA_FILES_MAX) {
+    if (all.data_count > RT_DATA_FILES_MAX) {
         return error_set(err, ST_INVALID, "options: %zu data files, at most %d are possible",
-                         given->data_count, RT_DATA_FILES_MAX);
+                         all.data_count, RT_DATA_FILES_MAX);
     }
-    out->file_use = uses[given->files];
-    out->precision = precisions[given->precision];
-    out->data_paths = given->data_paths;
-    out->data_count = (uint32_t)given->data_count;
+    if (all.files != PTED_FILES_READ && (uintptr_t)out->bytes.ptr % BORROW_ALIGN != 0) {
+        return error_set(err, ST_INVALID,
+                         "the bytes of a program are at %p, expected a multiple of %d",
+                         (const void *)out->bytes.ptr, BORROW_ALIGN);
+    }
+    out->file_use = uses[all.files];
+    out->precision = precisions[all.precision];
+    out->data_paths = all.data_paths;
+    out->data_count = (uint32_t)all.data_count;
     return ST_OK;
 }
 
@@ -92,11 +89,10 @@ static enum pted_status load(struct pted_device *device, const char *path, struc
                              struct pted_program **out_program, struct pted_error *err)
 {
     OBJ_CHECK(device, LIB_DEVICE_MAGIC);
-    const struct pted_load_options all = known(options);
     struct rt_load_options rt_options = {.device = device->hal, .bytes = bytes};
     struct rt_program *rt = NULL;
     struct error own;
-    enum status status = translate(&all, &rt_options, &own);
+    enum status status = translate(options, &rt_options, &own);
     *out_program = NULL;
     if (status == ST_OK) {
         status = rt_load_program(path, &rt_options, &rt, &own);
@@ -121,13 +117,6 @@ enum pted_status pted_program_load_memory(struct pted_device *device, const void
                                           size_t size, const struct pted_load_options *options,
                                           struct pted_program **out_program, struct pted_error *err)
 {
-    const struct pted_load_options all = known(options);
-    if (all.files != PTED_FILES_READ && (uintptr_t)bytes % BORROW_ALIGN != 0) {
-        *out_program = NULL;
-        return lib_refuse(err, ST_INVALID,
-                          "the bytes of a program are at %p, expected a multiple of %d", bytes,
-                          BORROW_ALIGN);
-    }
     return load(device, NULL, span_of(bytes, size), options, out_program, err);
 }
 

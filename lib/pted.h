@@ -24,8 +24,9 @@
  *
  * Threads. Devices, programs, methods and infos may be used on any thread, also at the same time. A
  * call belongs to one thread at a time; so do the functions of a state, except that calls of it may
- * be submitted on different threads. pted_call_cancel() may be called on any thread. The library
- * makes threads of its own, which block all signals that have no cause in the thread itself.
+ * be submitted on different threads while none of those functions runs. pted_call_cancel() may be
+ * called on any thread. The library makes threads of its own, which block all signals that have no
+ * cause in the thread itself.
  *
  * The process. The library installs no signal handler unless PTED_FILES_GUARDED asks for one,
  * writes to no stream, changes no setting of the process, and reads one variable of the
@@ -33,7 +34,8 @@
  * variables for tests whose names begin with PTED_VULKAN_). After fork() the child must not use it.
  *
  * Versions. Numbers of enums and the layout of structs stay. A struct of options begins with its
- * size: it may get members at its end, and programs that were compiled earlier leave them out.
+ * size: it may get members at its end, and programs that were compiled earlier leave them out. A
+ * library that does not know a member refuses options in which it is not zero.
  * Functions are added, not changed; the symbols of version 0.1 have the version PTED_0.1.
  */
 #ifndef PTED_LIB_PTED_H
@@ -344,10 +346,10 @@ PTED_CHECKED enum pted_status pted_call_set_state(struct pted_call *call, struct
  * than there are.
  *
  * A copied tensor may change when the function has returned. A borrowed one is read until the call
- * has ended, and must not change before; it is used where it lies if it is packed, at a multiple of
- * its element's size, and the device is the processor, and is copied at once otherwise. For an
- * allocated one the call gives the memory and sets |data| and |bytes|: write the elements there,
- * packed, before the call runs; its |strides| must be NULL.
+ * has ended, and must not change before; on a device that is not the processor it is copied at
+ * once. It is used where it lies if it is packed, at a multiple of its element's size, and packed
+ * by the device otherwise. For an allocated one the call gives the memory and sets |data| and
+ * |bytes|: write the elements there, packed, before the call runs; its |strides| must be NULL.
  */
 PTED_CHECKED enum pted_status pted_call_copy_input(struct pted_call *call, size_t index,
                                                    const struct pted_tensor *tensor,
@@ -377,14 +379,16 @@ PTED_CHECKED enum pted_status pted_call_place_output(struct pted_call *call, siz
                                                      void *data, size_t bytes,
                                                      struct pted_error *err);
 
-/* Runs the call, partly on this thread, and returns at its end. PTED_EXHAUSTED before it began: it
- * may be run again, with the inputs that it has. */
+/* Runs the call, partly on this thread, and returns at its end. PTED_EXHAUSTED: it did not
+ * begin, and may be run again with the inputs that it has; if it had to wait for other calls of its
+ * state, reset it first. */
 PTED_CHECKED enum pted_status pted_call_run(struct pted_call *call, struct pted_error *err);
 
 /*
  * Called at the end of a call, on a thread of the library or on the one that submits, before
- * pted_call_wait() returns. It may read outputs and submit other calls. It must not block, and must
- * neither wait for nor free anything of the library.
+ * pted_call_wait() returns. It may read outputs and submit other calls; one that ends at once
+ * is over before pted_call_submit() returns, so a long chain of them takes stack. It must not
+ * block, and must neither wait for nor free anything of the library.
  */
 typedef void pted_done_f(struct pted_call *call, enum pted_status status, void *arg);
 
@@ -397,7 +401,8 @@ PTED_CHECKED enum pted_status pted_call_submit(struct pted_call *call, pted_done
  * not submitted. */
 PTED_CHECKED enum pted_status pted_call_wait(struct pted_call *call, struct pted_error *err);
 
-/* The call ends soon, with PTED_CANCELLED unless it ends before. Any thread. */
+/* The call ends soon, with PTED_CANCELLED unless it ends before; one that waits for other calls of
+ * its state, when its turn comes. Any thread. */
 PTED_API void pted_call_cancel(struct pted_call *call);
 
 /*

@@ -97,26 +97,33 @@ bool lib_state_take_turn(struct pted_state *state, struct pted_call *call)
     return runs;
 }
 
+/* The call whose turn it is; NULL: none waits, or the turn of the last one is not over. */
 static struct pted_call *next_call(struct pted_state *state)
 {
     struct pted_call *next = NULL;
     pthread_mutex_lock(&state->mutex);
-    if (list_is_empty(&state->waiting)) {
-        state->is_busy = false;
-    } else {
+    if (state->is_turn_over && !list_is_empty(&state->waiting)) {
         next = LIST_ENTRY(state->waiting.next, struct pted_call, link);
         list_remove(&next->link);
+    } else {
+        state->is_busy = !state->is_turn_over;
+        state->goes_on = false;
     }
+    state->is_turn_over = false;
     pthread_mutex_unlock(&state->mutex);
     return next;
 }
 
-/* A loop and no recursion: many calls may fail in a row. */
+/* A loop and no recursion: a call may end while it begins, and so may the next one. Then this is
+ * called within itself or on another thread, and leaves the next turn to the first caller. */
 void lib_state_go_on(struct pted_state *state)
 {
     OBJ_CHECK(state, LIB_STATE_MAGIC);
-    struct pted_call *call;
-    do {
-        call = next_call(state);
-    } while (call && !lib_call_begin_late(call));
+    pthread_mutex_lock(&state->mutex);
+    bool is_first = !state->goes_on;
+    state->goes_on = state->is_turn_over = true;
+    pthread_mutex_unlock(&state->mutex);
+    for (struct pted_call *call; is_first && (call = next_call(state)) != NULL;) {
+        lib_call_begin_late(call);
+    }
 }

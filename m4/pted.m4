@@ -75,7 +75,7 @@ AC_DEFUN([PTED_CHECK_LLHTTP], [
 AC_DEFUN([PTED_CHECK_LIBRARY], [
     pted_saved_LDFLAGS=$LDFLAGS
     pted_saved_CFLAGS=$CFLAGS
-    CFLAGS="$CFLAGS $PIC_CFLAGS"
+    CFLAGS="$PIC_CFLAGS $CFLAGS"
     LDFLAGS="$LDFLAGS -shared"
     AC_MSG_CHECKING([whether $CC makes shared libraries])
     AC_LINK_IFELSE([AC_LANG_SOURCE([int pted_answer(void) { return 42; }])],
@@ -86,6 +86,9 @@ AC_DEFUN([PTED_CHECK_LIBRARY], [
     LDFLAGS=$pted_saved_LDFLAGS
     CFLAGS=$pted_saved_CFLAGS
     RELOCATABLE="-r -nostdlib"
+    AS_IF([test "x$OBJCOPY" = x && test "x$enable_libpted" = xyes],
+        [AC_MSG_ERROR([--enable-libpted: objcopy is missing: install binutils])])
+    AS_IF([test "x$OBJCOPY" = x], [pted_shared=no])
     AS_IF([test $pted_shared = no && test "x$enable_libpted" = xyes],
         [AC_MSG_ERROR([--enable-libpted: $CC makes no shared library with these flags])])
     AS_IF([test $pted_shared = no], [enable_libpted=no])

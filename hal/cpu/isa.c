@@ -234,8 +234,12 @@ enum hal_cpu_isa hal_cpu_isa(void)
 /* Call with the lock held. */
 static enum status acquire_locked(const char *name, enum hal_cpu_isa *out_isa, struct error *err)
 {
-    TRY(choose(name, out_isa, err));
     int level = atomic_load(&settled_level);
+    if (level >= 0 && !name) {
+        *out_isa = (enum hal_cpu_isa)level;
+    } else {
+        TRY(choose(name, out_isa, err));
+    }
     if (level >= 0 && (enum hal_cpu_isa)level != *out_isa) {
         return error_set(err, ST_INVALID, "cpu level '%s': an open device already uses '%s'",
                          levels[*out_isa].name, levels[level].name);

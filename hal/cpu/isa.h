@@ -39,8 +39,9 @@ const struct hal_cpu_uk *hal_cpu_isa_kernels(enum hal_cpu_isa isa);
 /* The level in use. Any thread. */
 enum hal_cpu_isa hal_cpu_isa(void);
 
-/* Chooses the level for a device: |name|, else $PTED_CPU, else the best level. ST_UNSUPPORTED if
- * the machine lacks it, ST_INVALID if another open device uses a different level. */
+/* Chooses the level for a device: |name|, else that of the open devices, else $PTED_CPU, else the
+ * best level. ST_UNSUPPORTED if the machine lacks it, ST_INVALID if another open device uses a
+ * different level. */
 MUST_CHECK enum status hal_cpu_isa_acquire(const char *name, enum hal_cpu_isa *out_isa,
                                            struct error *err);
 void hal_cpu_isa_release(void);

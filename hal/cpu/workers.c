@@ -538,13 +538,16 @@ static struct hal_cpu_submission *next_submission(struct worker *worker, struct 
     }
 }
 
+#define NICE_RANGE 40 /* from -20 to 19 */
+
 /* On Linux each thread has a niceness. If it cannot be set, the worker keeps the caller's. */
 static void be_nice(uint32_t nice)
 {
 #ifdef __linux__
     id_t self = (id_t)syscall(SYS_gettid);
     if (nice) {
-        setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + (int)nice);
+        int more = nice < NICE_RANGE ? (int)nice : NICE_RANGE;
+        setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + more);
     }
 #endif
 }

@@ -195,8 +195,8 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
 /* ---- scalars ------------------------------------------------------------------------------- */
 
 /* Input |index| must be a scalar of |kind| that was not given before. */
-static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
-                               struct error *err)
+static enum status check_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
+                                struct error *err)
 {
     static const char *const kinds[] = {
         [RT_IO_INT] = "an int",
@@ -213,17 +213,23 @@ static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum r
     if (inv->inputs[index].is_given) {
         return error_set(err, ST_INVALID, "given twice, expected once");
     }
-    inv->inputs[index].is_given = true;
     return ST_OK;
+}
+
+/* The exporter fixed the value: only that one counts as given. */
+static bool take_scalar(struct rt_invocation *inv, uint32_t index, bool is_same)
+{
+    inv->inputs[index].is_given = is_same;
+    return is_same;
 }
 
 enum status rt_invocation_int(struct rt_invocation *inv, uint32_t index, int64_t value,
                               struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    TRY(take_scalar(inv, index, RT_IO_INT, err));
+    TRY(check_scalar(inv, index, RT_IO_INT, err));
     int64_t fixed = rt_method_input(inv->method, index)->value.i;
-    return value == fixed
+    return take_scalar(inv, index, value == fixed)
                ? ST_OK
                : error_set(err, ST_INVALID,
                            "expected %" PRId64 ", which the exporter fixed, got %" PRId64, fixed,
@@ -235,21 +241,22 @@ enum status rt_invocation_float(struct rt_invocation *inv, uint32_t index, doubl
                                 struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    TRY(take_scalar(inv, index, RT_IO_FLOAT, err));
+    TRY(check_scalar(inv, index, RT_IO_FLOAT, err));
     double fixed = rt_method_input(inv->method, index)->value.f;
     bool is_same = value == fixed || fabs(value - fixed) <= 1e-4 + 1e-5 * fabs(fixed) ||
                    (isnan(value) && isnan(fixed));
-    return is_same ? ST_OK
-                   : error_set(err, ST_INVALID,
-                               "expected %.17g, which the exporter fixed, got %.17g", fixed, value);
+    return take_scalar(inv, index, is_same)
+               ? ST_OK
+               : error_set(err, ST_INVALID, "expected %.17g, which the exporter fixed, got %.17g",
+                           fixed, value);
 }
 
 enum status rt_invocation_bool(struct rt_invocation *inv, uint32_t index, bool value,
                                struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    TRY(take_scalar(inv, index, RT_IO_BOOL, err));
-    return value == rt_method_input(inv->method, index)->value.b
+    TRY(check_scalar(inv, index, RT_IO_BOOL, err));
+    return take_scalar(inv, index, value == rt_method_input(inv->method, index)->value.b)
                ? ST_OK
                : error_set(err, ST_INVALID, "expected %s, which the exporter fixed, got %s",
                            value ? "false" : "true", value ? "true" : "false");
@@ -259,9 +266,9 @@ enum status rt_invocation_string(struct rt_invocation *inv, uint32_t index, stru
                                  struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    TRY(take_scalar(inv, index, RT_IO_STRING, err));
+    TRY(check_scalar(inv, index, RT_IO_STRING, err));
     struct span fixed = rt_method_input(inv->method, index)->value.s;
-    return span_equal(fixed, value)
+    return take_scalar(inv, index, span_equal(fixed, value))
                ? ST_OK
                : error_set(err, ST_INVALID, "expected '%.*s', which the exporter fixed, got '%.*s'",
                            (int)(fixed.len < 60 ? fixed.len : 60), (const char *)fixed.ptr,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Kernels that several families of operators use, compiled as operators are.
 noinst_LIBRARIES += %D%/libkernels.a
-%C%_libkernels_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libkernels_a_CFLAGS = $(AM_CFLAGS) $(PIC_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libkernels_a_CCASFLAGS = -Wa,-I$(srcdir)/%D%/shaders/generated
 %C%_libkernels_a_SOURCES = \
 	%D%/convert.c \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Operators. The conversion warnings are off: typed inner loops would cause too many of them.
 noinst_LIBRARIES += %D%/libops.a
-%C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libops_a_CFLAGS = $(AM_CFLAGS) $(PIC_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libops_a_CCASFLAGS = -Wa,-I$(srcdir)/%D%/shaders/generated
 %C%_libops_a_SOURCES = \
 	%D%/apply.c %D%/apply.h \

@@ -65,17 +65,28 @@ static bool cover(struct mapping *m, uintptr_t address)
                 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
+/* A fault that is not ours: for the handler that was there before, or for the system. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    if (previous.sa_flags & SA_SIGINFO) {
+        previous.sa_sigaction(number, info, context);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(number);
+    } else {
+        sigaction(number, &previous, NULL);
+        if (info->si_code != BUS_ADRERR) { /* the fault comes again by itself */
+            raise(number);
+        }
+    }
+}
+
 /* Uses only functions that a signal handler may call; the instruction is then tried again. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     int error = errno;
     struct mapping *m = info->si_code == BUS_ADRERR ? find_mapping((uintptr_t)info->si_addr) : NULL;
-    (void)context;
     if (!m || !cover(m, (uintptr_t)info->si_addr)) {
-        sigaction(number, &previous, NULL);
-        if (info->si_code != BUS_ADRERR) { /* the fault comes again by itself */
-            raise(number);
-        }
+        pass_on(number, info, context);
     }
     errno = error;
 }
@@ -138,10 +149,11 @@ static enum status check_kind(const char *path, const struct stat *st, struct er
     return ST_OK;
 }
 
-/* munmap() takes a pointer to non-const although it changes no byte. */
+/* munmap() takes a pointer to non-const although it changes no byte. A process may have too many
+ * mappings to split one that the system has joined with another: then the memory is lost. */
 static void unmap(struct span bytes)
 {
-    must(munmap((void *)(uintptr_t)bytes.ptr, bytes.len) == 0);
+    must(munmap((void *)(uintptr_t)bytes.ptr, bytes.len) == 0 || errno == ENOMEM);
 }
 
 /* Takes over |fd| on success. */
@@ -188,10 +200,10 @@ static uint8_t *allocate(struct pte_file *file, size_t len)
     return memory;
 }
 
-/* From now on a stray write to it is found. */
+/* From now on a stray write to it is found, unless the process has too many mappings. */
 static void protect(const struct pte_file *file)
 {
-    must(mprotect((void *)(uintptr_t)file->bytes.ptr, file->bytes.len, PROT_READ) == 0);
+    (void)!mprotect((void *)(uintptr_t)file->bytes.ptr, file->bytes.len, PROT_READ);
 }
 
 static enum status read_all(int fd, const char *path, uint8_t *to, size_t len, struct error *err)

@@ -26,8 +26,7 @@
 struct lister {
     struct catalog *catalog;
     const struct options *options;
-    catalog_may_be_away_f *may_be_away;
-    void *owner;                     /* of |may_be_away| */
+    const struct catalog_folders *folders;
     char folder[PATH_MAX];           /* that of the last program, with a slash ... */
     uint64_t data, beside, exported; /* ... and the hashes of files in it: see struct origin_id */
     bool has_folder;
@@ -293,9 +292,12 @@ static enum status scan_entry(struct lister *lister, const char *root, const cha
 static enum status scan(struct lister *lister, const char *root, struct error *err)
 {
     DIR *dir = folder_open(root);
-    if (!dir && errno == ENOENT && lister->may_be_away(lister->owner, root)) {
-        log_line(LOG_WARNING, "folder of models %s: %s; its models are loaded when it comes", root,
-                 strerror(ENOENT));
+    const struct catalog_folders *folders = lister->folders;
+    if (!dir && errno == ENOENT && folders->may_be_away(folders->owner, root)) {
+        if (folders->are_told) {
+            log_line(LOG_WARNING, "folder of models %s: %s; its models are loaded when it comes",
+                     root, strerror(ENOENT));
+        }
         return ST_OK;
     }
     if (!dir) {
@@ -308,7 +310,7 @@ static enum status scan(struct lister *lister, const char *root, struct error *e
         status = scan_entry(lister, root, entry->d_name, err);
     }
     closedir(dir);
-    if (status == ST_OK && lister->catalog->count == first) {
+    if (status == ST_OK && lister->catalog->count == first && folders->are_told) {
         log_line(LOG_WARNING,
                  "no .pte file in %s: expected NAME.pte, NAME/model.pte or NAME/VERSION/model.pte",
                  root);
@@ -319,10 +321,9 @@ static enum status scan(struct lister *lister, const char *root, struct error *e
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 enum status catalog_list(struct catalog *catalog, const struct options *options,
-                         catalog_may_be_away_f *may_be_away, void *owner, struct error *err)
+                         const struct catalog_folders *folders, struct error *err)
 {
-    struct lister lister = {
-        .catalog = catalog, .options = options, .may_be_away = may_be_away, .owner = owner};
+    struct lister lister = {.catalog = catalog, .options = options, .folders = folders};
     *catalog = (struct catalog){.magic = CATALOG_MAGIC};
     arena_init(&catalog->arena, ARENA_BYTES_MAX);
     for (uint32_t i = 0; i < options->model_count; i++) {

@@ -35,18 +35,21 @@ struct catalog {
     size_t capacity;
 };
 
-/* May a folder of models be away, as if it were empty? */
-typedef bool catalog_may_be_away_f(void *owner, const char *folder);
+/* What to do about folders without models. */
+struct catalog_folders {
+    /* May |folder|, which is not there, be away, as if it were empty? */
+    bool (*may_be_away)(void *owner, const char *folder);
+    void *owner;
+    bool are_told; /* in the log; not if a call of a client is the cause, for that may be often */
+};
 
 /*
- * Lists the files. A folder without any, and a file whose name cannot be a model's, get a warning
- * in the log. ST_INVALID: a name given with a file is none; ST_NOT_FOUND and others: a folder
- * cannot be read; of a folder that is not there, |may_be_away| is asked with |owner|.
+ * Lists the files. A file whose name cannot be a model's gets a warning in the log. ST_INVALID: a
+ * name given with a file is none; ST_NOT_FOUND and others: a folder cannot be read.
  * catalog_fini() in each case.
  */
 MUST_CHECK enum status catalog_list(struct catalog *catalog, const struct options *options,
-                                    catalog_may_be_away_f *may_be_away, void *owner,
-                                    struct error *err);
+                                    const struct catalog_folders *folders, struct error *err);
 void catalog_fini(struct catalog *catalog);
 
 /* The file that |path|, which may be a URL, stands for: |size| bytes at |out|. ST_INVALID: the URL

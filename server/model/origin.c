@@ -96,6 +96,9 @@ uint64_t origin_hash_words(const char *program, const char *said)
 bool origin_is_in(const struct origin *origin, const char *folder)
 {
     size_t len = strlen(folder);
+    while (len > 1 && folder[len - 1] == '/') {
+        len--;
+    }
     return origin->path && strncmp(origin->path, folder, len) == 0 && origin->path[len] == '/';
 }
 

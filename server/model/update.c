@@ -610,7 +610,9 @@ static bool may_be_away(void *owner, const char *folder)
 static enum status settle_all(struct updater *u, struct error *err)
 {
     struct update *update = u->update;
-    TRY(catalog_list(&u->catalog, update->options, may_be_away, u, err));
+    const struct catalog_folders folders = {
+        .may_be_away = may_be_away, .owner = u, .are_told = update->kind != UPDATE_NEED};
+    TRY(catalog_list(&u->catalog, update->options, &folders, err));
     for (uint32_t i = 0; i < u->catalog.count; i++) {
         TRY(settle_file(u, &u->catalog.files[i], err));
     }

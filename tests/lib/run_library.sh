@@ -29,7 +29,10 @@ flags="$(of_make SANITIZE_CFLAGS) $(of_make CFLAGS)"
 CXX=${CXX:-c++}
 command -v "$CXX" >/dev/null || CXX=
 
-MAKEFLAGS='' make -s -C "$top_builddir" prefix="$folder/usr" install-libpted \
+# configure may have been given other folders than those below the prefix.
+places="libdir=$folder/usr/lib includedir=$folder/usr/include"
+# shellcheck disable=SC2086 # a list of words
+MAKEFLAGS='' make -s -C "$top_builddir" prefix="$folder/usr" $places install-libpted \
     install-includeHEADERS install-nodist_pkgconfigDATA >"$folder/out" 2>&1 ||
     fail "make install: $(cat "$folder/out")"
 lib=$folder/usr/lib
@@ -37,7 +40,8 @@ PKG_CONFIG_PATH=$lib/pkgconfig
 export PKG_CONFIG_PATH
 
 config() {
-    pkg-config --define-variable=prefix="$folder/usr" "$@" pted
+    pkg-config --define-variable=prefix="$folder/usr" --define-variable=libdir="$lib" \
+        --define-variable=includedir="$folder/usr/include" "$@" pted
 }
 [ "$(config --modversion)" = "$(of_make VERSION)" ] || fail "pted.pc has another version"
 
@@ -132,6 +136,7 @@ LD_LIBRARY_PATH=$folder/next expect '2 ' "$folder/newer"
 "$folder/newer" >"$folder/out" 2>&1 && fail "a program for the next version runs with this one"
 grep -q "PTED_0.2' not found" "$folder/out" || fail "of the next version: $(cat "$folder/out")"
 
-MAKEFLAGS='' make -s -C "$top_builddir" prefix="$folder/usr" uninstall-libpted
+# shellcheck disable=SC2086
+MAKEFLAGS='' make -s -C "$top_builddir" prefix="$folder/usr" $places uninstall-libpted
 ls "$lib"/libpted* 2>/dev/null && fail "make uninstall leaves files"
 echo "library: $(grep -c . "$folder/exported") functions, C${CXX:+ and C++}"

@@ -267,6 +267,8 @@ static void fixed_scalars_take_one_value(void **state)
     assert_true(pted_info_is_fixed(pted_method_input(method, 1)));
     assert_ok(pted_call_copy_input(call, 0, &x, &err));
     assert_fails(pted_call_set_int(call, 1, 5, &err), PTED_INVALID, "expected 4");
+    assert_ok(pted_call_set_int(call, 1, 4, &err));
+    assert_fails(pted_call_set_int(call, 1, 4, &err), PTED_INVALID, "given twice");
     assert_fails(pted_call_set_bool(call, 2, true, &err), PTED_INVALID, "got a bool");
     assert_ok(pted_call_set_float(call, 2, 0.5, &err));
     assert_ok(pted_call_copy_input(call, 5, &scalar, &err));
@@ -581,6 +583,25 @@ static void count_done(struct pted_call *call, enum pted_status status, void *ar
     }
 }
 
+/* What a call is given when it is submitted stays, also if it is submitted once more. */
+static void a_refused_submit_changes_nothing(void **state)
+{
+    struct pted_program *program = load("add.pte");
+    atomic_int done = 0;
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        struct pted_call *call = new_call(find(program, NULL));
+        fill_add(call);
+        assert_ok(pted_call_submit(call, count_done, &done, &err));
+        assert_fails(pted_call_submit(call, NULL, NULL, &err), PTED_INVALID, "reset it");
+        assert_fails(pted_call_run(call, &err), PTED_INVALID, "reset it");
+        assert_ok(pted_call_wait(call, &err));
+        pted_call_free(call);
+    }
+    assert_int_equal(atomic_load(&done), MANY);
+    pted_program_free(program);
+}
+
 static void calls_overlap(void **state)
 {
     struct pted_program *program = load("add.pte");
@@ -681,6 +702,24 @@ static void options_may_be_older(void **state)
     options.size = offsetof(struct pted_device_options, name); /* as if it had only |size| */
     assert_ok(pted_device_open(&options, &other, &err));
     pted_device_free(other);
+}
+
+/* A later version has one member more. */
+static void options_may_be_newer(void **state)
+{
+    struct {
+        struct pted_device_options known;
+        uint64_t unknown;
+    } options = {.known = PTED_DEVICE_OPTIONS_INIT, .unknown = 0};
+    struct pted_device *other;
+    (void)state;
+    options.known.size = sizeof(options);
+    assert_ok(pted_device_open(&options.known, &other, &err));
+    pted_device_free(other);
+    options.unknown = 1;
+    assert_fails(pted_device_open(&options.known, &other, &err), PTED_UNSUPPORTED,
+                 "expected zeros behind");
+    assert_null(other);
 }
 
 /* What a call needs stays until it is freed. */
@@ -909,13 +948,25 @@ static void a_mapped_file_must_not_change(void **state)
     unlink(path);
 }
 
-/* The last test of files: the handler stays. */
+static volatile sig_atomic_t faults;
+
+static void count_fault(int number)
+{
+    (void)number;
+    faults++;
+}
+
+/* The last test of files: the handler stays, and other faults reach the one that was there. */
 static void a_guarded_file_may_be_cut_short(void **state)
 {
     char path[PATH_BYTES];
+    assert_true(signal(SIGBUS, count_fault) != SIG_ERR);
     struct pted_program *program = load_copy(PTED_FILES_GUARDED, path);
     (void)state;
     assert_true(has_handler());
+    raise(SIGBUS);
+    raise(SIGBUS);
+    assert_int_equal(faults, 2);
     assert_int_equal(truncate(path, 1), 0);
     assert_int_equal(run_mlp(program), PTED_UNAVAILABLE);
     pted_program_free(program);
@@ -954,11 +1005,13 @@ int main(void)
         cmocka_unit_test(states_are_apart),
         cmocka_unit_test(calls_of_a_state_run_in_order),
         cmocka_unit_test(waiting_calls_can_be_freed),
+        cmocka_unit_test(a_refused_submit_changes_nothing),
         cmocka_unit_test(calls_overlap),
         cmocka_unit_test(threads_share_a_program),
         cmocka_unit_test(a_cancelled_call_ends),
         cmocka_unit_test(two_devices_in_a_process),
         cmocka_unit_test(options_may_be_older),
+        cmocka_unit_test(options_may_be_newer),
         cmocka_unit_test(objects_are_freed_in_any_order),
         cmocka_unit_test(memory_has_a_limit),
         cmocka_unit_test(programs_in_memory),
