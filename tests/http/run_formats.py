@@ -169,7 +169,7 @@ def forced_calls():
                 ({"tools": [tool("f", {"type": "object", "properties": {"a": {"not": {}}}})],
                   "tool_choice": "required"}, "tools: schema.f.a: the keyword 'not'"),
                 ({"tools": tools, "tool_choice": "required", "guided_regex": "a"},
-                 "no other format")):
+                 "cannot have another format")):
             body = {"model": "chat", "messages": HELLO, **members}
             expect(text, post(client, "/v1/chat/completions", body), 400)
             message = json.loads(client.body)["error"]["message"]
@@ -451,11 +451,11 @@ def refusals():
                                ({"text_input": ["x", 5]}, "text_input[0]: expected"),
                                ({"text_input": ""}, "no tokens"),
                                ({"text_input": "x", "parameters": {"text_input": "y"}},
-                                "parameters.text_input: it is there twice"),
+                                "parameters.text_input: given twice, in parameters"),
                                ({"text_input": "x", "stop": "y", "parameters": {"stop": ["z"]}},
-                                "parameters.stop: it is there twice"),
+                                "parameters.stop: given twice, in parameters"),
                                ({"parameters": {"seed": 1}, "text_input": "x", "seed": 1},
-                                "seed: it is there twice"),
+                                "seed: given twice, in parameters"),
                                ({"text_input": "x" * 70000}, "65536 bytes")):
                 expect(text, post(client, f"/v2/models/chat/{route}", body), 400)
                 error = json.loads(client.body)["error"]

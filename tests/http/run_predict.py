@@ -120,8 +120,8 @@ def media_rows():
             expect("files", ask(client, "digits", {"instances": [{"image": row}] * 2}), 200)
             expect("the same files", json.loads(client.body)["predictions"], wanted)
         pixels = [[[0] * 8] * 8]
-        for rows_, text in (([{"image": pixels}, {"image": picture}], "a file or a text behind"),
-                            ([{"image": picture}, {"image": pixels}], "numbers behind files")):
+        for rows_, text in (([{"image": pixels}, {"image": picture}], "a file or a text in place"),
+                            ([{"image": picture}, {"image": pixels}], "numbers in place of")):
             expect("mixed", ask(client, "digits", {"instances": rows_}, text), 400)
 
 

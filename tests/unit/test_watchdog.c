@@ -239,7 +239,7 @@ static void all_that_is_stuck_is_named(void **state)
     are_clients_stuck = false;
     progress.mark++;
     assert_false(is_alive()); /* the threads still are */
-    assert_int_equal(said("gets on again"), 0);
+    assert_int_equal(said("make progress again"), 0);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
