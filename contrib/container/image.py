@@ -184,8 +184,7 @@ class Archive:
             "layers": layers, "annotations": config["Labels"]}), OCI + "manifest.v1+json")
         self.manifests.append({**manifest, "platform": {"architecture": arch, "os": "linux"},
                                "annotations": {"org.opencontainers.image.ref.name": tag,
-                                               "io.containerd.image.name":
-                                                   f"docker.io/library/pted:{tag}"}})
+                                               "io.containerd.image.name": f"pted:{tag}"}})
         self.for_docker.append({
             "Config": path_of(described), "RepoTags": [f"pted:{tag}"],
             "Layers": [path_of(one) for one in layers]})
