@@ -32,9 +32,9 @@ PACKAGES=contrib/packages.tsv
 . contrib/packages.sh
 
 TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometheus-client
-    shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers
-    haproxy apt-utils bash-completion ccache chromium chromium-driver debhelper debootstrap dpkg-dev
-    fish gnupg lintian openssl zsh'
+    python3-yaml shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers
+    vulkan-validationlayers haproxy apt-utils bash-completion ccache chromium chromium-driver
+    debhelper debootstrap dpkg-dev fish gnupg lintian openssl zsh'
 # The longest first, but gcc before those that compile with the same flags.
 STEPS='gcc threads memory clang debian13 package dist quickstart'
 TOTAL_SECONDS=5100
@@ -208,6 +208,35 @@ test_root() {
         check_twice check_LIBRARIES= check_PROGRAMS="$programs" TESTS="$tests"
 }
 
+# ---- scripts that are not tests of make check ----
+
+# Runs a script and counts its result: it exits with 77 if it cannot run here. Each part that it
+# skips has a line in its output.
+passed=0 failed=0 skipped=0 output=script.log
+try() {
+    "$@" >$output 2>&1
+    case $? in
+    0) passed=$((passed + 1)) ;;
+    77)
+        skipped=$((skipped + 1))
+        echo "SKIP: $*"
+        ;;
+    *)
+        failed=$((failed + 1))
+        echo "FAIL: $*"
+        ;;
+    esac
+    skipped=$((skipped + $(grep -c '^# skipped' $output)))
+    cat $output
+}
+
+# Prints what was counted as make check would, and returns whether no script has failed.
+print_counts() {
+    printf 'Testsuite summary for %s\n# PASS: %s\n# SKIP: %s\n# FAIL: %s\n# ERROR: 0\n' \
+        "$1" $passed $skipped $failed
+    [ $failed -eq 0 ]
+}
+
 # One step, inside its tree.
 step() {
     case $1 in
@@ -255,19 +284,15 @@ step() {
         # The tests of what is packaged; the program itself is tested by the other steps.
         compile CC=gcc --enable-werror || return
         top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
-        if ../../tests/package/run_package.py && ../../tests/package/run_wheel.py; then
-            printf 'Testsuite summary for the packages\n# PASS: 2\n# ERROR: 0\n'
-        else
-            return 1
-        fi
+        try ../../tests/package/run_package.py
+        try ../../tests/package/run_wheel.py
+        print_counts 'the packages'
         ;;
     release)
         # Its two versions are compiled in there, not here.
-        if top_srcdir=$(cd ../.. && pwd) top_builddir=$PWD ../../tests/package/run_release.py; then
-            printf 'Testsuite summary for the release\n# PASS: 1\n# ERROR: 0\n'
-        else
-            return 1
-        fi
+        top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
+        try ../../tests/package/run_release.py
+        print_counts 'the release'
         ;;
     debian13)
         # Processes and mounts end with their namespace, of which this is the first process.
@@ -431,18 +456,22 @@ PORTABLE_TESTS='run_http run_tls run_media run_bad_media run_fetch run_generate 
 portable() {
     contrib/portable.sh "$@" || return
     [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
-    top_srcdir=$PWD
+    top_srcdir=$PWD output=build/check-portable.log
     export top_srcdir
-    failed=
     for target; do
+        if [ "${target%%-*}" != "$(uname -m)" ]; then
+            echo "skipped: $target: built, but this machine does not run it"
+            skipped=$((skipped + 1))
+            continue
+        fi
         echo "$target"
-        [ "${target%%-*}" = "$(uname -m)" ] || continue
-        tests/portable/run_portable.py "build/portable/$target" bookworm trixie || failed=yes
+        try tests/portable/run_portable.py "build/portable/$target" bookworm trixie
         for name in $PORTABLE_TESTS; do
-            top_builddir=$PWD/build/portable/$target "$PYTHON" "tests/http/$name.py" || failed=yes
+            try env top_builddir="$PWD/build/portable/$target" "${PYTHON:-python3}" \
+                "tests/http/$name.py"
         done
     done
-    [ -z "$failed" ]
+    print_counts 'portable programs' && [ $passed -gt 0 ]
 }
 
 if [ "${1-}" = --inside ]; then

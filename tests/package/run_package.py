@@ -230,6 +230,8 @@ def image():
             add_libraries(root)
         if IS_ROOT:
             serve(root, config)
+        else:
+            print("# skipped: the image serves; it takes root")
         if IS_ROOT and shutil.which("buildah"):
             build_with_containerfile(folder / "one", folder, config)
         else:
