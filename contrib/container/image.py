@@ -6,8 +6,9 @@
     podman load -i build/image/pted-0.1.0-amd64.tar     # or docker load
 
 For each architecture there is an archive that `docker load`, `podman load` and skopeo
-(docker-archive: and oci-archive:) take. With several architectures, pted-VERSION.tar is one index
-of all of them, for a registry: skopeo copy --all oci-archive:build/image/pted-0.1.0.tar docker://X
+(docker-archive: and oci-archive:) take. The architectures are those that contrib/portable.sh has
+built programs for, unless --arch names them. With several, pted-VERSION.tar is one index of all of
+them, for a registry: skopeo copy --all oci-archive:build/image/pted-0.1.0.tar docker://X
 The folders build/image/root/ARCH are what is in the images, and the context for a build with the
 Containerfile. Everything but the files comes from contrib/container/Containerfile. The same
 programs give the same bytes.
@@ -260,6 +261,18 @@ def programs_of(arguments, arch):
     return arguments.programs or SOURCE / "build/portable" / f"{TARGETS[arch]}-{libc}"
 
 
+def arches_of(arguments):
+    """Those that are named, or else those whose programs are there."""
+    if arguments.arch:
+        return list(dict.fromkeys(arguments.arch))
+    folders = {arch: programs_of(arguments, arch) for arch in TARGETS}
+    found = [arch for arch, folder in folders.items() if (folder / "pted").is_file()]
+    if not found:
+        fail(f"expected programs in {' or '.join(map(str, folders.values()))}; "
+             "contrib/portable.sh makes them", 66)
+    return found
+
+
 def make_images(arguments, arches):
     """The archives of all architectures, and the one with all of them."""
     seconds, everything = seconds_of_source(), Archive()
@@ -285,11 +298,12 @@ def make_images(arguments, arches):
 
 def main():
     arguments = read_arguments()
-    arches = list(dict.fromkeys(arguments.arch or TARGETS))
+    os.umask(0o022)  # the image's files are for all users
     if arguments.programs and len(arguments.arch or []) != 1:
         fail("--programs: expected one --arch beside it", 64)
     if any("=" not in label for label in arguments.label):
         fail("--label: expected NAME=X", 64)
+    arches = arches_of(arguments)
     if arguments.vulkan:
         for arch in arches:
             root = arguments.output / "root-vulkan" / arch
