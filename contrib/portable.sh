@@ -7,13 +7,14 @@
 # contrib/portable/requirements.txt. What is built stays there: the next run builds what changed.
 #
 #   contrib/portable.sh [TARGET]...
+#   contrib/portable.sh --check     says which programs are missing that it needs
 #
 # TARGET: x86_64-linux-musl or aarch64-linux-musl, which are static (the default is this machine's);
 # x86_64-linux-gnu or aarch64-linux-gnu, for glibc 2.28 and newer. Variables:
 #
 #   PTED_SOURCES  a folder that has the files of libraries already
 #   PTED_MIRRORS  addresses of Debian's mirrors, in place of those that apt knows
-#   ZIG           a compiler that is there already
+#   ZIG           a compiler that is there already: a name in PATH, or a whole path
 #   JOBS          for make
 
 set -eu
@@ -39,17 +40,39 @@ need() {
         "make nasm patch perl pkg-config python3-venv xz-utils)"
 }
 
+# apt-get knows the mirrors, if nobody names them or has the files.
+check_tools() {
+    need autoreconf cmake curl dpkg-deb make nasm patch perl pkg-config python3 xz
+    [ -n "${PTED_MIRRORS-}${PTED_SOURCES-}" ] || need apt-get
+}
+
 # ---- the compiler --------------------------------------------------------------------------------
 
 find_zig() {
-    zig=${ZIG:-$work/venv/bin/zig}
-    [ ! -x "$zig" ] || return 0
+    if [ -n "${ZIG-}" ]; then
+        zig=$(command -v "$ZIG" || true)
+        case $zig in
+        /*) ;;
+        *) die "ZIG: expected a program, by a name in PATH or a whole path, got '$ZIG'" ;;
+        esac
+    else
+        zig=$work/venv/bin/zig
+        install_zig
+    fi
+    compiler=$("$zig" version) || die "$zig: expected a compiler"
+}
+
+install_zig() {
+    requirements=contrib/portable/requirements.txt
+    ! cmp -s $requirements "$work/venv/requirements.txt" || return 0
     echo 'portable: installing the compiler'
+    rm -rf "$work/venv"
     python3 -m venv "$work/venv"
-    "$work/venv/bin/pip" install --quiet --require-hashes -r contrib/portable/requirements.txt
+    "$work/venv/bin/pip" install --quiet --require-hashes -r $requirements
     # shellcheck disable=SC2016 # $@ is the written script's
     printf '#!/bin/sh\nexec %s -m ziglang "$@"\n' "$work/venv/bin/python" >"$zig"
     chmod +x "$zig"
+    cp $requirements "$work/venv/"
 }
 
 zig_lib() {
@@ -76,7 +99,7 @@ write_tools() {
     CFLAGS='-O2 -fPIC -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2'
     CFLAGS="$CFLAGS -ffunction-sections -fdata-sections -ffile-prefix-map=$top=."
     LDFLAGS='-s -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now'
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
     ZIG_GLOBAL_CACHE_DIR=$work/zig-cache ZIG_LOCAL_CACHE_DIR=$work/zig-cache
     LC_ALL=C TZ=UTC
     export CC AR RANLIB PKG_CONFIG CFLAGS LDFLAGS SOURCE_DATE_EPOCH LC_ALL TZ
@@ -160,10 +183,12 @@ function_of() {
 # A library is built anew when its rows, its recipe, the flags or the compiler change.
 stamp_of() {
     {
-        cat "$top/contrib/portable/requirements.txt"
+        echo "$compiler"
         echo "$CFLAGS"
         rows "$1"
-        sed -n "/^$(function_of "$1")()/,/^}/p" "$top/contrib/portable/libraries.sh"
+        for recipe in autotools cmake_static "$(function_of "$1")"; do
+            sed -n "/^$recipe()/,/^}/p" "$top/contrib/portable/libraries.sh"
+        done
     } | sha256sum | cut -d ' ' -f 1
 }
 
@@ -257,7 +282,8 @@ build_target() {
 }
 
 case ${1-} in
---help) sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+--help) sed -n '3,/^$/s/^# \{0,1\}//p' "$top/contrib/portable.sh"; exit 0 ;;
+--check) check_tools; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
 for name; do
@@ -266,7 +292,7 @@ for name; do
     *) die "expected a target such as x86_64-linux-musl, got '$name'" ;;
     esac
 done
-need autoreconf cmake curl dpkg-deb make nasm patch perl pkg-config python3 xz
+check_tools
 mkdir -p "$work"
 [ -x configure ] || autoreconf -fi
 find_zig
