@@ -29,6 +29,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 SOURCES = Path(__file__).resolve().parents[1] / "portable/sources.tsv"
+COMPILER = SOURCES.with_name("requirements.txt")
 SPACE = uuid.UUID("0b1f7d57-6f0e-4d52-9c56-3f1a2d8f6a11")  # of this project's documents
 
 
@@ -105,12 +106,23 @@ def portable_libraries():
             for name, version, licence, _, path, _ in rows if version != "-"]
 
 
+def musl():
+    """In static programs. It comes with the compiler, which does not say its version."""
+    found = re.search(r"^ziglang==[^\s\\]+", COMPILER.read_text(), re.MULTILINE)
+    return Component(type=ComponentType.LIBRARY, name="musl", bom_ref="portable:musl",
+                     purl=PackageURL("generic", None, "musl"),
+                     licenses=[DisjunctiveLicense(id="MIT")],
+                     properties=[Property(name="pted:use", value="linked in"),
+                                 Property(name="pted:source", value=found[0])])
+
+
 def parts(path):
     """The libraries of a file of the release."""
     if path.suffix == ".deb":
         return libraries(path)
     if path.name.endswith(".whl") or "-linux-" in path.name:
-        return portable_libraries()
+        is_static = "-linux-musl." in path.name or "-musllinux_" in path.name
+        return portable_libraries() + ([musl()] if is_static else [])
     return []
 
 
