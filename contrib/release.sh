@@ -16,6 +16,7 @@
 # build/release/python. The tag is made last, so a release that fails has none.
 
 set -eu
+caller=$PWD
 cd "$(dirname "$0")/.."
 source=$PWD
 
@@ -42,7 +43,12 @@ while [ $# -gt 0 ]; do
         case $1 in
         --key) key=$2 ;;
         --targets) targets=$2 ;;
-        --apt) apt=$2 ;;
+        --apt)
+            case $2 in
+            /*) apt=$2 ;;
+            *) apt=$caller/$2 ;;
+            esac
+            ;;
         esac
         shift
         ;;
@@ -90,11 +96,17 @@ check_tree() {
 }
 
 check_tools() {
-    for tool in apt-ftparchive dpkg-buildpackage git sha256sum; do
+    for tool in apt-ftparchive autoreconf dpkg-buildpackage git python3 sha256sum; do
         command -v "$tool" >/dev/null || fail "there is no $tool: see docs/releases.md"
     done
+    [ -z "$targets" ] || contrib/portable.sh --check ||
+        fail "portable programs need these, or --targets ''"
+    git var GIT_COMMITTER_IDENT >/dev/null 2>&1 ||
+        fail "git cannot make a tag: set user.name and user.email by git config"
     [ -z "$key" ] || gpg --batch --list-secret-keys "$key" >/dev/null 2>&1 ||
         fail "gpg has no secret key '$key'"
+    [ -n "$key" ] || [ ! -e "${apt:-/nonexistent}/InRelease" ] ||
+        fail "$apt is signed: expected --key"
 }
 
 make_python() {
@@ -102,7 +114,7 @@ make_python() {
     if ! cmp -s contrib/release/requirements.txt "$venv/requirements.txt"; then
         rm -rf "$venv"
         python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check \
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes \
             -r contrib/release/requirements.txt
         cp contrib/release/requirements.txt "$venv/"
     fi
@@ -156,7 +168,6 @@ pack() {
 
 make_portable() {
     [ -n "$targets" ] || return 0
-    [ -e contrib/portable.sh ] || { echo "no portable programs: no contrib/portable.sh"; return 0; }
     cd "$work/pted"
     # shellcheck disable=SC2086 # a list of words
     contrib/portable.sh $targets
@@ -164,7 +175,7 @@ make_portable() {
         pack "$target"
     done
     # shellcheck disable=SC2086 # a list of words
-    [ ! -e python/wheels.py ] || python3 python/wheels.py --out "$out" $targets
+    python3 python/wheels.py --out "$out" $targets
     cd "$source"
 }
 

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 #
 # Makes a folder with packages a repository for apt: Packages, Packages.gz and Release; with a key
-# of gpg also InRelease, Release.gpg and the key. Any web server can serve it. docs/releases.md has
-# the line for clients.
+# of gpg also InRelease, Release.gpg and the key. A folder that is signed needs its key again. Any
+# web server can serve it. docs/releases.md has the line for clients.
 #
 #   contrib/release/apt.sh FOLDER [KEY]
 
 set -eu
 cd "$1"
 key=${2-}
+if [ -z "$key" ] && [ -e InRelease ]; then
+    echo "apt.sh: $1 is signed (InRelease): expected the key to sign it with" >&2
+    exit 1
+fi
 # Release and what signs it belong to the old files, so a failure leaves nothing that lies.
 rm -f InRelease Release Release.gpg
 apt-ftparchive packages . >Packages.new

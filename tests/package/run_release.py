@@ -35,6 +35,7 @@ from run_systemd import Container, is_closed, make_cgroup, wait_until  # noqa: E
 OLD, NEW = "90.0.0", "90.0.1"
 CLIENTS = 2
 STATE = "/var/lib/pted/models"
+ARCH = run("dpkg", "--print-architecture").strip()
 
 
 class Repository:
@@ -124,11 +125,19 @@ def refusals(repository):
     repository.git("tag", f"v{OLD}")
     repository.refused(f"there is a tag v{OLD} already", *arguments)
     repository.git("tag", "-d", f"v{OLD}")
+    environment = repository.environment
+    repository.environment = {**environment, "GIT_COMMITTER_NAME": ""}
+    repository.refused("git cannot make a tag", *arguments)
+    repository.environment = environment
+    signed = repository.tree.parent / "signed"
+    signed.mkdir()
+    (signed / "InRelease").touch()
+    repository.refused("signed is signed: expected --key", *arguments, "--apt", "../signed")
 
 
 def check_sums(repository, folder, version):
     files = {path.name for path in folder.iterdir() if path.suffix != ".asc"}
-    packages = {f"{name}_{version}_amd64.deb" for name in ("pted", "libpted1", "libpted-dev")}
+    packages = {f"{name}_{version}_{ARCH}.deb" for name in ("pted", "libpted1", "libpted-dev")}
     expect("files", files, packages | {f"pted-{version}.tar.gz", f"pted-{version}.cdx.json",
                                        "SHA256SUMS", "pted-archive-keyring.gpg"})
     sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
@@ -158,7 +167,7 @@ def releases(repository, version):
         expect("COMMIT", text, f"{commit}\n")
     unpacked = repository.tree.parent / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
-    run("dpkg-deb", "-x", folder / f"pted_{version}_amd64.deb", unpacked)
+    run("dpkg-deb", "-x", folder / f"pted_{version}_{ARCH}.deb", unpacked)
     for program in ("pted", "pte"):
         expect("--version", run(unpacked / "usr/bin" / program, "--version").splitlines()[:2],
                [f"{program} {version}", f"commit: {commit}"])
@@ -274,10 +283,10 @@ def install_upgrade_remove(folder, apt):
     base = make_root(folder, apt)
     before = files_of(base)
     root = Root(base)
-    reason = root.start()
-    if reason:
-        raise Failure(reason)
     try:
+        reason = root.start()
+        if reason:
+            raise Failure(reason)
         root.apt("update")
         root.apt("install", f"pted={OLD}")
         expect("version", root.version(), f"pted {OLD}")
@@ -296,6 +305,19 @@ def install_upgrade_remove(folder, apt):
     expect("is the model left", (base / "var/lib/private/pted/models/add.pte").exists(), True)
 
 
+def check(report, repository):
+    report.run("what is refused", refusals, repository)
+    report.run("a release", releases, repository, OLD)
+    repository.begin(NEW)
+    report.run("the next release", releases, repository, NEW)
+    if IS_ROOT and shutil.which("debootstrap"):
+        report.run("installed, upgraded and removed by apt", install_upgrade_remove,
+                   repository.tree.parent, repository.apt)
+    else:
+        print("# skipped: apt; it takes root and debootstrap")
+    report.run("the same bytes", same_bytes, repository)
+
+
 def main():
     report = Report()
     # Flags of the compiler name the folder: with a folder of its own ccache would find nothing.
@@ -304,18 +326,10 @@ def main():
     folder.mkdir()
     # gpg's agent has a socket there, so its path has to be short.
     with tempfile.TemporaryDirectory() as home:
-        repository = Repository(folder, home)
-        report.run("what is refused", refusals, repository)
-        report.run("a release", releases, repository, OLD)
-        repository.begin(NEW)
-        report.run("the next release", releases, repository, NEW)
-        if IS_ROOT and shutil.which("debootstrap"):
-            report.run("installed, upgraded and removed by apt", install_upgrade_remove, folder,
-                       repository.apt)
-        else:
-            print("# skipped: apt; it takes root and debootstrap")
-        report.run("the same bytes", same_bytes, repository)
-        repository.run("gpgconf", "--kill", "all")
+        try:
+            check(report, Repository(folder, home))
+        finally:
+            run("gpgconf", "--homedir", home, "--kill", "all")
     return report.finish()
 
 
