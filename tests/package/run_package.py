@@ -91,12 +91,20 @@ def completion():
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine())
 
 
+def is_of_this_tree(program):
+    """Whether a program of this machine was built from the commit that is tested."""
+    found = re.search(r"^commit: (.*)$", run(program, "--version"), re.MULTILINE)
+    return (found[1] if found else "") == run(SOURCE / "contrib/commit.sh", SOURCE).strip()
+
+
 def programs(folder):
     """The static programs of contrib/portable.sh, or else stripped ones of this build."""
     for top in (SOURCE / "build" / "portable", BUILD / "portable"):
         static = top / f"{platform.machine()}-linux-musl"
         if (static / "pted").exists() and (static / "pte").exists():
-            return static
+            if all(is_of_this_tree(static / name) for name in ("pted", "pte")):
+                return static
+            print(f"# skipped: the programs of {static}: they are not of this commit")
     folder.mkdir()
     for name in ("pted", "pte"):
         run("strip", "-o", folder / name, BUILD / name)

@@ -25,6 +25,7 @@ import interpreter  # noqa: E402  beside this folder
 import wheel_elf  # noqa: E402  of python/
 import wheels  # noqa: E402  as above
 from run_http import MODELS, Daemon, Failure, Report, expect  # noqa: E402
+from run_package import is_of_this_tree  # noqa: E402
 
 RUN_S = 300
 CALL = """
@@ -174,9 +175,13 @@ def portable(folder):
     """Those of contrib/portable.sh."""
     found = [target for target in wheels.TAGS if (wheels.PORTABLE / target / "pted").exists()]
     for target in found:
+        is_own = target.startswith(platform.machine())
+        if is_own and not is_of_this_tree(wheels.PORTABLE / target / "pted"):
+            print(f"# skipped: the programs for {target}: they are not of this commit")
+            continue
         name, = wheels.portable_wheels(folder, [target])
         print(f"# {name}: {(folder / name).stat().st_size / 1e6:.1f} MB")
-        if not target.startswith(platform.machine()):
+        if not is_own:
             continue
         environment = Environment(folder / target)
         if "-gnu" in target:
