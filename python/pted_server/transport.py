@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
 
 JOINED_BYTES_MAX = 1 << 16  # a smaller request is one piece, so that it leaves in few packets
+READ_BYTES_MAX = 1 << 16  # of a stream at once
+EVENT_BYTES_MAX = 16 << 20
 Part = Union[bytes, memoryview]
 
 
@@ -84,6 +86,32 @@ def read_all(response: http.client.HTTPResponse) -> memoryview:
         at += count
     response.read()  # nothing more, which ends the answer
     return body
+
+
+def lines_of(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """The lines of a stream, as they come. readline() takes a cut between two chunks for the end;
+    read1() does not.
+    """
+    line = bytearray()
+    while True:
+        part = response.read1(READ_BYTES_MAX)
+        if not part:
+            break
+        *endings, rest = part.split(b"\n")
+        for ending in endings:
+            yield bytes(line + ending)
+            line.clear()
+        line += rest
+        if len(line) > EVENT_BYTES_MAX:
+            raise ConnectionError(f"an event has more than {EVENT_BYTES_MAX} bytes")
+    if response.length:
+        raise http.client.IncompleteRead(bytes(line), response.length)
+    response.read()  # nothing more, which ends the answer
+
+
+def is_last(event: Any) -> bool:
+    """Of generate; the end of a stream of OpenAI's form is [DONE]."""
+    return isinstance(event, dict) and event.get("finish_reason") is not None
 
 
 class Transport:
@@ -187,11 +215,18 @@ class Transport:
         with self.exchange("POST", path, [body], headers) as response:
             if response.status >= 300:
                 raise error_of(response, response.read())
-            for line in response:
+            is_ended = False
+            for line in lines_of(response):
                 word, _, text = line.partition(b":")
-                if word != b"data" or text.strip() == b"[DONE]":
+                if word != b"data":
+                    continue
+                if text.strip() == b"[DONE]":
+                    is_ended = True
                     continue
                 event = json.loads(text)
                 if isinstance(event, dict) and event.get("error") is not None:
                     raise ServerError(response.status, text_of(text))
+                is_ended = is_ended or is_last(event)
                 yield event
+            if not is_ended:
+                raise ConnectionError(f"{self.url}: the stream was cut")

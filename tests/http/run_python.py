@@ -9,6 +9,7 @@ Needs numpy, which PYTHON may have.
 usage: run_python.py, with top_srcdir and top_builddir in the environment.
 """
 import ast
+import io
 import json
 import os
 import re
@@ -37,7 +38,7 @@ PACKAGE = SOURCE / "python"
 sys.path[:0] = [str(PACKAGE), str(MODELS)]
 
 import run_models  # noqa: E402  beside the models
-from pted_server import Client, ServerError  # noqa: E402
+from pted_server import Client, ServerError, transport  # noqa: E402
 
 STORED = ("add", "branches", "edits", "joined", "lists", "methods", "odd_keys", "pointwise_types",
           "promotion", "queries", "scalars", "shapes", "sizes", "view_types", "xnn_half",
@@ -407,6 +408,34 @@ def misbehaves():
         refused(Client(f"127.0.0.1:{port}").call, "add", kind=ConnectionError)
 
 
+def chunked(*chunks, is_whole=True):
+    sizes = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in map(str.encode, chunks)]
+    return b"".join([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *sizes,
+                     b"0\r\n\r\n" if is_whole else b""])
+
+
+def streams():
+    """A stream has an end mark of its own; without it the text may lack its last words."""
+    word, last, done = "data: {}\n\n", 'data: {"finish_reason":"stop"}\n\n', "data: [DONE]\n\n"
+    for whole in (chunked("data", ": {}", "\n\nda", "ta: [DONE]\n\n"), message(200, word + done)):
+        with server(whole + KEEP, whole) as (port, _):
+            client = Client(f"127.0.0.1:{port}")
+            expect("whole", [list(client.stream_chat([])) for _ in range(2)], [[{}]] * 2)
+    with server(chunked(word, last)) as (port, _):
+        expect("generate", list(Client(f"127.0.0.1:{port}").stream_generate("m", "?")),
+               [{}, {"finish_reason": "stop"}])
+    cut = message(200, word + done)[:-2]
+    for answer in (chunked(word, is_whole=False), chunked(word + done, is_whole=False), cut,
+                   chunked(word), message(200, word)):
+        for verb in ("stream_chat", "stream_generate"):
+            with server(answer) as (port, _):
+                stream = getattr(Client(f"127.0.0.1:{port}"), verb)("m", "?")
+                expect("an event", next(stream), {})
+                refused(list, stream, kind=ConnectionError)
+    endless = io.BytesIO(b"x" * (transport.EVENT_BYTES_MAX + 1))
+    refused(list, transport.lines_of(endless), kind=ConnectionError)
+
+
 # ---- the package ----
 
 def package():
@@ -438,7 +467,7 @@ def page():
 def main():
     report = Report()
     report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    sockets, tls, tokens, urls, misbehaves, package, page))
+                    sockets, tls, tokens, urls, misbehaves, streams, package, page))
     return report.finish()
 
 
