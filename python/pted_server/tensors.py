@@ -120,9 +120,17 @@ class Reader:
         return {key: self.from_json(item) for key, item in value.items()}
 
 
+def as_array(value: Any) -> Array:
+    """Texts and bytes as objects: numpy's own types of them lose zeros at the end."""
+    array = np.asarray(value)
+    if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
+        return np.asarray(value, dtype=object)
+    return array
+
+
 def infer_input(name: str, value: Any, data: Data) -> dict[str, Any]:
     """An entry of "inputs" of infer."""
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind in "OSU":
         datatype, size = "BYTES", add_texts(array, data)
     else:

@@ -38,7 +38,7 @@ PACKAGE = SOURCE / "python"
 sys.path[:0] = [str(PACKAGE), str(MODELS)]
 
 import run_models  # noqa: E402  beside the models
-from pted_server import Client, ServerError, transport  # noqa: E402
+from pted_server import Client, ServerError, tensors, transport  # noqa: E402
 
 STORED = ("add", "branches", "edits", "joined", "lists", "methods", "odd_keys", "pointwise_types",
           "promotion", "queries", "scalars", "shapes", "sizes", "view_types", "xnn_half",
@@ -204,8 +204,15 @@ def tensors_and_files():
         name = client.metadata("digits")["inputs"][0]["name"]
         best = client.call("digits", (picture,), parameters={"top_k": 1})
         expect("a file", best[0][0]["label"], "seven")
-        best = client.infer("digits", {name: np.array([picture, picture], object)})
-        expect("files", next(iter(best.values())).argmax(-1).tolist(), [7, 7])
+        for files in ([picture, picture], np.array([picture, picture], object)):
+            best = client.infer("digits", {name: files})
+            expect("files", next(iter(best.values())).argmax(-1).tolist(), [7, 7])
+    for value, sent in ((b"a\0\0", b"a\0\0"), ([b"a\0", b"bc"], b"a\0bc"),
+                        (["a\0", "b"], b"a\0b"), (np.array(["a", "bc"]), b"abc")):
+        data = tensors.Data()
+        tensors.infer_input("x", value, data)
+        texts = tensors.Reader(b"".join(data.parts)).texts([-1], sum(map(len, data.parts)))
+        expect("zeros at the end", b"".join(texts.tolist()), sent)
 
 
 # ---- what is served ----
