@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
 
 JOINED_BYTES_MAX = 1 << 16  # a smaller request is one piece, so that it leaves in few packets
+SENT_BYTES_MAX = 1 << 20  # at once, since a timeout is for all of what is sent at once
 READ_BYTES_MAX = 1 << 16  # of a stream at once
 EVENT_BYTES_MAX = 16 << 20
 Part = Union[bytes, memoryview]
@@ -86,6 +87,17 @@ def read_all(response: http.client.HTTPResponse) -> memoryview:
         at += count
     response.read()  # nothing more, which ends the answer
     return body
+
+
+def pieces(parts: Sequence[Part]) -> Iterator[Part]:
+    """|parts| as they are sent."""
+    if sum(len(part) for part in parts) <= JOINED_BYTES_MAX:
+        yield b"".join(parts)
+        return
+    for part in parts:
+        view = memoryview(part)
+        for at in range(0, len(view), SENT_BYTES_MAX):
+            yield view[at:at + SENT_BYTES_MAX]
 
 
 def lines_of(response: http.client.HTTPResponse) -> Iterator[bytes]:
@@ -182,11 +194,10 @@ class Transport:
 
     def send(self, connection: http.client.HTTPConnection, method: str, path: str,
              parts: Sequence[Part], headers: Mapping[str, str]) -> http.client.HTTPResponse:
-        size = sum(len(part) for part in parts)
-        body = [b"".join(parts)] if size <= JOINED_BYTES_MAX else parts
+        size = str(sum(len(part) for part in parts))
         try:
-            connection.request(method, self.prefix + path, iter(body),
-                               {**self.headers, **headers, "Content-Length": str(size)})
+            connection.request(method, self.prefix + path, pieces(parts),
+                               {**self.headers, **headers, "Content-Length": size})
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise

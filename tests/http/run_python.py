@@ -9,6 +9,7 @@ Needs numpy, which PYTHON may have.
 usage: run_python.py, with top_srcdir and top_builddir in the environment.
 """
 import ast
+import http.client
 import io
 import json
 import os
@@ -295,6 +296,30 @@ def kept():
         expect("no more than there were threads", len(client._transport.idle) <= 8, True)
 
 
+class Noting(http.client.HTTPConnection):
+    """Notes how many bytes each wait sends."""
+
+    def __init__(self, port):
+        super().__init__("127.0.0.1", port)
+        self.sizes = []
+
+    def send(self, data):
+        self.sizes.append(len(data))
+        super().send(data)
+
+
+def large():
+    """A large request leaves in pieces: the timeout is not one for all of it."""
+    with Daemon([str(MODELS / "joined.pte"), "--body-bytes-max", "32M"]) as daemon, \
+            connect(daemon) as client:
+        noting = Noting(daemon.port)
+        client._transport.connect = lambda: noting
+        why = refused(client.call, "joined", (np.zeros((5, 1 << 20), "f4"), True))
+        expect("status", why.status, 400)
+        expect("all of it", sum(noting.sizes) > 20 << 20, True)
+        expect("bytes at once", max(noting.sizes), 1 << 20)
+
+
 def sockets():
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/socket"
@@ -474,7 +499,7 @@ def page():
 def main():
     report = Report()
     report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    sockets, tls, tokens, urls, misbehaves, streams, package, page))
+                    large, sockets, tls, tokens, urls, misbehaves, streams, package, page))
     return report.finish()
 
 
