@@ -30,7 +30,8 @@ import wheel_elf
 from pted_server.export.card import PACKAGES
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parent
+# An archive of this folder alone has PKG-INFO; what lies beside it there is somebody else's.
+SOURCE = HERE if (HERE / "PKG-INFO").exists() else HERE.parent
 PORTABLE = SOURCE / "build" / "portable"
 PROGRAMS = ("pted", "pte")
 # Of the targets of contrib/portable.sh.
@@ -70,7 +71,7 @@ def version():
     configure = SOURCE / "configure.ac"
     if configure.exists():
         text, pattern = configure.read_text(), r"AC_INIT\(\[pted\],\s*\[([^]]+)\]"
-    else:  # an archive of this folder alone
+    else:
         text, pattern = (HERE / "PKG-INFO").read_text(), r"\nVersion: (.*)"
     found = re.search(pattern, text)[1]
     return re.sub(r"-(a|b|rc)\w*?\.?(\d+)$", r"\1\2", found)
@@ -85,8 +86,7 @@ def metadata():
 
 def licences(folder):
     """(name, path): of pted, and of what is linked into the programs of |folder|."""
-    found = [("LICENSE", next(path / "LICENSE" for path in (SOURCE, HERE)
-                              if (path / "LICENSE").exists()))]
+    found = [("LICENSE", SOURCE / "LICENSE")]
     if folder and (folder / "THIRD_PARTY").exists():
         found.append(("THIRD_PARTY", folder / "THIRD_PARTY"))
     return found

@@ -10,6 +10,7 @@ usage: run_wheel.py, with top_srcdir and top_builddir in the environment.
 """
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,13 +65,13 @@ class Environment:
     def bin(self, name):
         return self.folder / "bin" / name
 
-    def pip(self, *arguments):
+    def pip(self, *arguments, **popen):
         return run(self.bin("python"), "-m", "pip", "--no-cache-dir",
-                   "--disable-pip-version-check", *arguments)
+                   "--disable-pip-version-check", *arguments, **popen)
 
-    def install(self, what, *options):
+    def install(self, what, *options, **popen):
         self.pip("install", "--quiet", "--no-index", "--force-reinstall", "--no-deps", what,
-                 *options)
+                 *options, **popen)
         self.pip("check")
 
 
@@ -133,11 +134,22 @@ def own(folder):
     of_source(folder, environment)
 
 
+def shared(folder):
+    """A folder for temporary files, which has another project's file and somebody's programs."""
+    (folder / "build").mkdir(parents=True)
+    (folder / "configure.ac").write_text("AC_INIT([pted], [99.0.0])\n")
+    for name in wheels.PROGRAMS:
+        shutil.copy2(BUILD / name, folder / "build")
+    return folder
+
+
 def of_source(folder, environment):
     """pip install of the folder, with programs and editable; an archive of it has none."""
     environment.install(PACKAGE, "--config-settings", f"programs={BUILD}")
     expect("pted", "pted" in run(environment.bin("pted"), "--version"), True)
-    environment.install(folder / wheels.build_sdist(folder))
+    environment.install(folder / wheels.build_sdist(folder),
+                        env={**os.environ, "TMPDIR": str(shared(folder / "shared"))})
+    expect("version", wheels.version() in environment.pip("show", "pted-server"), True)
     expect("no programs", [name for name in wheels.PROGRAMS if environment.bin(name).exists()], [])
     said = run(environment.bin("python"), "-m", "pted_server", status=1,
                env={"PATH": str(environment.folder / "bin")})
