@@ -114,7 +114,8 @@ class Client:
         body = call_body(args, kwargs, data)
         body["parameters"] = {"nan": "token", **(parameters or {})}
         answer = self._post(model_path(model, "call?binary=1"), body, data)
-        return Reader(answer.data).from_json(answer.document["result"])
+        with self._transport.reading():
+            return Reader(answer.data).from_json(answer.document["result"])
 
     def infer(self, model: str, inputs: Mapping[str, Any],
               outputs: Optional[Iterable[str]] = None, *,
@@ -130,8 +131,9 @@ class Client:
             body["outputs"] = [{"name": name} for name in outputs]
         answer = self._post(model_path(model, "infer"), body, data)
         reader = Reader(answer.data)
-        return {output["name"]: infer_output(output, reader)
-                for output in answer.document["outputs"]}
+        with self._transport.reading():
+            return {output["name"]: infer_output(output, reader)
+                    for output in answer.document["outputs"]}
 
     def shape(self, model: str, args: Args = (),
               kwargs: Optional[Mapping[str, Any]] = None) -> list[Document]:
@@ -139,7 +141,9 @@ class Client:
         the shapes of arrays are sent. A size that depends on data is -1, beside its bounds.
         """
         body = call_body(args, kwargs, None)
-        found: list[Document] = self.request("POST", model_path(model, "shape"), body)["outputs"]
+        answer = self.request("POST", model_path(model, "shape"), body)
+        with self._transport.reading():
+            found: list[Document] = answer["outputs"]
         return found
 
     def sequence(self, model: str, name: Optional[str] = None) -> CallSequence:

@@ -105,6 +105,8 @@ class Reader:
             end = at + 4 + int.from_bytes(part[at:at + 4], "little")
             items.append(bytes(part[at + 4:end]))
             at = end
+        if at != size:
+            raise ValueError(f"texts: expected {size} bytes, got {at}")
         array = np.empty(len(items), dtype=object)
         array[:] = items
         return array.reshape(shape)

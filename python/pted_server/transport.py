@@ -8,6 +8,7 @@ import json
 import select
 import socket
 import ssl
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
@@ -89,6 +90,16 @@ def read_all(response: http.client.HTTPResponse) -> memoryview:
     return body
 
 
+def answer_of(response: http.client.HTTPResponse, body: memoryview) -> Answer:
+    size = int(response.getheader("Inference-Header-Content-Length") or len(body))
+    if not 0 <= size <= len(body):
+        raise ValueError(f"Inference-Header-Content-Length: expected 0 to {len(body)}, got {size}")
+    kind = response.getheader("Content-Type") or ""
+    if not size or (kind.startswith("text/") and "json" not in kind):
+        return Answer(str(body, "utf-8"), body[size:])
+    return Answer(json.loads(bytes(body[:size])), body[size:])
+
+
 def pieces(parts: Sequence[Part]) -> Iterator[Part]:
     """|parts| as they are sent."""
     if sum(len(part) for part in parts) <= JOINED_BYTES_MAX:
@@ -134,6 +145,7 @@ class Transport:
         self.url, self.timeout, self.tls = url, timeout, tls
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.idle: list[http.client.HTTPConnection] = []
+        self.lock = threading.Lock()  # of |idle|
         self.prefix = ""
         self.socket_path = url[len("unix:"):] if url.startswith("unix:") else ""
         if not self.socket_path:
@@ -154,19 +166,34 @@ class Transport:
 
     def take(self) -> http.client.HTTPConnection:
         """A connection that was kept, or a new one. What has been sent is never sent again."""
-        while self.idle:
-            try:
+        with self.lock:
+            while self.idle:
                 connection = self.idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            if is_fresh(connection):
-                return connection
-            connection.close()
+                if is_fresh(connection):
+                    return connection
+                connection.close()
         return self.connect()
 
+    def keep(self, connection: http.client.HTTPConnection) -> None:
+        with self.lock:
+            self.idle.append(connection)
+
     def close(self) -> None:
-        while self.idle:
-            self.idle.pop().close()
+        with self.lock:
+            idle, self.idle = self.idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around code that takes an answer apart.
+
+        Raises ConnectionError if the answer has another form: no pted, or a proxy, wrote it.
+        """
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as why:
+            raise ConnectionError(f"{self.url}: no answer of pted: {why!r}") from why
 
     @contextlib.contextmanager
     def exchange(self, method: str, path: str, parts: Sequence[Part],
@@ -181,14 +208,15 @@ class Transport:
             response = self.send(connection, method, path, parts, headers)
             yield response
         except socket.timeout as why:  # a TimeoutError since Python 3.10
-            raise TimeoutError(f"{self.url}: nothing came in {self.timeout:g} s") from why
+            text = why.strerror or f"nothing came in {self.timeout:g} s"
+            raise TimeoutError(f"{self.url}: {text}") from why
         except ConnectionError:
             raise
         except http.client.HTTPException as why:
             raise ConnectionError(f"{self.url}: {why!r}") from why
         finally:
             if response is not None and response.isclosed() and not response.will_close:
-                self.idle.append(connection)
+                self.keep(connection)
             else:
                 connection.close()
 
@@ -214,11 +242,8 @@ class Transport:
             body = read_all(response)
             if response.status >= 300:
                 raise error_of(response, bytes(body))
-            size = int(response.getheader("Inference-Header-Content-Length") or len(body))
-            kind = response.getheader("Content-Type") or ""
-            if not size or (kind.startswith("text/") and "json" not in kind):
-                return Answer(str(body, "utf-8"), body[size:])
-            return Answer(json.loads(bytes(body[:size])), body[size:])
+            with self.reading():
+                return answer_of(response, body)
 
     def events(self, path: str, body: bytes) -> Iterator[Any]:
         """The JSON of each server-sent event. Who stops reading ends the request."""
@@ -234,7 +259,8 @@ class Transport:
                 if text.strip() == b"[DONE]":
                     is_ended = True
                     continue
-                event = json.loads(text)
+                with self.reading():
+                    event = json.loads(text)
                 if isinstance(event, dict) and event.get("error") is not None:
                     raise ServerError(response.status, text_of(text))
                 is_ended = is_ended or is_last(event)

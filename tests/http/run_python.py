@@ -9,6 +9,7 @@ Needs numpy, which PYTHON may have.
 usage: run_python.py, with top_srcdir and top_builddir in the environment.
 """
 import ast
+import errno
 import http.client
 import io
 import json
@@ -296,6 +297,27 @@ def kept():
         expect("no more than there were threads", len(client._transport.idle) <= 8, True)
 
 
+class Emptied(list):
+    """A list whose last item another thread took after this one had asked how many there are."""
+
+    def __len__(self):
+        return 1
+
+
+class Unreachable(http.client.HTTPConnection):
+    def connect(self):
+        raise TimeoutError(errno.ETIMEDOUT, "the host is down")
+
+
+def without_luck():
+    client = Client("127.0.0.1:1", timeout=None)
+    client._transport.idle = Emptied()
+    client.close()
+    client._transport.connect = lambda: Unreachable("127.0.0.1")
+    text = str(refused(client.models, kind=TimeoutError))
+    expect("no timeout of ours", "the host is down" in text, True)
+
+
 class Noting(http.client.HTTPConnection):
     """Notes how many bytes each wait sends."""
 
@@ -468,6 +490,31 @@ def streams():
     refused(list, transport.lines_of(endless), kind=ConnectionError)
 
 
+def wrong_forms():
+    """Answers that pted does not give."""
+    asked = {"request": ("GET", "/v2"), "call": ("m",), "infer": ("m", {}), "shape": ("m",)}
+    form = '{"result":{"dtype":%s,"shape":%s,"binary_data_size":8}}'
+    texts = ('{"outputs":[{"name":"x","datatype":"BYTES","shape":[1],'
+             '"parameters":{"binary_data_size":8}}]}')
+    for verb, head, behind, size in (
+            ("request", "no JSON", "", None), ("request", "[" * 100000, "", None),
+            ("call", "{}", "", None), ("call", "[]", "", None), ("shape", "[]", "", None),
+            ("infer", "{}", "", None), ("infer", '{"outputs":[{}]}', "", None),
+            ("infer", texts, "\x08\0\0\0text", len(texts)),
+            *(("call", form % (dtype, shape), "12345678", len(form % (dtype, shape)))
+              for dtype, shape in (('"float32"', "[3]"), ('"float32"', f"[{10**19}]"),
+                                   ('"float33"', "[2]"), ("[]", "[2]"), ('"float32"', '"a"'))),
+            *(("call", "{}", "", size) for size in (-1, 3, "x"))):
+        fields = [] if size is None else [f"Inference-Header-Content-Length: {size}"]
+        with server(message(200, head + behind, *fields)) as (port, _):
+            client = Client(f"127.0.0.1:{port}")
+            why = refused(getattr(client, verb), *asked[verb], kind=Exception)
+        expect(f"{verb} {head[:80]} {size}: {why!r}",
+               (type(why), "no answer of pted" in str(why)), (ConnectionError, True))
+    with server(chunked("data: {\n\n")) as (port, _):
+        refused(list, Client(f"127.0.0.1:{port}").stream_chat([]), kind=ConnectionError)
+
+
 # ---- the package ----
 
 def package():
@@ -499,7 +546,7 @@ def page():
 def main():
     report = Report()
     report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    large, sockets, tls, tokens, urls, misbehaves, streams, package, page))
+                    without_luck, large, sockets, tls, tokens, urls, misbehaves, streams, wrong_forms, package, page))
     return report.finish()
 
 
