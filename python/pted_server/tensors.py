@@ -24,7 +24,7 @@ class Data:
     def __init__(self) -> None:
         self.parts: list[memoryview] = []
 
-    def add(self, data: bytes | memoryview) -> int:
+    def add(self, data: bytes | bytearray | memoryview) -> int:
         """Returns the bytes."""
         view = memoryview(data)
         if view.nbytes:
@@ -44,8 +44,7 @@ def dtype_name(array: Array) -> str:
 def add_array(array: Array, data: Data) -> int:
     """Appends the elements; returns their bytes."""
     packed = np.ascontiguousarray(array)
-    if packed.dtype.byteorder == ">":
-        packed = packed.astype(packed.dtype.newbyteorder("<"))
+    packed = packed.astype(packed.dtype.newbyteorder("<"), copy=False)
     return data.add(packed.reshape(-1).view(np.uint8).data)
 
 
@@ -68,7 +67,7 @@ def to_json(value: Any, data: Data | None) -> Any:
         form = {"dtype": dtype_name(array), "shape": list(array.shape)}
         return form if data is None else {**form, "binary_data_size": add_array(array, data)}
     if isinstance(value, (bytes, bytearray, memoryview)):  # a file
-        return {"binary_data_size": data.add(memoryview(value)) if data else len(value)}
+        return {"binary_data_size": data.add(value) if data else memoryview(value).nbytes}
     if isinstance(value, Mapping):
         return {str(key): to_json(item, data) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -94,8 +93,8 @@ class Reader:
         """It can be written to. bfloat16, which numpy lacks, becomes float32."""
         part = self.take(size)
         if dtype == "bfloat16":
-            wide = np.frombuffer(part, "<u2").astype("<u4") << 16
-            return wide.view("<f4").reshape(shape)
+            wide = np.frombuffer(part, "<u2").astype(np.uint32) << 16
+            return wide.view(np.float32).reshape(shape)
         array = np.frombuffer(part, np.dtype(dtype).newbyteorder("<")).reshape(shape)
         return array if array.flags.aligned else array.copy()
 

@@ -72,7 +72,7 @@ def text_of(body: bytes) -> str:
 
 def error_of(response: http.client.HTTPResponse, body: bytes) -> ServerError:
     wait = response.getheader("Retry-After", "")
-    return ServerError(response.status, text_of(body), float(wait) if wait.isdigit() else None)
+    return ServerError(response.status, text_of(body), float(wait) if wait.isdecimal() else None)
 
 
 def read_all(response: http.client.HTTPResponse) -> memoryview:
@@ -143,6 +143,8 @@ class Transport:
     def __init__(self, url: str, token: Optional[str], timeout: Optional[float],
                  tls: Optional[ssl.SSLContext]) -> None:
         self.url, self.timeout, self.tls = url, timeout, tls
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ValueError("token: expected printable ASCII characters")
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.idle: list[http.client.HTTPConnection] = []
         self.lock = threading.Lock()  # of |idle|
@@ -150,7 +152,7 @@ class Transport:
         self.socket_path = url[len("unix:"):] if url.startswith("unix:") else ""
         if not self.socket_path:
             parts = urlsplit(url if "://" in url else f"http://{url}")
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+            if parts.scheme not in ("http", "https") or not parts.hostname or url == "unix:":
                 raise ValueError(f"url: expected http://HOST:PORT, https:// or unix:PATH, got "
                                  f"{url!r}")
             self.scheme, self.host, self.port = parts.scheme, parts.hostname, parts.port
@@ -175,8 +177,12 @@ class Transport:
         return self.connect()
 
     def keep(self, connection: http.client.HTTPConnection) -> None:
+        """Also drops those that the server has closed, which nothing would ever take."""
         with self.lock:
-            self.idle.append(connection)
+            stale = [one for one in self.idle if not is_fresh(one)]
+            self.idle = [one for one in self.idle if one not in stale] + [connection]
+        for one in stale:
+            one.close()
 
     def close(self) -> None:
         with self.lock:

@@ -209,6 +209,9 @@ def tensors_and_files():
         for files in ([picture, picture], np.array([picture, picture], object)):
             best = client.infer("digits", {name: files})
             expect("files", next(iter(best.values())).argmax(-1).tolist(), [7, 7])
+    numbers = memoryview(np.arange(6, dtype="i4"))
+    for data in (None, tensors.Data()):
+        expect("bytes", tensors.to_json(numbers, data), {"binary_data_size": 24})
     for value, sent in ((b"a\0\0", b"a\0\0"), ([b"a\0", b"bc"], b"a\0bc"),
                         (["a\0", "b"], b"a\0b"), (np.array(["a", "bc"]), b"abc")):
         data = tensors.Data()
@@ -297,6 +300,18 @@ def kept():
         expect("no more than there were threads", len(client._transport.idle) <= 8, True)
 
 
+def dropped():
+    """Connections that the server has closed go when another one is kept."""
+    with Daemon([ADD]) as daemon, connect(daemon) as client:
+        client.request("GET", "/v2")
+        stale = http.client.HTTPConnection("127.0.0.1")
+        stale.sock, theirs = socket.socketpair()
+        client._transport.idle.insert(0, stale)
+        theirs.close()
+        client.request("GET", "/v2")
+        expect("kept", (len(client._transport.idle), stale.sock), (1, None))
+
+
 class Emptied(list):
     """A list whose last item another thread took after this one had asked how many there are."""
 
@@ -374,10 +389,13 @@ def tokens():
         with connect(guarded.daemon, token="infer-token") as client:
             expect("token", client.call("add", (ONES, ONES)).sum(), 12)
             expect("scope", refused(client.models).status, 403)
+    for token in ("secret\n", "secret\r\nX: y", "secr\u00e9t"):
+        text = str(refused(Client, token=token, kind=ValueError))
+        expect("not shown", (text.startswith("token: "), "secr" in text), (True, False))
 
 
 def urls():
-    for url in ("ftp://host", "http://", "http://host:x"):
+    for url in ("ftp://host", "http://", "http://host:x", "unix:"):
         refused(Client, url, kind=ValueError)
     client = Client("http://[::1]:81/behind/")
     expect("prefix", (client._transport.host, client._transport.port, client._transport.prefix),
@@ -435,6 +453,8 @@ def misbehaves():
     with server(message(429, '{"error":"busy"}', "Retry-After: 3")) as (port, _):
         why = refused(Client(f"127.0.0.1:{port}").models)
         expect("429", (why.status, why.text, why.retry_after), (429, "busy", 3.0))
+    with server(message(503, "", "Retry-After: ?").replace(b"?", b"\xb2")) as (port, _):
+        expect("no number", refused(Client(f"127.0.0.1:{port}").models).retry_after, None)
     with server(message(502, "<html>gone")) as (port, _):
         expect("a proxy", refused(Client(f"127.0.0.1:{port}").models).text, "<html>gone")
     with server(ok, ok, ok) as (port, heads):
@@ -546,7 +566,8 @@ def page():
 def main():
     report = Report()
     report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    without_luck, large, sockets, tls, tokens, urls, misbehaves, streams, wrong_forms, package, page))
+                    dropped, without_luck, large, sockets, tls, tokens, urls, misbehaves, streams,
+                    wrong_forms, package, page))
     return report.finish()
 
 
