@@ -12,6 +12,7 @@ pip calls the functions below that PEP 517 and PEP 660 name.
 """
 import argparse
 import base64
+import gzip
 import hashlib
 import io
 import os
@@ -39,12 +40,12 @@ TAGS = {"x86_64-linux-gnu": "manylinux_2_28_x86_64", "aarch64-linux-gnu": "manyl
         "x86_64-linux-musl": "musllinux_1_2_x86_64", "aarch64-linux-musl": "musllinux_1_2_aarch64"}
 EPOCH = 315532800  # 1980, the first year of zip
 METADATA = """\
-Metadata-Version: 2.1
+Metadata-Version: 2.4
 Name: pted-server
 Version: {version}
 Summary: Serves models of PyTorch as .pte files over HTTP; with a client and an exporter
 License: MIT
-License-File: LICENSE
+{licences}
 Classifier: License :: OSI Approved :: MIT License
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: Python :: 3
@@ -77,11 +78,13 @@ def version():
     return re.sub(r"-(a|b|rc)\w*?\.?(\d+)$", r"\1\2", found)
 
 
-def metadata():
+def metadata(folder=None):
+    """Of a wheel with the programs of |folder|, or of an archive."""
+    files = "\n".join(f"License-File: {name}" for name, _ in licences(folder))
     extra = "\n".join(f"Requires-Dist: {name}>={first},<{untried}; extra == 'export'"
                       for name, (first, untried) in PACKAGES.items())
     readme = (HERE / "README.md").read_text(encoding="utf-8")
-    return METADATA.format(version=version(), extra=extra, readme=readme)
+    return METADATA.format(version=version(), licences=files, extra=extra, readme=readme)
 
 
 def licences(folder):
@@ -98,12 +101,16 @@ def modules():
                   if path.suffix == ".py" or path.name == "py.typed")
 
 
+def stamp():
+    """The time of all entries, in seconds."""
+    return max(EPOCH, int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH)))
+
+
 class Archive:
     """A zip file with a RECORD."""
 
     def __init__(self, path, info):
-        stamp = max(EPOCH, int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH)))
-        self.time = time.gmtime(stamp)[:6]
+        self.time = time.gmtime(stamp())[:6]
         self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
         self.record = f"{info}/RECORD"
         self.rows = []
@@ -158,7 +165,7 @@ def write_wheel(out, tag, programs, folder=None, is_editable=False):
         archive.add(f"{stem}.data/scripts/{program}", data, 0o755)
     for licence, path in licences(folder):
         archive.add(f"{info}/licenses/{licence}", path.read_bytes())
-    archive.add(f"{info}/METADATA", metadata().encode())
+    archive.add(f"{info}/METADATA", metadata(folder).encode())
     is_pure = "false" if programs else "true"
     archive.add(f"{info}/WHEEL", WHEEL.format(is_pure=is_pure, tag=tag).encode())
     archive.close()
@@ -167,14 +174,24 @@ def write_wheel(out, tag, programs, folder=None, is_editable=False):
 
 # ---------------------------------------------------------------- pip
 
+def local_folder(settings):
+    """Where programs for this machine are; None if nobody names them and nothing is built."""
+    if settings and "programs" in settings:
+        folder = Path(settings["programs"])
+        if not folder.is_absolute():
+            raise ValueError(f"programs={folder}: expected an absolute path: pip builds in another "
+                             "folder than yours")
+        return folder
+    folder = SOURCE / "build"
+    return folder if all((folder / name).is_file() for name in PROGRAMS) else None
+
+
 def local_wheel(out, settings, is_editable):
-    """For this machine. Has no programs if nobody names them and nothing is built."""
-    folder = Path((settings or {}).get("programs", SOURCE / "build"))
-    programs, tag = {}, "any"
-    if settings or all((folder / name).is_file() for name in PROGRAMS):
+    folder, programs, tag = local_folder(settings), {}, "any"
+    if folder:
         tag = re.sub(r"\W", "_", sysconfig.get_platform())
         programs = read_programs(folder, tag)
-    return write_wheel(out, tag, programs, folder if programs else None, is_editable)
+    return write_wheel(out, tag, programs, folder, is_editable)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -189,7 +206,8 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     info = f"pted_server-{version()}.dist-info"
     folder = Path(metadata_directory) / info
     folder.mkdir()
-    (folder / "METADATA").write_text(metadata(), encoding="utf-8")
+    text = metadata(local_folder(config_settings))
+    (folder / "METADATA").write_text(text, encoding="utf-8")
     return info
 
 
@@ -200,13 +218,14 @@ def build_sdist(sdist_directory, config_settings=None):
              (*modules(), *map(Path, ("README.md", "pyproject.toml", "wheel_elf.py", "wheels.py")))}
     files[Path("PKG-INFO")] = metadata().encode()
     files[Path("LICENSE")] = licences(None)[0][1].read_bytes()
-    with tarfile.open(Path(sdist_directory) / f"{stem}.tar.gz", "w:gz",
-                      format=tarfile.PAX_FORMAT) as archive:
+    name = f"{stem}.tar.gz"
+    with gzip.GzipFile(Path(sdist_directory) / name, "wb", mtime=stamp()) as packed, \
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, data in files.items():
             entry = tarfile.TarInfo(f"{stem}/{path}")
-            entry.size, entry.mtime = len(data), EPOCH
+            entry.size, entry.mtime = len(data), stamp()
             archive.addfile(entry, io.BytesIO(data))
-    return f"{stem}.tar.gz"
+    return name
 
 
 # ---------------------------------------------------------------- the command
@@ -226,13 +245,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=SOURCE / "build" / "wheels", metavar="DIR")
-    parser.add_argument("--programs", metavar="DIR", help="pted and pte for this machine")
+    parser.add_argument("--programs", type=Path, metavar="DIR",
+                        help="pted and pte for this machine")
     parser.add_argument("target", nargs="*", help=", ".join(TAGS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     try:
-        names = ([build_wheel(options.out, {"programs": options.programs})] if options.programs
-                 else portable_wheels(options.out, options.target))
+        names = ([build_wheel(options.out, {"programs": options.programs.resolve()})]
+                 if options.programs else portable_wheels(options.out, options.target))
     except (FileNotFoundError, ValueError, wheel_elf.Refused) as why:
         sys.exit(f"wheels.py: {why}")
     for name in names:

@@ -10,12 +10,14 @@ usage: run_wheel.py, with top_srcdir and top_builddir in the environment.
 """
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
 BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
@@ -111,6 +113,36 @@ def check_contents(wheel):
         expect(f"local.mk has {name}", f"%D%/{name}" in listed, True)
 
 
+def metadata_of(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        stem = f"pted_server-{wheels.version()}.dist-info"
+        text = archive.read(f"{stem}/METADATA").decode()
+        names = [name for name in archive.namelist() if name.startswith(f"{stem}/licenses/")]
+    return text, [Path(name).name for name in names]
+
+
+def described(folder):
+    """Licences are named as they are packed; other settings of pip name no programs; the same
+    files give the same archive at any time."""
+    for name in wheels.PROGRAMS:
+        (folder / name).symlink_to(BUILD / name)
+    (folder / "THIRD_PARTY").write_text("libuv: ...\n")
+    for settings, expected in (({"programs": str(folder)}, ["LICENSE", "THIRD_PARTY"]),
+                               ({"other": "1"}, ["LICENSE"]), (None, ["LICENSE"])):
+        text, packed = metadata_of(folder / wheels.build_wheel(folder, settings))
+        made = Path(tempfile.mkdtemp(dir=folder))
+        info = wheels.prepare_metadata_for_build_wheel(made, settings)
+        expect("prepared", (made / info / "METADATA").read_text(encoding="utf-8"), text)
+        expect("packed", packed, expected)
+        expect("named", re.findall(r"^License-File: (.*)$", text, re.M), expected)
+        expect("version that has License-File", text.startswith("Metadata-Version: 2.4\n"), True)
+    archives = []
+    for now in (1e9, 2e9):
+        with mock.patch("time.time", lambda: now):
+            archives.append((folder / wheels.build_sdist(folder)).read_bytes())
+    expect("the same archive", archives[0] == archives[1], True)
+
+
 def own(folder):
     """Built twice from this tree; installed, served and removed; then other ways to install."""
     outs = [folder / "first", folder / "second"]
@@ -145,6 +177,9 @@ def shared(folder):
 
 def of_source(folder, environment):
     """pip install of the folder, with programs and editable; an archive of it has none."""
+    said = environment.pip("install", "--no-index", PACKAGE, "--config-settings", "programs=build",
+                           status=1)
+    expect("relative", "programs=build: expected an absolute path" in said, True)
     environment.install(PACKAGE, "--config-settings", f"programs={BUILD}")
     expect("pted", "pted" in run(environment.bin("pted"), "--version"), True)
     environment.install(folder / wheels.build_sdist(folder),
@@ -212,7 +247,7 @@ def main():
         print("SKIP: numpy, venv or ensurepip is missing")
         return 77
     report = Report()
-    for check in (refused, own, portable):
+    for check in (refused, described, own, portable):
         with tempfile.TemporaryDirectory() as name:
             report.run(check.__name__, check, Path(name))
     return report.finish()
