@@ -10,12 +10,14 @@ usage: run_folder.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import quote
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
 BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
@@ -228,6 +230,24 @@ def requests(folder):
         expect(kind, path in pted_folder.example(source, folder), True)
 
 
+def odd_names(folder):
+    """The shell takes what is printed as it is meant, whatever the name and the folder are."""
+    name, out = "it's a $net", folder / "my `nets`"
+    out.mkdir()
+    for kind in pted_folder.KINDS:
+        source = pted_folder.Source("transformers", kind, name)
+        lines = [shlex.split(line) for line in pted_folder.how_to_serve(source, out).splitlines()]
+        expect("pted", lines[0], ["pted", "--model", f"{name}={out / 'model.pte'}", "&"])
+        asked = lines[1]
+        if "--json" in asked:
+            expect(kind, json.loads(asked[asked.index("--json") + 1])["model"], name)
+        elif kind == "speech":
+            expect(kind, f"model={name}" in asked, True)
+        else:
+            path = f"http://127.0.0.1:8000/v2/models/{quote(name, safe='')}/call"
+            expect(kind, path in asked, True)
+
+
 def comparison(_):
     """The stored program `add`: a + b."""
     if not interpreter.has("numpy"):
@@ -288,7 +308,8 @@ def folders(folder):
 
 def main():
     report = Report()
-    for test in (arguments, versions, sources, texts, pictures, requests, comparison, folders):
+    for test in (arguments, versions, sources, texts, pictures, requests, odd_names, comparison,
+                 folders):
         with tempfile.TemporaryDirectory() as name:
             report.run(test.__name__, test, Path(name))
     return report.finish()

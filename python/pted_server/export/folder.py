@@ -16,11 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import shutil
 import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from .card import check_packages
 from .check import Differs, compare_all
@@ -203,24 +205,32 @@ def copy_beside(source, out):
 def example(source, out):
     """A request, as a line of the shell."""
     name, where = source.name, "http://127.0.0.1:8000"
-    call = f"{where}/v2/models/{name}/call"
     if source.kind == "chat":
         has_template = ((out / "chat_template.jinja").exists()
                         or read_json(out / "tokenizer_config.json").get("chat_template"))
         if has_template:
-            return (f"curl -s {where}/v1/chat/completions --json '{{\"model\": \"{name}\", "
-                    "\"messages\": [{\"role\": \"user\", \"content\": \"Who are you?\"}]}'")
-        return (f"curl -s {where}/v1/completions --json '{{\"model\": \"{name}\", "
-                "\"prompt\": \"Once upon a time\"}'")
+            return example_json(f"{where}/v1/chat/completions", name,
+                                messages=[{"role": "user", "content": "Who are you?"}])
+        return example_json(f"{where}/v1/completions", name, prompt="Once upon a time")
     if source.kind == "embedding":
-        return (f"curl -s {where}/v1/embeddings --json '{{\"model\": \"{name}\", "
-                "\"input\": \"a cat\"}'")
+        return example_json(f"{where}/v1/embeddings", name, input="a cat")
+    if source.kind == "speech":
+        return (f"curl -s --form-string {shlex.quote(f'model={name}')} -F file=@speech.wav "
+                f"{where}/v1/audio/transcriptions")
+    call = f"{where}/v2/models/{quote(name, safe='')}/call"
     if source.kind in ("text", "tokens"):
         return f"curl -s {call} -H 'Content-Type: text/plain' --data 'a cat'"
-    if source.kind == "speech":
-        return (f"curl -s -F model={name} -F file=@speech.wav "
-                f"{where}/v1/audio/transcriptions")
     return f"curl -s {call} -H 'Content-Type: image/jpeg' --data-binary @photo.jpg"
+
+
+def example_json(url, model, **members):
+    return f"curl -s {url} --json {shlex.quote(json.dumps({'model': model, **members}))}"
+
+
+def how_to_serve(source, out):
+    """Lines of the shell."""
+    model = shlex.quote(f"{source.name}={out / MODEL}")
+    return f"    pted --model {model} &\n    {example(source, out)}"
 
 
 def make(options):
@@ -239,7 +249,7 @@ def make(options):
     checks = kinds.EXPORT[source.kind](source, out, quantize, options)
     print(f"{out / MODEL}: {(out / MODEL).stat().st_size:,} bytes", flush=True)
     compare_all(out / MODEL, checks, out / "model.card.json")
-    print(f"\n    pted --model {source.name}={out / MODEL} &\n    {example(source, out)}")
+    print(f"\n{how_to_serve(source, out)}")
 
 
 def main(args=None):
