@@ -613,4 +613,4 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 endif
-EXTRA_DIST += %D%/metrics.txt %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h
+EXTRA_DIST += %D%/metrics.txt %D%/log_lines.h %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "tests/unit/log_lines.h"
 #include "tests/unit/unit.h"
 
 #include <stdarg.h>
@@ -225,15 +226,7 @@ static uint64_t post(const char *lines)
 /* How often the log says |text|. */
 static unsigned said(const char *text)
 {
-    char line[512];
-    unsigned count = 0;
-    FILE *file = fopen(log_file, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        count += strstr(line, text) != NULL;
-    }
-    fclose(file);
-    return count;
+    return log_lines(log_file, text);
 }
 
 #define HEAD                                                                                       \

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "tests/unit/log_lines.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -450,15 +451,7 @@ static int tear_down_log(void **state)
 /* How many lines of the log have |text|. */
 static unsigned said(const char *text)
 {
-    char line[2048];
-    unsigned count = 0;
-    FILE *file = fopen(log_file, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        count += strstr(line, text) != NULL;
-    }
-    fclose(file);
-    return count;
+    return log_lines(log_file, text);
 }
 
 /* What the client has asked wrongly is no warning. */

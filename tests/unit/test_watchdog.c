@@ -3,6 +3,7 @@
  * it tells systemd. */
 #include "config.h"
 
+#include "tests/unit/log_lines.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -139,15 +140,7 @@ static bool is_alive(void)
 /* How often the log says |text|. */
 static unsigned said(const char *text)
 {
-    char line[512];
-    unsigned count = 0;
-    FILE *file = fopen(log_file, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        count += strstr(line, text) != NULL;
-    }
-    fclose(file);
-    return count;
+    return log_lines(log_file, text);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
