@@ -16,7 +16,6 @@ import os
 import platform
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -166,11 +165,9 @@ def check_config(config):
 
 def serve(root, config):
     """As the user of the image, in its files alone: serves, and the probe says so."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     shutil.copy(MODELS / "add.pte", root / "models")
     environment = {**dict(pair.split("=", 1) for pair in config["Env"]),
-                   "PTED_LISTEN": f"0.0.0.0:{port}", "http_proxy": "http://127.0.0.1:1"}
+                   "PTED_LISTEN": "0.0.0.0:0", "http_proxy": "http://127.0.0.1:1"}
     inside = [shutil.which("chroot"), f"--userspec={config['User']}", str(root)]
 
     def probe():
@@ -181,9 +178,15 @@ def serve(root, config):
     with subprocess.Popen([*inside, *config["Entrypoint"], *config["Cmd"]], env=environment,
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
+            said = ""
             for line in process.stderr:
+                said += line
                 if "listening on" in line:
                     break
+            found = re.search(r"listening on \S*:(\d+)", said)
+            expect("where it listens", said if not found else "", "")
+            port = int(found.group(1))
+            environment["PTED_LISTEN"] = f"0.0.0.0:{port}"
             expect("infer", infer(Client(port)), 200)
             expect("probe", (probe().stdout, probe().returncode),
                    (f"http://127.0.0.1:{port}: ready\n", 0))
