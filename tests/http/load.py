@@ -18,7 +18,8 @@ DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
                            for name in ("deep", "add", "found", "sizes"))
 HOLD = str(Path(__file__).parent / "hold.pte")
 MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
-ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
+# Under a sanitizer and beside load, calls of thousands of rows take minutes.
+ONE_WORKER = ("--workers=1", "--log-level=debug", "--request-timeout=10m", DEEP)
 HELD_WORKER = ("--workers=1", "--log-level=debug", HOLD)
 TRIAL_S = 5 * TIMEOUT_S  # under a sanitizer and beside load a trial takes minutes
 
