@@ -114,7 +114,7 @@ server_free_tests() {
 MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$"
 MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 
-# Under ThreadSanitizer run the tests of the HAL, of units in which threads meet, and against a
+# Under ThreadSanitizer run the tests of the HAL, the library, units in which threads meet, and a
 # running server, except:
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
@@ -130,7 +130,7 @@ SAYINGS=$SAYINGS'|pte_client|pte_compare|pte_media|responses|speech|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
     threaded_units >threaded
-    { words "$1" | grep -E '^tests/(hal|http)/'; words "$1" | grep -xFf threaded; } |
+    { words "$1" | grep -E '^tests/(hal/|http/|lib/test_)'; words "$1" | grep -xFf threaded; } |
         grep -vE "$THREADS_EXCLUDE" | longest_first
 }
 
