@@ -43,7 +43,7 @@ CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONA
 # One object, in which only the functions of pted.h are global: our names are not in the way of those
 # of programs.
 %D%/libpted.a: $(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS)
-	$(AM_V_AR)rm -f $@ && $(CC) $(AM_CFLAGS) $(CFLAGS) $(RELOCATABLE) -o %D%/libpted.o \
+	$(AM_V_AR)rm -f $@ && $(CC) $(CFLAGS) $(RELOCATABLE) -o %D%/libpted.o \
 		$(%C%_libapi_a_OBJECTS) $(RUNTIME_LIBS) && \
 		$(OBJCOPY) -w --keep-global-symbol='pted_*' %D%/libpted.o && \
 		$(AR) $(ARFLAGS) $@ %D%/libpted.o && $(RANLIB) $@ && rm -f %D%/libpted.o
