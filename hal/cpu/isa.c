@@ -27,15 +27,26 @@
 
 #ifdef PTED_CPU_X86
 /* CPUID is asked here: the compiler's own question finds nothing with Zig 0.17, which builds the
- * portable programs. Source: Intel's manual, CPUID leaves 1 and 7, and XCR0. */
+ * portable programs, and compilers of 2022 do not know all of these. Source: Intel's manual, CPUID
+ * leaves 1 and 7, and XCR0. */
 #define SAVES_YMM 0x06u /* the states of SSE and AVX */
 #define SAVES_ZMM 0xe6u /* those, mask registers and both halves of AVX-512 */
+
+enum cpuid_register { EAX, EBX, ECX, EDX };
+
+/* Has the register all of these bits? Not if the processor has no such leaf. */
+static bool cpuid_has(unsigned leaf, unsigned subleaf, enum cpuid_register in, unsigned bits)
+{
+    unsigned r[4] = {0};
+    return __get_cpuid_count(leaf, subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) &&
+           (r[in] & bits) == bits;
+}
 
 /* Does the operating system save the registers? */
 static bool saves(unsigned states)
 {
-    unsigned a, b, c, d, low, high;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 27)) { /* XGETBV */
+    unsigned low, high;
+    if (!cpuid_has(1, 0, ECX, 1u << 27)) { /* XGETBV */
         return false;
     }
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -44,38 +55,31 @@ static bool saves(unsigned states)
 
 static bool has_avx2(void)
 {
-    unsigned a, b, c, d;
-    return saves(SAVES_YMM) && __get_cpuid(1, &a, &b, &c, &d) && (c & 1u << 12) != 0 && /* FMA */
-           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 5) != 0;
+    return saves(SAVES_YMM) && cpuid_has(1, 0, ECX, 1u << 12) && /* FMA */
+           cpuid_has(7, 0, EBX, 1u << 5);
 }
 
 /* F, DQ, BW and VL. */
 static bool has_avx512(void)
 {
-    const unsigned needed = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
-    unsigned a, b, c, d;
-    return saves(SAVES_ZMM) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & needed) == needed;
+    return saves(SAVES_ZMM) && cpuid_has(7, 0, EBX, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31);
 }
 
 static bool has_avx512_vnni(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) != 0;
+    return cpuid_has(7, 0, ECX, 1u << 11);
 }
 
-/* Compilers of 2022 cannot test for this, nor for the next one. The registers are those of AVX2,
- * which the base has. Source: Intel's manual, CPUID leaf 7. */
+/* The registers are those of AVX2, which the base has. */
 static bool has_avx_vnni(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
+    return cpuid_has(7, 1, EAX, 1u << 4);
 }
 
-/* The registers are those of avx512f, which the base has. */
+/* The registers are those of AVX-512, which the base has. */
 static bool has_bf16(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5) != 0;
+    return cpuid_has(7, 1, EAX, 1u << 5);
 }
 
 /*
@@ -86,10 +90,9 @@ static bool has_bf16(void)
 static bool may_use_tiles(void)
 {
     static atomic_int answer = -1;
-    unsigned a, b, c, d, needed = 1u << 24 | 1u << 25; /* AMX-TILE, AMX-INT8 */
     int known = atomic_load_explicit(&answer, memory_order_relaxed);
     if (known < 0) {
-        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & needed) == needed &&
+        known = cpuid_has(7, 0, EDX, 1u << 24 | 1u << 25) && /* AMX-TILE, AMX-INT8 */
                 syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
@@ -99,8 +102,7 @@ static bool may_use_tiles(void)
 /* May these tiles also have bfloat16 numbers? The registers are the same as the base's. */
 static bool has_bf16_tiles(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22) != 0; /* AMX-BF16 */
+    return cpuid_has(7, 0, EDX, 1u << 22); /* AMX-BF16 */
 }
 #endif
 
