@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "base/dtype.h"
+#include "base/table.h"
 #include "lib/inside.h"
 #include "runtime/program/program.h"
 
@@ -98,6 +99,7 @@ enum pted_kind pted_info_kind(const struct pted_info *info)
         [RT_IO_INT] = PTED_KIND_INT,   [RT_IO_FLOAT] = PTED_KIND_FLOAT,
         [RT_IO_BOOL] = PTED_KIND_BOOL, [RT_IO_STRING] = PTED_KIND_STRING,
     };
+    TABLE_ENDS_WITH(kinds, RT_IO_STRING);
     return kinds[io_of(info)->kind];
 }
 

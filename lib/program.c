@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/table.h"
 #include "hal/device.h"
 #include "lib/inside.h"
 #include "runtime/load/load.h"
@@ -24,12 +24,14 @@ static const enum pte_file_use uses[] = {
     [PTED_FILES_MAPPED] = PTE_FILE_MAPPED,
     [PTED_FILES_GUARDED] = PTE_FILE_GUARDED,
 };
+TABLE_ENDS_WITH(uses, PTED_FILES_GUARDED);
 
 static const enum precision precisions[] = {
     [PTED_PRECISION_EXACT] = PRECISION_EXACT,
     [PTED_PRECISION_FAST] = PRECISION_FAST,
     [PTED_PRECISION_BF16] = PRECISION_BF16,
 };
+TABLE_ENDS_WITH(precisions, PTED_PRECISION_BF16);
 
 static enum status translate(const struct pted_load_options *options, struct rt_load_options *out,
                              struct error *err)

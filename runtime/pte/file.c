@@ -160,14 +160,10 @@ static void unmap(struct span bytes)
 static enum status map_fd(int fd, const char *path, const struct stat *st, struct pte_file *file,
                           struct error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static atomic_uint_fast64_t numbers;
     void *mapping = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapping == MAP_FAILED) {
         return error_set(err, ST_SYSTEM, "%.160s: cannot be mapped: %m", path);
-    }
-    if (file->use == PTE_FILE_GUARDED) {
-        pthread_once(&once, install_handler);
     }
     file->bytes = span_of(mapping, (size_t)st->st_size);
     file->modified = st->st_mtim;
@@ -247,7 +243,7 @@ static enum status copy_fd(int fd, const char *path, const struct stat *st, stru
 enum status pte_file_copy(struct span bytes, struct pte_file *out_file, struct error *err)
 {
     must(bytes.len > 0);
-    *out_file = (struct pte_file){.fd = -1, .use = PTE_FILE_COPIED};
+    *out_file = (struct pte_file){.fd = -1};
     uint8_t *memory = allocate(out_file, bytes.len);
     if (!memory) {
         return error_no_memory(err, "%zu bytes of a program", bytes.len);
@@ -260,20 +256,22 @@ enum status pte_file_copy(struct span bytes, struct pte_file *out_file, struct e
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* Takes over |fd| on success. */
-static enum status take_fd(int fd, const char *path, struct pte_file *file, struct error *err)
+static enum status take_fd(int fd, const char *path, enum pte_file_use use, struct pte_file *file,
+                           struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return error_set(err, ST_SYSTEM, "%.160s: %m", path);
     }
     TRY(check_kind(path, &st, err));
-    return file->use == PTE_FILE_COPIED ? copy_fd(fd, path, &st, file, err)
-                                        : map_fd(fd, path, &st, file, err);
-}
-
-enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err)
-{
-    return pte_file_open(path, PTE_FILE_GUARDED, out_file, err);
+    if (use == PTE_FILE_COPIED) {
+        return copy_fd(fd, path, &st, file, err);
+    }
+    if (use == PTE_FILE_GUARDED) {
+        pthread_once(&once, install_handler);
+    }
+    return map_fd(fd, path, &st, file, err);
 }
 
 enum status pte_file_open(const char *path, enum pte_file_use use, struct pte_file *out_file,
@@ -285,9 +283,9 @@ enum status pte_file_open(const char *path, enum pte_file_use use, struct pte_fi
     if (fd < 0) {
         return error_set(err, status_of_errno(errno), "%.160s: %m", path);
     }
-    *out_file = (struct pte_file){.fd = -1, .use = use};
+    *out_file = (struct pte_file){.fd = -1};
     snprintf(out_file->name, sizeof(out_file->name), "%s", slash ? slash + 1 : path);
-    enum status status = take_fd(fd, path, out_file, err);
+    enum status status = take_fd(fd, path, use, out_file, err);
     if (status != ST_OK) {
         close(fd);
     }

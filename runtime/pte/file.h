@@ -36,7 +36,6 @@ struct pte_file {
     ino_t inode;
     uint64_t number; /* of the mapping: no other one of the process ever has it; 0: none */
     uint32_t entry;  /* among the mappings that the handler knows */
-    enum pte_file_use use;
     bool is_mapped, is_copy;
     char name[PTE_FILE_NAME_MAX]; /* the end of its path, shortened */
 };
@@ -46,9 +45,6 @@ struct pte_file {
 MUST_CHECK enum status pte_file_open(const char *path, enum pte_file_use use,
                                      struct pte_file *out_file, struct error *err);
 void pte_file_unmap(struct pte_file *file); /* NULL and a file without a mapping are fine */
-
-/* pte_file_open() of a guarded mapping. */
-MUST_CHECK enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err);
 
 /* Bytes in memory instead of a file; they never change. */
 void pte_file_borrow(struct pte_file *file, struct span bytes);

@@ -189,7 +189,7 @@ static bool map_file(struct rt_packed *packed, struct header *out_header)
 {
     struct error ignored;
     struct stat st;
-    if (pte_file_map(packed->path, &packed->file, &ignored) != ST_OK) {
+    if (pte_file_open(packed->path, PTE_FILE_GUARDED, &packed->file, &ignored) != ST_OK) {
         return false;
     }
     struct span bytes = packed->file.bytes;

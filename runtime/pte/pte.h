@@ -26,7 +26,6 @@
 #include "runtime/pte/file_use.h"
 
 struct pte_file;
-
 struct pte_program;
 
 #define PTE_NO_VALUE UINT32_MAX /* an absent entry of an optional tensor list */

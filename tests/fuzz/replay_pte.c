@@ -42,7 +42,7 @@ static bool replay_file(const char *path)
 {
     struct pte_file file;
     struct error err;
-    if (pte_file_map(path, &file, &err) != ST_OK) {
+    if (pte_file_open(path, PTE_FILE_GUARDED, &file, &err) != ST_OK) {
         printf("refused: %s\n", err.text);
         return true;
     }

@@ -36,7 +36,7 @@ static void find_handler(const char *path)
 {
     struct pte_file file;
     struct error err;
-    assert_ok(err, pte_file_map(path, &file, &err));
+    assert_ok(err, pte_file_open(path, PTE_FILE_GUARDED, &file, &err));
     assert_int_equal(sigaction(SIGBUS, NULL, &handler), 0);
     pte_file_unmap(&file);
 }
@@ -64,7 +64,7 @@ static int setup(void **state)
      * milliseconds. */
     struct timespec then[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     assert_int_equal(utimensat(AT_FDCWD, t->path, then, 0), 0);
-    assert_ok(t->err, pte_file_map(t->path, &t->file, &t->err));
+    assert_ok(t->err, pte_file_open(t->path, PTE_FILE_GUARDED, &t->file, &t->err));
     *state = t;
     return 0;
 }
