@@ -9,10 +9,10 @@
 
 #include "server/cli/cli.h"
 #include "server/cli/transfer.h"
+#include "server/process/options.h"
 
 #define PING_TIMEOUT_MS 5000
 #define EXIT_NOT_READY 1
-#define LISTEN_DEFAULT "127.0.0.1:8000" /* that of server/process/params.def */
 #define ANSWER_BYTES_MAX ((size_t)64 << 10)
 #define PATH_BYTES_MAX 2048
 
@@ -91,7 +91,7 @@ static enum status find_target(const struct ping_options *options, struct target
                        : error_prefix(err, "%s: ", names[i]);
         }
     }
-    return target_parse(LISTEN_DEFAULT, out, err);
+    return target_parse(OPTIONS_LISTEN, out, err);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ const struct cli_command cli_ping_command = {
         "server 77, no such model 66.\n",
     .after = CLIENT_HELP "Without a URL it is the first address of $PTED_HEALTH_LISTEN, else of "
                          "$PTED_LISTEN,\n"
-                         "else " LISTEN_DEFAULT ", where pted listens.\n"
+                         "else " OPTIONS_LISTEN ", where pted listens.\n"
                          "\n"
                          "Examples:\n"
                          "  pte ping\n"

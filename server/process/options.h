@@ -22,6 +22,7 @@
 
 struct cJSON;
 
+#define OPTIONS_LISTEN "127.0.0.1:8000" /* where pted listens unless it is told where */
 #define OPTIONS_TEXTS_MAX 64
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16

@@ -41,7 +41,6 @@
 #include "server/process/options.h"
 
 #define LISTENER_MAGIC 0x6c73746eu
-#define DEFAULT_LISTEN "127.0.0.1:8000"
 #define ADMIN_ADDRESS_MAX 256
 #define BACKLOG 4096
 #define SOCKET_MASK 0117 /* rw for the owner and the group */
@@ -301,7 +300,7 @@ enum status listeners_bind_all(struct listeners *listeners, struct error *err)
         TRY(adopt(listeners, NOTIFY_LISTEN_FD + (int)i, kind, err));
     }
     TRY(bind_list(listeners, &options->listen, LISTENER_PUBLIC, err));
-    TRY(has_public ? ST_OK : bind_text(listeners, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
+    TRY(has_public ? ST_OK : bind_text(listeners, OPTIONS_LISTEN, LISTENER_PUBLIC, err));
     TRY(bind_list(listeners, &options->admin_listen, LISTENER_ADMIN, err));
     TRY(bind_list(listeners, &options->health_listen, LISTENER_HEALTH, err));
     return options->admin_listen.count ? ST_OK : bind_runtime_directory(listeners, err);
