@@ -33,10 +33,10 @@ void arena_reset(struct arena *arena);
  * sees a gap behind them. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* As arena_alloc() for |count| elements of |size| bytes; the product cannot wrap. */
+/* Does as arena_alloc() for |count| elements of |size| bytes; the product cannot wrap. */
 void *arena_array(struct arena *arena, size_t count, size_t size);
 
-/* A terminated copy of |len| bytes, or NULL. */
+/* Returns a terminated copy of |len| bytes, or NULL. */
 char *arena_strdup(struct arena *arena, const void *text, size_t len);
 
 /* Sets the error for memory that |what| did not get: ST_EXHAUSTED if the heap has refused the arena

@@ -25,7 +25,7 @@ void blake2b_init(struct blake2b *hash);
 void blake2b_add(struct blake2b *hash, struct span bytes);
 void blake2b_add_number(struct blake2b *hash, uint64_t number);
 
-/* Nothing can be added afterwards. */
+/* Ends the digest: nothing can be added afterwards. */
 void blake2b_end(struct blake2b *hash, uint8_t out[BLAKE2B_BYTES]);
 
 #endif

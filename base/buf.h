@@ -42,7 +42,7 @@ static inline struct span buf_span(const struct buf *buf)
     return span_of(buf->ptr, buf->len);
 }
 
-/* Room for |len| more bytes at the end, or NULL. Write there, then call buf_commit(). */
+/* Returns room for |len| more bytes at the end, or NULL. Write there, then call buf_commit(). */
 uint8_t *buf_reserve(struct buf *buf, size_t len);
 void buf_commit(struct buf *buf, size_t len);
 

@@ -4,8 +4,8 @@
 
 #include "base/bytes.h"
 
-/* The number that the linker has given to this very program (NT_GNU_BUILD_ID of its ELF file, see
- * ld(1), --build-id), or nothing if it has none. Any thread. */
+/* Returns the number that the linker has given to this very program (NT_GNU_BUILD_ID of its ELF
+ * file, see ld(1), --build-id), or nothing if it has none. Any thread. */
 struct span build_id(void);
 
 #endif

@@ -84,7 +84,7 @@ static inline bool in_range(uint64_t off, uint64_t len, uint64_t size)
     return off <= size && len <= size - off;
 }
 
-/* Each function stores the result and returns true, or returns false if the result does not fit. */
+/* Stores the result and returns true, or returns false if the result does not fit. */
 static inline bool add_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
@@ -116,7 +116,7 @@ static inline size_t align_up(size_t n, size_t align)
     return (n + align - 1) & ~(align - 1);
 }
 
-/* Big-endian reads of any alignment. */
+/* Reads big-endian at any alignment. */
 static inline uint16_t load_be16(const uint8_t *p)
 {
     return (uint16_t)(p[0] << 8 | p[1]);
@@ -127,7 +127,7 @@ static inline uint32_t load_be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Little-endian reads of any alignment. */
+/* Reads little-endian at any alignment. */
 static inline uint16_t load_le16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | p[1] << 8);

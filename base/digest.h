@@ -22,14 +22,15 @@ struct digest {
 
 void digest_init(struct digest *digest);
 
-/* The digest depends on the bytes in their order, not on how they are divided among calls. */
+/* Adds bytes: the digest depends on the bytes in their order, not on how they are divided among
+ * calls. */
 void digest_add(struct digest *digest, struct span bytes);
 void digest_add_number(struct digest *digest, uint64_t number);
 
-/* A text with its end: "ab", "c" differs from "a", "bc". */
+/* Adds a text with its end: "ab", "c" differs from "a", "bc". */
 void digest_add_text(struct digest *digest, const char *text);
 
-/* The digest of all bytes so far; more may follow. */
+/* Gives the digest of all bytes so far; more may follow. */
 void digest_end(const struct digest *digest, uint64_t out[2]);
 
 #endif

@@ -64,7 +64,7 @@ static inline uint32_t dtype_precision(enum dtype dtype)
     }
 }
 
-/* As PyTorch and NumPy call it: "float32", "int64". */
+/* Names the type as PyTorch and NumPy do: "float32", "int64". */
 const char *dtype_name(enum dtype dtype);
 
 /* May tensors of this type appear in requests and answers? */
@@ -73,7 +73,7 @@ static inline bool dtype_is_public(enum dtype dtype)
     return dtype_infos[dtype].kind != DTYPE_COMPLEX;
 }
 
-/* Each function looks an element type up; false: there is none. */
+/* Finds an element type. False: there is none. */
 bool dtype_from_executorch(int number, enum dtype *out_dtype);
 bool dtype_from_oip(struct span name, enum dtype *out_dtype);
 bool dtype_from_signature(int64_t code, enum dtype *out_dtype);

@@ -28,7 +28,7 @@ struct fft_scheme {
 /* For 1 <= n <= 2^24. */
 struct fft_scheme fft_scheme(int64_t n);
 
-/* Elements of the table, and elements for each lane of each of the four work arrays. */
+/* Returns the elements of the table, and elements for each lane of each of the four work arrays. */
 int64_t fft_table_count(const struct fft_scheme *scheme);
 int64_t fft_work_count(const struct fft_scheme *scheme);
 

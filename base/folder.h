@@ -14,10 +14,10 @@
  */
 DIR *folder_open(const char *path);
 
-/* The last part of |path|: the file's name in its folder. */
+/* Returns the last part of |path|: the file's name in its folder. */
 const char *folder_name(const char *path);
 
-/* The path of the file |name| in the folder of |path|, into |out|. False: it is too long. */
+/* Writes the path of the file |name| in the folder of |path|, into |out|. False: it is too long. */
 bool folder_beside(const char *path, const char *name, char *out, size_t size);
 
 #endif

@@ -34,7 +34,7 @@ struct histogram {
 void histogram_add(struct histogram *histogram, const struct histogram_scale *scale,
                    uint64_t value);
 
-/* The number of values in all buckets. */
+/* Returns the number of values in all buckets. */
 uint64_t histogram_count(const struct histogram *histogram, const struct histogram_scale *scale);
 
 #endif

@@ -19,10 +19,10 @@ enum precision {
 };
 #define PRECISION_COUNT (PRECISION_BF16 + 1)
 
-/* "exact", "fast", "bf16" */
+/* Returns "exact", "fast", "bf16" */
 const char *precision_word(enum precision precision);
 
-/* False: |word| is none of them. */
+/* Returns false: |word| is none of them. */
 bool precision_find(struct span word, enum precision *out_precision);
 
 #endif

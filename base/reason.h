@@ -14,7 +14,7 @@ enum reason {
 
 const char *reason_text(enum reason reason);
 
-/* ST_UNSUPPORTED with the text. */
+/* Returns ST_UNSUPPORTED with the text. */
 enum status reason_set(struct error *err, enum reason reason);
 
 #endif

@@ -21,7 +21,7 @@ static inline void refs_init(struct refs *refs)
     atomic_init(&refs->count, 1);
 }
 
-/* The caller holds a reference already. */
+/* Takes one more reference than the caller holds. */
 static inline void refs_take(struct refs *refs)
 {
     unsigned before = atomic_fetch_add_explicit(&refs->count, 1, memory_order_relaxed);
@@ -39,7 +39,8 @@ static inline bool refs_try_take(struct refs *refs)
     return count > 0;
 }
 
-/* True: this was the last reference, and all writes by threads that held the others are visible. */
+/* Returns true: this was the last reference, and all writes by threads that held the others are
+ * visible. */
 static inline bool refs_drop(struct refs *refs)
 {
     unsigned before = atomic_fetch_sub_explicit(&refs->count, 1, memory_order_acq_rel);
@@ -47,13 +48,13 @@ static inline bool refs_drop(struct refs *refs)
     return before == 1;
 }
 
-/* The caller's reference is the only one. */
+/* Is the caller's reference the only one? */
 static inline bool refs_is_only(struct refs *refs)
 {
     return atomic_load(&refs->count) == 1;
 }
 
-/* No reference is left: the object lies idle, and refs_init() would bring it back. */
+/* Is no reference left? Then the object lies idle, and refs_init() would bring it back. */
 static inline bool refs_are_gone(struct refs *refs)
 {
     return atomic_load(&refs->count) == 0;

@@ -22,15 +22,15 @@ enum resource {
 /* Who is charged. */
 enum resource_party { RESOURCE_PARTY_CLIENT, RESOURCE_PARTY_MODEL, RESOURCE_PARTY_ALL };
 
-/* The label of metrics, such as "connections". */
+/* Returns the label of metrics, such as "connections". */
 const char *resource_name(enum resource resource);
 
 enum resource_party resource_party(enum resource resource);
 
-/* Units of |size| that are kept for clients with little: share_init(). */
+/* Returns the units of |size| that are kept for clients with little: share_init(). */
 uint64_t resource_kept(enum resource resource, uint64_t size);
 
-/* share_refuse() with the units of |resource|. */
+/* Calls share_refuse() with the units of |resource|. */
 enum status resource_refuse(enum resource resource, const struct share *share,
                             enum share_taken taken, uint64_t client, struct error *err);
 

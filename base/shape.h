@@ -22,20 +22,22 @@ struct shape {
 
 bool shape_equal(const struct shape *a, const struct shape *b);
 
-/* Number of elements; 1 for rank 0. The caller has checked the dims with shape_bytes(). */
+/* Returns the number of elements; 1 for rank 0. The caller has checked the dims with
+ * shape_bytes(). */
 int64_t shape_numel(const struct shape *shape);
 
-/* Bytes of a packed tensor. ST_INVALID: a dim is negative. ST_TOO_LARGE: the product overflows. */
+/* Gives the bytes of a packed tensor. ST_INVALID: a dim is negative. ST_TOO_LARGE: the product
+ * overflows. */
 MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out_bytes,
                                    struct error *err);
 
-/* Row-major strides in elements. */
+/* Computes row-major strides in elements. */
 void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
 
 /*
- * The range of offsets that the elements of a tensor reach, relative to the element whose indices
- * are all 0: from |*out_low| (<= 0) to |*out_high| (>= 0), in the unit of |strides|. Strides may be
- * negative. The tensor has at least one element. False: the range overflows 64 bits.
+ * Finds the range of offsets that the elements of a tensor reach, relative to the element whose
+ * indices are all 0: from |*out_low| (<= 0) to |*out_high| (>= 0), in the unit of |strides|.
+ * Strides may be negative. The tensor has at least one element. False: the range overflows 64 bits.
  */
 bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t *out_low,
                  int64_t *out_high);

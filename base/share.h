@@ -66,10 +66,10 @@ void share_init(struct share *share, uint64_t size, uint64_t kept);
 /* For a share that one thread uses, often: the lock would be half of its cost. */
 void share_init_for_one_thread(struct share *share, uint64_t size, uint64_t kept);
 
-/* Nothing is held any more. */
+/* Call when nothing is held any more. */
 void share_fini(struct share *share);
 
-/* More may be in use than the new |size|; then nobody takes anything. */
+/* Changes the size. More may be in use than the new |size|; then nobody takes anything. */
 void share_resize(struct share *share, uint64_t size, uint64_t kept);
 
 /* |client| takes |amount| units, all or none; share_give() follows. */
@@ -78,32 +78,32 @@ MUST_CHECK enum share_taken share_take(struct share *share, uint64_t client, uin
 /* |client| gives back |amount| of the units that it holds. */
 void share_give(struct share *share, uint64_t client, uint64_t amount);
 
-/* Everybody gives back all that he holds. */
+/* Gives back all that everybody holds. */
 void share_clear(struct share *share);
 
 /* |from| gives |amount| of the units that it holds to |to|, whatever the rule says: the owner has
  * decided. False: there is no memory to note it. */
 MUST_CHECK bool share_move(struct share *share, uint64_t from, uint64_t to, uint64_t amount);
 
-/* What share_take() would say. Counts no refusal. */
+/* Returns what share_take() would say. Counts no refusal. */
 enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount);
 
 /* Does |client| hold more than the rule would give it now? Others may need what it holds. */
 bool share_is_over(const struct share *share, uint64_t client);
 
-/* Units that |client| holds; of SHARE_NOBODY it is not known: 0. */
+/* Returns the units that |client| holds; 0 for SHARE_NOBODY, of which it is not known. */
 uint64_t share_held(const struct share *share, uint64_t client);
 
-/* Units that are in use. */
+/* Returns the units that are in use. */
 uint64_t share_used(const struct share *share);
 
 /* Looks at each client. */
 void share_stats(const struct share *share, struct share_stats *out_stats);
 
 /*
- * The error of a share_take() that said |taken|: ST_EXHAUSTED, "all 256 generations are in use", or
- * "this client has 192 of 256 generations, the others are for other clients". |what| is the plural
- * of the units.
+ * Makes the error of a share_take() that said |taken|: ST_EXHAUSTED, "all 256 generations are in
+ * use", or "this client has 192 of 256 generations, the others are for other clients". |what| is
+ * the plural of the units.
  */
 enum status share_refuse(const struct share *share, enum share_taken taken, uint64_t client,
                          const char *what, struct error *err);

@@ -35,8 +35,8 @@ enum status error_set(struct error *err, enum status code, const char *fmt, ...)
 enum status error_setv(struct error *err, enum status code, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* "no memory for WHAT", where |what| and what follows are formatted: the heap has not given enough.
- * Returns ST_EXHAUSTED. |err| may be NULL. */
+/* Says "no memory for WHAT", where |what| and what follows are formatted: the heap has not given
+ * enough. Returns ST_EXHAUSTED. |err| may be NULL. */
 enum status error_no_memory(struct error *err, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -44,18 +44,18 @@ enum status error_no_memory(struct error *err, const char *what, ...)
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The text in |err| quotes what a client has written, such as a message of a chat. The client is
- * told it; logs and traces leave it out, but not a prefix that comes later. Returns the code in
- * |err|. */
+/* Call if the text in |err| quotes what a client has written, such as a message of a chat. The
+ * client is told it; logs and traces leave it out, but not a prefix that comes later. Returns the
+ * code in |err|. */
 enum status error_hide(struct error *err);
 
-/* The text for logs and traces, in |out|. */
+/* Returns the text for logs and traces, in |out|. */
 const char *error_log_text(const struct error *err, char out[ERROR_TEXT_MAX]);
 
-/* The status that stands for an errno of the C library. */
+/* Returns the status that stands for an errno of the C library. */
 enum status status_of_errno(int number);
 
-/* A general text for |code|, for callers that have no better one. */
+/* Returns a general text for |code|, for callers that have no better one. */
 const char *status_text(enum status code);
 
 /* Returns from the function if |expr| is not ST_OK. Use it only where there is nothing to clean up.

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the well-formed sequence at |p|, where a byte above 0x7f stands; 0: there is none.
- */
+/* Returns the length of the well-formed sequence at |p|, where a byte above 0x7f stands; 0: there
+ * is none. */
 static inline size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
 {
     size_t len = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
@@ -26,7 +26,7 @@ static inline size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
     return is_bad ? 0 : len;
 }
 
-/* The code point of a sequence of |len| bytes for which utf8_sequence() gave |len|. */
+/* Returns the code point of a sequence of |len| bytes for which utf8_sequence() gave |len|. */
 static inline uint32_t utf8_code(const uint8_t *p, size_t len)
 {
     uint32_t code = *p & (0xffu >> (len + 1));
@@ -36,7 +36,8 @@ static inline uint32_t utf8_code(const uint8_t *p, size_t len)
     return code;
 }
 
-/* The most bytes of |text|, at most |len|, that end with a whole character; text[len] exists. */
+/* Returns the most bytes of |text|, at most |len|, that end with a whole character; text[len]
+ * exists. */
 static inline size_t utf8_floor(const uint8_t *text, size_t len)
 {
     while (len > 0 && (text[len] & 0xc0) == 0x80) {
@@ -45,7 +46,7 @@ static inline size_t utf8_floor(const uint8_t *text, size_t len)
     return len;
 }
 
-/* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
+/* Is it a C1 control, a separator of lines or paragraphs, or does it change the direction? */
 static inline bool utf8_is_disruptive(uint32_t code)
 {
     return (code >= 0x80 && code <= 0x9f) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||

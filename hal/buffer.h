@@ -22,13 +22,13 @@ typedef void hal_buffer_release_f(void *arg);
 MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
                                       struct hal_buffer **out_buffer, struct error *err);
 
-/* The same for contents of which only parts are ever used: a large buffer takes memory only for the
- * pages that have been written, where the device can do so. */
+/* Does the same for contents of which only parts are ever used: a large buffer takes memory only
+ * for the pages that have been written, where the device can do so. */
 MUST_CHECK enum status hal_buffer_new_sparse(struct hal_device *device, size_t size,
                                              struct hal_buffer **out_buffer, struct error *err);
 
-/* The size of the pages by which |buffer|, which hal_buffer_new_sparse() has made, takes memory; 0:
- * it has taken all of it. */
+/* Returns the size of the pages by which |buffer|, which hal_buffer_new_sparse() has made, takes
+ * memory; 0: it has taken all of it. */
 size_t hal_buffer_page_bytes(const struct hal_buffer *buffer);
 
 /* hal_buffer_new() for contents that the caller soon writes as a whole, and that many calls read:
@@ -43,16 +43,16 @@ MUST_CHECK enum status hal_buffer_new_constants(struct hal_device *device, const
                                                 struct error *err);
 
 /*
- * Host memory as a buffer. |release| (may be NULL) runs once, on the thread that drops the last
- * reference. ST_UNSUPPORTED: the device cannot use this memory in place (alignment, device), and
- * the caller has to copy it. No command buffer may write |read_only| memory (asserted).
+ * Imports host memory as a buffer. |release| (may be NULL) runs once, on the thread that drops the
+ * last reference. ST_UNSUPPORTED: the device cannot use this memory in place (alignment, device),
+ * and the caller has to copy it. No command buffer may write |read_only| memory (asserted).
  */
 MUST_CHECK enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
                                          bool read_only, hal_buffer_release_f *release, void *arg,
                                          struct hal_buffer **out_buffer, struct error *err);
 
 /*
- * Like hal_buffer_import(), for host memory whose bytes never change. Such a buffer may be bound
+ * Does as hal_buffer_import(), for host memory whose bytes never change. Such a buffer may be bound
  * directly but never put into a slot. A device with memory of its own copies the ranges that its
  * kernels read.
  */
@@ -70,7 +70,7 @@ struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
 void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
 
 /*
- * For a table that lists |buffer| and holds no reference to it: |leave| runs once, on the thread
+ * Serves a table that lists |buffer| and holds no reference to it: |leave| runs once, on the thread
  * that drops the last reference, before the memory is freed. Until it has returned,
  * hal_buffer_try_ref() may be called. One table for a buffer, which is no range of a pool.
  */
@@ -83,9 +83,10 @@ size_t hal_buffer_size(const struct hal_buffer *buffer);
 struct hal_device *hal_buffer_device(const struct hal_buffer *buffer);
 
 /*
- * The host address of a host-visible buffer, valid while a reference is held; NULL if the memory is
- * not host-visible or the buffer has no bytes. A submission sees all writes that were made before
- * it. A thread that has waited for the submission's semaphore sees the submission's writes.
+ * Returns the host address of a host-visible buffer, valid while a reference is held; NULL if the
+ * memory is not host-visible or the buffer has no bytes. A submission sees all writes that were
+ * made before it. A thread that has waited for the submission's semaphore sees the submission's
+ * writes.
  */
 void *hal_buffer_map(struct hal_buffer *buffer);
 

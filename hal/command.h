@@ -37,7 +37,7 @@ struct hal_binding {
     size_t length;
 };
 
-/* All bytes of |buffer|. Takes no reference. */
+/* Returns all bytes of |buffer|. Takes no reference. */
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer);
 
 /* The numbers that multiply-adds multiply: each kind has a peak of its own. */
@@ -79,13 +79,14 @@ void hal_command_unref(struct hal_command *command); /* NULL is fine */
 
 MUST_CHECK enum status hal_command_dispatch(struct hal_command *command,
                                             const struct hal_dispatch *dispatch, struct error *err);
-/* Equal lengths; the ranges do not overlap. */
+/* Copies between ranges of equal lengths; the ranges do not overlap. */
 MUST_CHECK enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
                                         struct hal_binding target, struct error *err);
 MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct error *err);
 MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
 
-/* Rough ns of all that was recorded, on one core. The same on every run and on busy machines. */
+/* Returns rough ns of all that was recorded, on one core. The same on every run and on busy
+ * machines. */
 uint64_t hal_command_cost(const struct hal_command *command);
 
 /* Where a dispatch runs, and why. */
@@ -106,7 +107,7 @@ struct hal_command_info {
     uint64_t bytes; /* read and written, each of them once */
 };
 
-/* The number of recorded commands without barriers. */
+/* Returns the number of recorded commands without barriers. */
 uint32_t hal_command_count(const struct hal_command *command);
 
 /* Describes these commands, by number. |infos| has room for hal_command_count() of them. The
@@ -121,7 +122,7 @@ struct hal_command_stats {
     uint32_t transfers;                  /* copies between them, added by the driver */
 };
 
-/* All dispatches, on the device and on the host. */
+/* Returns all dispatches, on the device and on the host. */
 uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats);
 
 /* Adds the parts of |command| to |stats|. */

@@ -58,7 +58,7 @@ struct hal_device_options {
 MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device_options *options,
                                        struct hal_device **out_device, struct error *err);
 
-/* A line for each device that could be opened, for `pte devices`. */
+/* Lists a line for each device that could be opened, for `pte devices`. */
 void hal_device_list(struct buf *out);
 
 /*
@@ -116,7 +116,7 @@ struct hal_peaks {
 MUST_CHECK enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,
                                         struct error *err);
 
-/* The word for capability |index|, for example "doubles". */
+/* Returns the word for capability |index|, for example "doubles". */
 const char *hal_capability_word(unsigned index);
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device);

@@ -138,17 +138,17 @@ static inline bool hal_buffer_is_usable(const struct hal_buffer *buffer,
     return buffer->device == device || (device->props.is_host && buffer->host);
 }
 
-/* Like hal_buffer_new(), for |memory|: for pools and drivers. */
+/* Does as hal_buffer_new(), for |memory|: for pools and drivers. */
 MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
                                          enum hal_memory memory, struct hal_buffer **out_buffer,
                                          struct error *err);
 
-/* A driver's functions that open devices and make buffers begin with these. */
+/* Call first in a driver's functions that open devices and make buffers. */
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
 void hal_pages_init(struct hal_pages *pages, struct hal_device *device, size_t size);
 
-/* A driver's functions that free devices, buffers and pages end with these. By then, the device has
+/* Call last in a driver's functions that free devices, buffers and pages. By then, the device has
  * no objects left. */
 void hal_device_fini(struct hal_device *device);
 void hal_buffer_fini(struct hal_buffer *buffer);

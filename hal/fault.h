@@ -60,8 +60,8 @@ void hal_fault(const struct hal_args *args, enum hal_fault_code code,
                const struct hal_fault_number *number);
 
 /*
- * ST_INVALID with "gather: an index is out of range: got 5, expected 0 to 4"; ST_OK when there is
- * no fault.
+ * Returns ST_INVALID with "gather: an index is out of range: got 5, expected 0 to 4"; ST_OK when
+ * there is no fault.
  */
 enum status hal_fault_error(const struct hal_fault_record *record, struct error *err);
 

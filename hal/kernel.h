@@ -101,8 +101,8 @@ static inline bool hal_kernel_has_spirv(const struct hal_kernel *kernel)
     return kernel->spirv[0].words.len > 0;
 }
 
-/* The first form that a device with |capabilities| can run; NULL: none, the host has to run the CPU
- * form. */
+/* Returns the first form that a device with |capabilities| can run; NULL: none, the host has to run
+ * the CPU form. */
 static inline const struct hal_spirv *hal_kernel_spirv(const struct hal_kernel *kernel,
                                                        uint32_t capabilities)
 {

@@ -41,31 +41,33 @@ struct hal_pool_stats {
 };
 
 /*
- * A pool with a memory of |size| bytes, rounded up to buffer_align. The memory is reserved as
+ * Makes a pool with a memory of |size| bytes, rounded up to buffer_align. The memory is reserved as
  * address space and touched only as used.
  */
 MUST_CHECK enum status hal_pool_new(struct hal_device *device, size_t size,
                                     struct hal_pool **out_pool, struct error *err);
 
-/* The same with at most |size_max| bytes, and at most half of what the device could give or of the
- * addresses that the process may have (ulimit -v); a quarter and so on, if these are not there. */
+/*
+ * Does the same with at most |size_max| bytes, and at most half of what the device could give or of
+ * the addresses that the process may have (ulimit -v); a quarter and so on, if these are not there.
+ */
 MUST_CHECK enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
                                           struct hal_pool **out_pool, struct error *err);
 
-/* Another pool of the same memory, with a share of its own. */
+/* Gives another pool of the same memory, with a share of its own. */
 MUST_CHECK enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **out_pool,
                                       struct error *err);
 
 /*
- * A part of |pool|, which is itself no part: a pool with a share of its own, whose bytes also count
- * in the statistics of |pool|. For calls that run, a part for each model: otherwise the rule would
- * take them for one pool, and a small call would wait for all the large ones.
+ * Gives a part of |pool|, which is itself no part: a pool with a share of its own, whose bytes also
+ * count in the statistics of |pool|. For calls that run, a part for each model: otherwise the rule
+ * would take them for one pool, and a small call would wait for all the large ones.
  */
 MUST_CHECK enum status hal_pool_part(struct hal_pool *pool, struct hal_pool **out_part,
                                      struct error *err);
 
 /*
- * A member, which at first belongs to no pool and can join one pool after the other. Between
+ * Makes a member, which at first belongs to no pool and can join one pool after the other. Between
  * hal_pool_join() and hal_pool_leave() it may be used like the pool that it joined; |pool| may be a
  * member of that pool itself. A member holds nothing when it leaves. Neither function mallocs.
  */
@@ -80,7 +82,7 @@ void hal_pool_leave(struct hal_pool *member);
  */
 void hal_pool_free(struct hal_pool *pool);
 
-/* ST_TOO_LARGE: |size| exceeds the whole memory, so it can never be reserved. */
+/* Fails with ST_TOO_LARGE: |size| exceeds the whole memory, so it can never be reserved. */
 MUST_CHECK enum status hal_pool_verify(const struct hal_pool *pool, size_t size, struct error *err);
 
 /*
@@ -91,7 +93,7 @@ MUST_CHECK enum status hal_pool_reserve(struct hal_pool *pool, size_t size,
                                         struct hal_buffer **out_buffer, struct error *err);
 
 /*
- * Like hal_pool_reserve(), for bytes that only commands of the device touch
+ * Does as hal_pool_reserve(), for bytes that only commands of the device touch
  * (hal_command_set_transient()). A device with memory of its own has a second memory of the same
  * size for them.
  */
@@ -107,10 +109,10 @@ MUST_CHECK enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t 
 MUST_CHECK bool hal_pool_try_charge(struct hal_pool *pool, size_t bytes);
 
 /*
- * Like hal_pool_reserve(), when hal_pool_resize() is going to ask for |growth| more bytes: room is
- * kept behind the reservation as long as others find memory elsewhere. The rule does not apply to
- * |excused| of the |size| bytes, because they are charged already or replace memory that is about
- * to be given back. The caller discharges them when it has the memory.
+ * Does as hal_pool_reserve(), when hal_pool_resize() is going to ask for |growth| more bytes: room
+ * is kept behind the reservation as long as others find memory elsewhere. The rule does not apply
+ * to |excused| of the |size| bytes, because they are charged already or replace memory that is
+ * about to be given back. The caller discharges them when it has the memory.
  */
 MUST_CHECK enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t growth,
                                                 size_t excused, struct hal_buffer **out_buffer,
@@ -139,10 +141,11 @@ void hal_pool_discharge(struct hal_pool *pool, size_t bytes);
 /* Does |pool|, with its members, hold more than the rule would give it now? */
 bool hal_pool_is_over(struct hal_pool *pool);
 
-/* Bytes that have been reserved from |pool| itself so far, also if they are free again. No lock. */
+/* Returns the bytes that have been reserved from |pool| itself so far, also if they are free again.
+ * No lock. */
 size_t hal_pool_taken(const struct hal_pool *pool);
 
-/* The size of |pool|'s memory, in bytes. */
+/* Returns the size of |pool|'s memory, in bytes. */
 size_t hal_pool_size(const struct hal_pool *pool);
 
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats);

@@ -32,16 +32,16 @@ struct hal_span {
 };
 
 /*
- * A profile with room for |span_max| spans, at most HAL_PROFILE_SPANS_MAX. Memory is touched only
- * as spans come. The caller frees it after the last submission that carries it.
+ * Makes a profile with room for |span_max| spans, at most HAL_PROFILE_SPANS_MAX. Memory is touched
+ * only as spans come. The caller frees it after the last submission that carries it.
  */
 MUST_CHECK enum status hal_profile_new(size_t span_max, struct hal_profile **out_profile,
                                        struct error *err);
 void hal_profile_free(struct hal_profile *profile); /* NULL is fine */
 
 /*
- * The spans so far, in no particular order; valid until the next clear or free. Call it when no
- * submission that carries |profile| is in flight.
+ * Returns the spans so far, in no particular order; valid until the next clear or free. Call it
+ * when no submission that carries |profile| is in flight.
  */
 const struct hal_span *hal_profile_spans(const struct hal_profile *profile, size_t *out_count);
 
@@ -53,14 +53,14 @@ void hal_profile_clear(struct hal_profile *profile);
 
 /* ---- for the HAL ----------------------------------------------------------------------------- */
 
-/* The profile keeps |command| alive. ST_EXHAUSTED: no memory to remember it. Any thread. */
+/* Makes the profile keep |command| alive. ST_EXHAUSTED: no memory to remember it. Any thread. */
 MUST_CHECK enum status hal_profile_keep(struct hal_profile *profile, struct hal_command *command,
                                         struct error *err);
 
-/* Any thread, also several at once. */
+/* Call on any thread, also several at once. */
 void hal_profile_add(struct hal_profile *profile, const struct hal_span *span);
 
-/* The time of a span's ends. */
+/* Returns the time of a span's ends. */
 uint64_t hal_profile_now(void);
 
 #endif

@@ -67,9 +67,9 @@ struct hal_submission {
 };
 
 /*
- * ST_EXHAUSTED: no memory for a submission. After warm-up this does not malloc. The references to
- * the buffers in the slots are dropped before the signals are given, the one to the command buffer
- * soon after.
+ * Fails with ST_EXHAUSTED: no memory for a submission. After warm-up this does not malloc. The
+ * references to the buffers in the slots are dropped before the signals are given, the one to the
+ * command buffer soon after.
  */
 MUST_CHECK enum status hal_queue_submit(struct hal_device *device,
                                         const struct hal_submission *submission, struct error *err);

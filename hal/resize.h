@@ -62,10 +62,10 @@ struct hal_resize {
     void (*pack)(const uint8_t *row, uint32_t count, bool is_bgr, uint8_t *out);
 };
 
-/* The loops of the level in use. Any thread. */
+/* Returns the loops of the level in use. Any thread. */
 const struct hal_resize *hal_resize(void);
 
-/* The weight at |at| of |axis|, in units of 2^-HAL_RESIZE_BITS. */
+/* Returns the weight at |at| of |axis|, in units of 2^-HAL_RESIZE_BITS. */
 static inline int32_t hal_resize_weight(const struct hal_resize_axis *axis, size_t at)
 {
     return axis->high[at] * (1 << HAL_RESIZE_LOW_BITS) + axis->low[at];

@@ -41,7 +41,7 @@ MUST_CHECK enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **
 struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore);
 void hal_semaphore_unref(struct hal_semaphore *semaphore);
 
-/* The current value; ST_OK, or the status it failed with. */
+/* Reads the current value; ST_OK, or the status it failed with. */
 enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_value);
 
 /* |value| is greater than the current one (asserted), unless the semaphore has failed: no effect.
@@ -51,7 +51,7 @@ void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value);
 /* First failure wins. |status| is not ST_OK. */
 void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status);
 
-/* Blocks for at most |timeout_ns| (UINT64_MAX: for ever). ST_TIMEOUT, or the failure's status. */
+/* Waits for at most |timeout_ns| (UINT64_MAX: for ever). ST_TIMEOUT, or the failure's status. */
 MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value,
                                           uint64_t timeout_ns);
 

@@ -46,10 +46,10 @@ struct hal_suballoc {
     uint32_t unused_count;
 };
 
-/* All of [0, size) is free, size > 0. False: no memory. */
+/* Begins with all of [0, size) free, size > 0. False: no memory. */
 bool hal_suballoc_init(struct hal_suballoc *suballoc, size_t size);
-/* All ranges have been freed. May also be called after a failed init, or for a zeroed struct with
- * an empty list of unused objects. */
+/* Call when all ranges have been freed. May also be called after a failed init, or for a zeroed
+ * struct with an empty list of unused objects. */
 void hal_suballoc_fini(struct hal_suballoc *suballoc);
 
 /*

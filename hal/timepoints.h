@@ -13,7 +13,8 @@
 
 struct hal_timepoints;
 
-/* The last wait is over. Runs on the thread that signalled; the status has the first failure. */
+/* Called when the last wait is over. Runs on the thread that signalled; the status has the first
+ * failure. */
 typedef void hal_waits_over_f(struct hal_timepoints *timepoints);
 
 struct hal_wait {

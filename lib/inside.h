@@ -83,7 +83,7 @@ struct pted_call {
  * public number. |err| may be NULL if |status| is ST_OK. */
 enum pted_status lib_give(enum status status, const struct error *err, struct pted_error *out_err);
 
-/* A refusal of the library's own. */
+/* Makes a refusal of the library's own. */
 enum pted_status lib_refuse(struct pted_error *err, enum status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -95,11 +95,11 @@ struct pted_state *lib_state_ref(struct pted_state *state);
 enum status lib_program_new(struct pted_device *device, struct rt_program *rt,
                             struct pted_program **out_program, struct error *err);
 
-/* The turn of |call|, which is planned: true: it runs now; the caller begins it. False: it waits,
- * and will be begun by lib_state_go_on(). */
+/* Takes the turn of |call|, which is planned. True: it runs now; the caller begins it. False: it
+ * waits, and will be begun by lib_state_go_on(). */
 bool lib_state_take_turn(struct pted_state *state, struct pted_call *call);
 
-/* The call whose turn it was is over: the next one runs. */
+/* Call when the call whose turn it was is over: the next one runs. */
 void lib_state_go_on(struct pted_state *state);
 
 /* Begins a call that has waited. If it cannot, it has ended, and so has its turn. */

@@ -61,7 +61,8 @@ extern "C" {
 #define PTED_VERSION_MINOR 1
 #define PTED_VERSION_PATCH 0
 
-/* The version of the library that runs, "0.1.0"; the numbers above are those of the header. */
+/* Returns the version of the library that runs, "0.1.0"; the numbers above are those of the
+ * header. */
 PTED_API const char *pted_version(void);
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ struct pted_error {
     char text[PTED_ERROR_TEXT_MAX]; /* always terminated; a text that is too long is cut */
 };
 
-/* "invalid argument": a general text for |status|. */
+/* Returns a general text for |status|: "invalid argument". */
 PTED_API const char *pted_status_text(enum pted_status status);
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ PTED_CHECKED enum pted_status pted_device_open(const struct pted_device_options 
 /* Waits for its threads, once nothing else needs the device. Not in a pted_done_f. */
 PTED_API void pted_device_free(struct pted_device *device);
 
-/* "avx512_vnni, 4 workers", or the name of a GPU; for people. */
+/* Returns "avx512_vnni, 4 workers", or the name of a GPU; for people. */
 PTED_API const char *pted_device_description(const struct pted_device *device);
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -178,8 +179,8 @@ PTED_CHECKED enum pted_status pted_program_load(struct pted_device *device, cons
                                                 struct pted_program **out_program,
                                                 struct pted_error *err);
 
-/* The same for a program of |size| bytes in memory. Only |options->data_paths| are searched for
- * data. */
+/* Does the same for a program of |size| bytes in memory. Only |options->data_paths| are searched
+ * for data. */
 PTED_CHECKED enum pted_status pted_program_load_memory(struct pted_device *device,
                                                        const void *bytes, size_t size,
                                                        const struct pted_load_options *options,
@@ -187,19 +188,20 @@ PTED_CHECKED enum pted_status pted_program_load_memory(struct pted_device *devic
                                                        struct pted_error *err);
 PTED_API void pted_program_free(struct pted_program *program);
 
-/* The most bytes that a state of it takes; 0: it has no mutable buffers, and needs no states. */
+/* Returns the most bytes that a state of it takes; 0: it has no mutable buffers, and needs no
+ * states. */
 PTED_API size_t pted_program_state_bytes(struct pted_program *program);
 
 /* ---- methods --------------------------------------------------------------------------------- */
 
 struct pted_method;
 
-/* Methods in the order of the file; NULL: |index| is too large. */
+/* Returns the methods in the order of the file; NULL: |index| is too large. */
 PTED_API size_t pted_program_method_count(const struct pted_program *program);
 PTED_API const struct pted_method *pted_program_method(const struct pted_program *program,
                                                        size_t index);
 
-/* The method |name|; NULL: "forward", or the only one. PTED_NOT_FOUND. */
+/* Finds the method |name|; NULL: "forward", or the only one. PTED_NOT_FOUND. */
 PTED_CHECKED enum pted_status pted_program_find_method(const struct pted_program *program,
                                                        const char *name,
                                                        const struct pted_method **out_method,
@@ -207,15 +209,15 @@ PTED_CHECKED enum pted_status pted_program_find_method(const struct pted_program
 
 PTED_API const char *pted_method_name(const struct pted_method *method);
 
-/* "(float32[?,128]) -> (float32[?,10])" */
+/* Returns "(float32[?,128]) -> (float32[?,10])" */
 PTED_API const char *pted_method_signature(const struct pted_method *method);
 
 /* Can it be called? The error says what it needs. Its inputs and outputs are known anyway. */
 PTED_CHECKED enum pted_status pted_method_verify(const struct pted_method *method,
                                                  struct pted_error *err);
 
-/* What exporters say about a program, such as get_max_seq_len, are methods: without inputs, and
- * with the same outputs each time. Is this one? */
+/* Is this one of the methods by which exporters say something about a program, such as
+ * get_max_seq_len: without inputs, and with the same outputs each time? */
 PTED_API bool pted_method_is_constant(const struct pted_method *method);
 
 /* ---- inputs and outputs of methods ----------------------------------------------------------- */
@@ -251,21 +253,21 @@ enum pted_dtype {
 
 #define PTED_RANK_MAX 16
 
-/* "float32"; NULL: there is no such type. */
+/* Returns "float32"; NULL: there is no such type. */
 PTED_API const char *pted_dtype_name(enum pted_dtype dtype);
 
-/* Bytes of an element; 0: there is no such type. */
+/* Returns the bytes of an element; 0: there is no such type. */
 PTED_API size_t pted_dtype_bytes(enum pted_dtype dtype);
 
 PTED_API size_t pted_method_input_count(const struct pted_method *method);
 PTED_API size_t pted_method_output_count(const struct pted_method *method);
 
-/* NULL: |index| is too large. */
+/* Returns NULL: |index| is too large. */
 PTED_API const struct pted_info *pted_method_input(const struct pted_method *method, size_t index);
 PTED_API const struct pted_info *pted_method_output(const struct pted_method *method, size_t index);
 
-/* The index of the input or output that is called |name|, or "input_0", "output_0"; false: none is.
- */
+/* Finds the index of the input or output that is called |name|, or "input_0", "output_0"; false:
+ * none is. */
 PTED_API bool pted_method_find_input(const struct pted_method *method, const char *name,
                                      size_t *out_index);
 PTED_API bool pted_method_find_output(const struct pted_method *method, const char *name,
@@ -274,14 +276,14 @@ PTED_API bool pted_method_find_output(const struct pted_method *method, const ch
 PTED_API const char *pted_info_name(const struct pted_info *info);
 PTED_API enum pted_kind pted_info_kind(const struct pted_info *info);
 
-/* Of tensors. A dim that varies is at most what the file declares, and may be less; dim |dim| below
- * the rank, else 0 and false. */
+/* Call only for a tensor. A dim that varies is at most what the file declares, and may be less; dim
+ * |dim| below the rank, else 0 and false. */
 PTED_API enum pted_dtype pted_info_dtype(const struct pted_info *info);
 PTED_API size_t pted_info_rank(const struct pted_info *info);
 PTED_API int64_t pted_info_dim(const struct pted_info *info, size_t dim);
 PTED_API bool pted_info_dim_varies(const struct pted_info *info, size_t dim);
 
-/* Of scalars: the exporter fixed the value. As an input only that value is taken, and it may be
+/* Has the exporter fixed the value of a scalar? As an input only that value is taken, and it may be
  * left out. */
 PTED_API bool pted_info_is_fixed(const struct pted_info *info);
 
@@ -300,10 +302,10 @@ PTED_CHECKED enum pted_status pted_state_new(struct pted_program *program,
                                              struct pted_state **out_state, struct pted_error *err);
 PTED_API void pted_state_free(struct pted_state *state);
 
-/* The initial content again. PTED_INVALID: calls of it are in flight. */
+/* Gives the state its initial content again. PTED_INVALID: calls of it are in flight. */
 PTED_CHECKED enum pted_status pted_state_reset(struct pted_state *state, struct pted_error *err);
 
-/* Bytes of memory that it takes now. No call of it is in flight. */
+/* Returns the bytes of memory that it takes now. No call of it is in flight. */
 PTED_API size_t pted_state_bytes(const struct pted_state *state);
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -326,11 +328,12 @@ struct pted_tensor {
     const int64_t *strides; /* likewise, in elements, none negative; NULL: packed and row-major */
 };
 
-/* PTED_UNSUPPORTED, for example, if the method cannot be called: see pted_method_verify(). */
+/* Fails with PTED_UNSUPPORTED, for example, if the method cannot be called: see
+ * pted_method_verify(). */
 PTED_CHECKED enum pted_status pted_call_new(const struct pted_method *method,
                                             struct pted_call **out_call, struct pted_error *err);
 
-/* A call in flight is cancelled and waited for. Not in a pted_done_f. */
+/* Cancels a call in flight and waits for it. Never call it in a pted_done_f. */
 PTED_API void pted_call_free(struct pted_call *call);
 
 /* Takes inputs again, without those that it had; its state stays, and outputs go to memory of the
@@ -342,8 +345,8 @@ PTED_CHECKED enum pted_status pted_call_set_state(struct pted_call *call, struct
                                                   struct pted_error *err);
 
 /*
- * Inputs, each once. PTED_INVALID: the method takes another type, other dims, or needs more bytes
- * than there are.
+ * Gives an input, once. PTED_INVALID: the method takes another type, other dims, or needs more
+ * bytes than there are.
  *
  * A copied tensor may change when the function has returned. A borrowed one is read until the call
  * has ended, and must not change before; on a device that is not the processor it is copied at
@@ -401,13 +404,13 @@ PTED_CHECKED enum pted_status pted_call_submit(struct pted_call *call, pted_done
  * not submitted. */
 PTED_CHECKED enum pted_status pted_call_wait(struct pted_call *call, struct pted_error *err);
 
-/* The call ends soon, with PTED_CANCELLED unless it ends before; one that waits for other calls of
+/* Ends the call soon, with PTED_CANCELLED unless it ends before; one that waits for other calls of
  * its state, when its turn comes. Any thread. */
 PTED_API void pted_call_cancel(struct pted_call *call);
 
 /*
- * Outputs of a call that has ended with PTED_OK; PTED_INVALID: it has not, or the output is of
- * another kind. What |*out_tensor| and |*out_text| point to belongs to the call. Tensors are
+ * Gives the outputs of a call that has ended with PTED_OK; PTED_INVALID: it has not, or the output
+ * is of another kind. What |*out_tensor| and |*out_text| point to belongs to the call. Tensors are
  * packed.
  */
 PTED_CHECKED enum pted_status pted_call_output(const struct pted_call *call, size_t index,

@@ -7,13 +7,14 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-/* How many characters encode |bytes| bytes. The caller guarantees that this cannot overflow. */
+/* Returns how many characters encode |bytes| bytes. The caller guarantees that this cannot
+ * overflow. */
 static inline size_t base64_text_bytes(size_t bytes)
 {
     return (bytes + 2) / 3 * 4;
 }
 
-/* How many bytes |text| encodes if it is valid. */
+/* Returns how many bytes |text| encodes if it is valid. */
 size_t base64_bytes(struct span text);
 
 /* Writes |bytes| bytes from the base64_text_bytes() characters of |text|. Errors begin with ": ".

@@ -201,12 +201,12 @@ MUST_CHECK enum status call_print(const struct call_method *method,
 void call_print_value(const struct call_method *method, const struct call_result *results,
                       struct buf *out);
 
-/* A JSON Schema of the request, and a request with tensors of |shapes|, by raw input. */
+/* Prints a JSON Schema of the request, and a request with tensors of |shapes|, by raw input. */
 void call_print_schema(const struct call_method *method, struct buf *out);
 void call_print_example(const struct call_method *method, const struct shape *shapes,
                         struct buf *out);
 
-/* A JSON Schema of the member "result" of an answer without binary data; titles are names of
+/* Prints a JSON Schema of the member "result" of an answer without binary data; titles are names of
  * results. |base|: the URL of server/daemon/console/openapi.json as seen from the schema, or "" in
  * it. */
 void call_print_result_schema(const struct call_method *method, const char *base, struct buf *out);

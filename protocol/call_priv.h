@@ -25,16 +25,16 @@ void call_parser_init(struct call_parser *p, const struct oip_body *body,
                       const struct call_method *method, const struct call_limits *limits,
                       struct arena *arena, struct error *err);
 
-/* The leaf of raw input |index|. */
+/* Finds the leaf of raw input |index|. */
 uint32_t call_find_leaf(const struct call_method *method, uint32_t index);
 
 /* Refuses a call that misses an input which has no default. */
 MUST_CHECK enum status call_check_missing(const struct call_parser *p);
 
-/* An argument may be given at its place or by its name, but not both ways. */
+/* Checks that an argument is given at its place or by its name, but not both ways. */
 MUST_CHECK enum status call_check_once(struct call_parser *p, uint32_t leaf);
 
-/* ST_INVALID with the path of |node| among the inputs before the text. */
+/* Returns ST_INVALID with the path of |node| among the inputs before the text. */
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -57,11 +57,11 @@ struct call_typed_text {
 MUST_CHECK enum status call_take_file(struct call_parser *p, uint32_t node,
                                       const struct call_typed_text *text, struct call_leaf *leaf);
 
-/* The string without escapes; in the arena, if it had some. */
+/* Keeps the string without escapes; in the arena, if it had some. */
 MUST_CHECK enum status call_keep_string(struct call_parser *p, const struct json_string *string,
                                         struct span *out);
 
-/* The first byte of the first element of the array that comes next; 0: the text ends. */
+/* Returns the first byte of the first element of the array that comes next; 0: the text ends. */
 uint8_t call_first_of_array(const struct json *in);
 
 /* Does {"$from": ...} come next, in place of the sequence or dict |node|? */
@@ -70,7 +70,7 @@ bool call_is_promise(struct call_parser *p, uint32_t node);
 /* Reads it: each leaf of |node| is a part of the promised structure. */
 MUST_CHECK enum status call_read_promise(struct call_parser *p, uint32_t node);
 
-/* A file or a text, which comes next, as a further item of the leaf's media. */
+/* Reads a file or a text, which comes next, as a further item of the leaf's media. */
 MUST_CHECK enum status call_read_item(struct call_parser *p, uint32_t node);
 
 /* Is |leaf->shape| one that the input takes? Then the leaf has that many bytes. */
@@ -84,7 +84,7 @@ MUST_CHECK enum status call_finish_rows(struct call_parser *p, uint32_t node, ui
 MUST_CHECK enum status call_decode_rows(const struct call_leaf *leaf, enum dtype dtype,
                                         struct tensor_nan *nan, void *dst, struct error *err);
 
-/* The value of the leaf |node|. */
+/* Reads the value of the leaf |node|. */
 MUST_CHECK enum status call_read_leaf(struct call_parser *p, uint32_t node);
 
 #endif

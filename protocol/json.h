@@ -73,20 +73,20 @@ struct json {
 
 void json_init(struct json *in, struct span text);
 
-/* The type of the value that comes next; consumes nothing but white space. */
+/* Returns the type of the value that comes next; consumes nothing but white space. */
 enum json_type json_peek(struct json *in);
 
-/* Enter an object or an array; then ask for members or elements until |is_closed|. */
+/* Enters an object or an array; then ask for members or elements until |is_closed|. */
 MUST_CHECK enum status json_object(struct json *in, struct error *err);
 MUST_CHECK enum status json_array(struct json *in, struct error *err);
 MUST_CHECK enum status json_member(struct json *in, struct json_string *out_key, struct error *err);
 MUST_CHECK enum status json_element(struct json *in, struct error *err);
 
-/* Keys of the innermost open object are not compared with those to come, and take no room: the
- * caller finds repeats itself. The last one stays, for paths. For objects of many members. */
+/* Forgets the keys of the innermost open object but the last one, for paths: those to come are not
+ * compared with them, the caller finds repeats itself. For objects of many members. */
 void json_forget_keys(struct json *in);
 
-/* Values. An integer is a token without fraction and exponent. */
+/* Reads a value. An integer is a token without fraction and exponent. */
 MUST_CHECK enum status json_read_string(struct json *in, struct json_string *out,
                                         struct error *err);
 MUST_CHECK enum status json_read_i64(struct json *in, int64_t *out, struct error *err);
@@ -102,11 +102,11 @@ MUST_CHECK enum status json_skip(struct json *in, struct error *err);
  * caller must check the elements later. |out| is the array's text with its brackets. */
 MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
 
-/* The elements of the array that comes next, at most |max|, without consuming any; the array may be
- * wrong behind them. 0: no array comes. */
+/* Returns the elements of the array that comes next, at most |max|, without consuming any; the
+ * array may be wrong behind them. 0: no array comes. */
 uint32_t json_count_elements(const struct json *in, uint32_t max);
 
-/* Nothing but white space is left. */
+/* Checks that nothing but white space is left. */
 MUST_CHECK enum status json_end(struct json *in, struct error *err);
 
 /* Reads, or passes over, the value of member |key|; |user| is the caller's. */
@@ -121,7 +121,7 @@ MUST_CHECK enum status json_read_members(struct span text, json_member_f *read, 
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 
-/* "an object", "null" and so on, for "expected ..., got ...". Not for JSON_NOTHING. */
+/* Returns "an object", "null" and so on, for "expected ..., got ...". Not for JSON_NOTHING. */
 const char *json_type_text(enum json_type type);
 
 /* Checks the string that opens at |*at| and moves |*at| behind it. Returns NULL; or the error, and

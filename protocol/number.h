@@ -35,13 +35,14 @@ enum number_result number_parse_i64(const uint8_t **at, const uint8_t *end, int6
 enum number_result number_parse_u64(const uint8_t **at, const uint8_t *end, uint64_t *out);
 enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out);
 
-/* The same for long arrays: the place behind the token, or NULL for whatever is not NUMBER_OK. */
+/* Does the same for long arrays: returns the place behind the token, or NULL for whatever is not
+ * NUMBER_OK. */
 const uint8_t *number_read_i64(const uint8_t *at, const uint8_t *end, int64_t *out);
 const uint8_t *number_read_u64(const uint8_t *at, const uint8_t *end, uint64_t *out);
 const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out);
 const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *out);
 
-/* NaN, Infinity or -Infinity without quotes: the place behind the word, or NULL. */
+/* Reads NaN, Infinity or -Infinity without quotes: returns the place behind the word, or NULL. */
 const uint8_t *number_read_word(const uint8_t *at, const uint8_t *end, double *out);
 
 /* How NaN and the infinities are printed. */
@@ -51,14 +52,14 @@ enum number_nan {
     NUMBER_NAN_NULL,   /* null: JSON, but a reader cannot tell the three apart */
 };
 
-/* Each returns the number of bytes written to |text|. */
+/* Returns the number of bytes written to |text|. */
 size_t number_print_i64(uint8_t *text, int64_t value);
 size_t number_print_u64(uint8_t *text, uint64_t value);
 size_t number_print_f32(uint8_t *text, float value, enum number_nan nan);
 size_t number_print_f64(uint8_t *text, double value, enum number_nan nan);
 
-/* IEEE binary16 and bfloat16 as bits; narrowing rounds to nearest even and overflows to infinity.
- */
+/* Converts IEEE binary16 and bfloat16 as bits; narrowing rounds to nearest even and overflows to
+ * infinity. */
 float number_from_f16(uint16_t bits);
 float number_from_bf16(uint16_t bits);
 uint16_t number_to_f16(double value);

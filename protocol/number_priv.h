@@ -24,7 +24,7 @@ static inline bool pow10_is_exact(int k)
     return k >= 0 && k <= 55;
 }
 
-/* The 128 bits, rounded up instead of cut. */
+/* Returns the 128 bits, rounded up instead of cut. */
 static inline struct pow10 pow10_ceil(int k)
 {
     struct pow10 g = number_pow10[k - POW10_MIN];
@@ -35,7 +35,7 @@ static inline struct pow10 pow10_ceil(int k)
     return g;
 }
 
-/* floor(log2(10^k)), for |k| <= 1233. */
+/* Returns floor(log2(10^k)), for |k| <= 1233. */
 static inline int floor_log2_pow10(int k)
 {
     return (k * 1741647) >> 19;
@@ -56,7 +56,8 @@ struct decimal {
     int64_t exponent; /* of the last digit of |digits| */
 };
 
-/* The bits of the float nearest to |decimal|, starting from |guess|, which is close to it. */
+/* Returns the bits of the float nearest to |decimal|, starting from |guess|, which is close to
+ * it. */
 uint64_t number_parse_exact(const struct decimal *decimal, const struct float_format *format,
                             uint64_t guess);
 

@@ -160,13 +160,13 @@ MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct
                                        struct arena *arena, struct oip_request *out,
                                        struct span *out_rest, struct error *err);
 
-/* A request for shapes: of an inference request only the names and shapes of the inputs, and of
- * outputs where it has any, which are neither checked against each other nor against a model. */
+/* Parses a request for shapes: of an inference request only the names and shapes of the inputs, and
+ * of outputs where it has any, which are neither checked against each other nor against a model. */
 MUST_CHECK enum status oip_parse_shapes(struct span body, const struct oip_limits *limits,
                                         struct arena *arena, struct oip_request *out,
                                         struct error *err);
 
-/* A request without JSON for a model with the single input |meta|: at most one dim is -1. */
+/* Parses a request without JSON for a model with the single input |meta|: at most one dim is -1. */
 MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta,
                                      const struct oip_limits *limits, struct arena *arena,
                                      struct oip_request *out, struct error *err);
@@ -175,13 +175,13 @@ MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor
 MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
                                         const struct oip_tensor_meta *meta, struct error *err);
 
-/* How the text of a request with |parameters| writes NaN, and how its answer is to. */
+/* Returns how the text of a request with |parameters| writes NaN, and how its answer is to. */
 struct tensor_nan oip_request_nan(const struct oip_parameters *parameters);
 enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
                                const struct tensor_nan *request);
 
-/* Bytes that an input occupies before it is packed: the bytes of its elements or, if it has a
- * layout, all bytes that the client sent for it. */
+/* Returns the bytes that an input occupies before it is packed: the bytes of its elements or, if it
+ * has a layout, all bytes that the client sent for it. */
 size_t oip_input_stored_bytes(const struct oip_request_input *input);
 
 /* Writes |bytes| bytes to |dst|; not for BYTES. Each binary BOOL becomes 0 or 1. */
@@ -198,7 +198,7 @@ static inline bool oip_is_direct(enum dtype dtype)
 /* Is |input->data| already the tensor's content, with nothing to decode? */
 bool oip_input_is_direct(const struct oip_request_input *input);
 
-/* The elements of a BYTES input; they borrow from the body or live in |arena|. */
+/* Decodes the elements of a BYTES input; they borrow from the body or live in |arena|. */
 MUST_CHECK enum status oip_decode_strings(const struct oip_request_input *input,
                                           struct arena *arena, struct span **out_strings,
                                           struct error *err);
@@ -219,11 +219,12 @@ struct oip_change {
     bool with_dependents; /* "unload_dependents" */
 };
 
-/* Body of POST /v2/repository/models/{m}/load and unload: empty, or {"parameters": {...}}. */
+/* Parses the body of POST /v2/repository/models/{m}/load and unload: empty, or {"parameters":
+ * {...}}. */
 MUST_CHECK enum status oip_parse_change(struct span body, struct oip_change *out,
                                         struct error *err);
 
-/* Body of POST /v2/repository/index: empty, or {"ready": bool}. */
+/* Parses the body of POST /v2/repository/index: empty, or {"ready": bool}. */
 MUST_CHECK enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err);
 
 #endif

@@ -33,7 +33,7 @@ struct oip_class {
     uint32_t index; /* in the row */
 };
 
-/* The classes themselves, by the rules of oip_classify(). */
+/* Finds the classes themselves, by the rules of oip_classify(). */
 MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, struct arena *arena,
                                         const struct oip_class **out_classes,
                                         struct shape *out_shape, struct error *err);
@@ -41,13 +41,13 @@ MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, struc
 /* May scores be of this type? */
 bool oip_is_score(enum dtype dtype);
 
-/* The element at |at|, of such a type; integers beyond 2^53 lose digits. */
+/* Returns the element at |at|, of such a type; integers beyond 2^53 lose digits. */
 double oip_score_at(enum dtype dtype, const uint8_t *at);
 
 /*
- * The texts |*out_texts| of all rows are in |arena|, highest first; of equal scores the first one
- * goes first, and NaN goes last. |*out_shape| is [K] or [rows, K]. ST_INVALID: not real numbers, or
- * too many; ST_EXHAUSTED and ST_TOO_LARGE: the arena.
+ * Finds the texts |*out_texts| of all rows, in |arena|, highest first; of equal scores the first
+ * one goes first, and NaN goes last. |*out_shape| is [K] or [rows, K]. ST_INVALID: not real
+ * numbers, or too many; ST_EXHAUSTED and ST_TOO_LARGE: the arena.
  */
 MUST_CHECK enum status oip_classify(const struct oip_classes *classes, struct arena *arena,
                                     const struct span **out_texts, struct shape *out_shape,

@@ -34,9 +34,9 @@ MUST_CHECK enum status oip_read_layout(struct json *in, const struct json_string
                                        struct error *err);
 
 /*
- * The strides suit |shape|, whose bytes can be counted, and every element lies in the |bytes| bytes
- * that came. If there are none, the strides of a packed tensor are filled in. Errors begin with the
- * text that goes behind a path.
+ * Checks that the strides suit |shape|, whose bytes can be counted, and that every element lies in
+ * the |bytes| bytes that came. If there are none, the strides of a packed tensor are filled in.
+ * Errors begin with the text that goes behind a path.
  */
 MUST_CHECK enum status oip_settle_layout(struct oip_layout *layout, const struct shape *shape,
                                          enum dtype dtype, size_t bytes, struct error *err);

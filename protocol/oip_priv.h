@@ -27,16 +27,17 @@ struct oip_parser {
     bool is_shapes_only; /* inputs need no datatype and no data */
 };
 
-/* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
+/* Makes room for one more behind |count| items: doubles at powers of two, NULL when the arena is
+ * full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 
 /* Passes a null, which stands for an optional member that is absent. */
 bool oip_take_null(const struct oip_reader *reader);
 
-/* A name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
+/* Reads a name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
 MUST_CHECK enum status oip_read_string(const struct oip_reader *reader, struct span *out);
 
-/* The values of the members "parameters" and "$from". */
+/* Reads the values of the members "parameters" and "$from". */
 MUST_CHECK enum status oip_read_parameters(const struct oip_reader *reader,
                                            struct oip_parameters *out);
 MUST_CHECK enum status oip_read_promise(const struct oip_reader *reader, struct oip_promise *out);
@@ -46,25 +47,26 @@ MUST_CHECK enum status oip_read_shared(const struct oip_reader *reader,
                                        const struct json_string *key, struct oip_shared *out,
                                        bool *out_is_read);
 
-/* When all members are read: none may be missing. */
+/* Checks, when all members are read, that none is missing. */
 MUST_CHECK enum status oip_check_shared(const struct oip_reader *reader,
                                         const struct oip_shared *shared);
 
-/* An array of dims that are 0 or more. */
+/* Reads an array of dims that are 0 or more. */
 MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
 
-/* The values of the members "inputs" and "outputs". */
+/* Parses the values of the members "inputs" and "outputs". */
 MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);
 MUST_CHECK enum status oip_read_outputs(const struct oip_reader *reader, struct oip_outputs *out);
 
-/* Sizes, sources and binary spans of all inputs, which are known only when all are read. */
+/* Settles the sizes, sources and binary spans of all inputs, which are known only when all are
+ * read. */
 MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
                                          const struct oip_limits *limits, struct error *err);
 
-/* Nothing is left of the binary data. */
+/* Checks that nothing of the binary data is left. */
 MUST_CHECK enum status oip_verify_rest(struct span binary, struct error *err);
 
-/* "name":"text"; the name is one of ours, which need no escapes. */
+/* Appends "name":"text"; the name is one of ours, which need no escapes. */
 void oip_print_member(struct buf *out, const char *name, const char *text);
 
 #endif

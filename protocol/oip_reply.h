@@ -50,7 +50,7 @@ struct oip_result {
     const struct span *strings; /* BYTES: shape_numel() of them */
 };
 
-/* What |string| takes in binary form: its length in four bytes, and its own bytes. */
+/* Returns what |string| takes in binary form: its length in four bytes, and its own bytes. */
 static inline size_t oip_string_bytes(struct span string)
 {
     return sizeof(uint32_t) + string.len;
@@ -75,11 +75,11 @@ struct oip_encoded {
 #define OIP_BLOB_ALIGN 64 /* of the first blob behind the JSON, by trailing spaces */
 
 /*
- * An answer is made in pieces, because it may be one to several requests. |encoded->spans| is the
- * caller's. First oip_encode_begin(); then the text, with the members of each reply ("model_name",
- * "model_version", "outputs") and whatever stands around them; then oip_encode_end_json(); then
- * what of each result stands behind the JSON and has no memory of its own, in the same order; then
- * oip_encode_end(), which is ST_TOO_LARGE when |out| had no room.
+ * Begins an answer that is made in pieces, because it may be one to several requests.
+ * |encoded->spans| is the caller's. First oip_encode_begin(); then the text, with the members of
+ * each reply ("model_name", "model_version", "outputs") and whatever stands around them; then
+ * oip_encode_end_json(); then what of each result stands behind the JSON and has no memory of its
+ * own, in the same order; then oip_encode_end(), which is ST_TOO_LARGE when |out| had no room.
  */
 void oip_encode_begin(struct oip_encoded *encoded);
 void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded);

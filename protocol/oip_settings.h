@@ -27,8 +27,8 @@ struct oip_log_settings {
 
 void oip_print_log(struct buf *out, const struct oip_log_settings *settings);
 
-/* Body of POST /v2/logging, for the settings |now|; |*out_kind| is the wanted setting. ST_INVALID;
- * ST_UNSUPPORTED: another file or format. */
+/* Parses the body of POST /v2/logging, for the settings |now|; |*out_kind| is the wanted setting.
+ * ST_INVALID; ST_UNSUPPORTED: another file or format. */
 MUST_CHECK enum status oip_parse_log(struct span body, const struct oip_log_settings *now,
                                      enum oip_log_kind *out_kind, struct error *err);
 
@@ -54,7 +54,7 @@ struct oip_trace_change {
     struct oip_trace_number count; /* -1 or more */
 };
 
-/* Body of POST /v2/trace/setting: empty, or an object. ST_INVALID, ST_UNSUPPORTED. */
+/* Parses the body of POST /v2/trace/setting: empty, or an object. ST_INVALID, ST_UNSUPPORTED. */
 MUST_CHECK enum status oip_parse_trace(struct span body, struct oip_trace_change *out,
                                        struct error *err);
 

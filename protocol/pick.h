@@ -36,17 +36,17 @@ struct pick {
     uint32_t depth; /* of |path| */
 };
 
-/* The value that comes next. ST_TOO_LARGE: a text longer than |text_bytes_max|, a path deeper than
- * a structure can be, or a full arena. ST_EXHAUSTED: the heap refused the arena memory. */
+/* Reads the value that comes next. ST_TOO_LARGE: a text longer than |text_bytes_max|, a path deeper
+ * than a structure can be, or a full arena. ST_EXHAUSTED: the heap refused the arena memory. */
 MUST_CHECK enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *arena,
                                  struct pick *out, struct error *err);
 
-/* The raw index that |pick|'s path leads to. The text of ST_INVALID says how far the path leads and
- * what is found there. */
+/* Finds the raw index that |pick|'s path leads to. The text of ST_INVALID says how far the path
+ * leads and what is found there. */
 MUST_CHECK enum status pick_follow(const struct pick *pick, const struct sip_tree *tree,
                                    uint32_t *out_index, struct error *err);
 
-/* A leaf of the results and the leaf of the inputs that it becomes, by raw index. */
+/* Takes a leaf of the results and the leaf of the inputs that it becomes, by raw index. */
 typedef enum status pick_pair_f(void *user, uint32_t result, uint32_t input, struct error *err);
 
 struct pick_structure {

@@ -23,7 +23,7 @@ struct predict_names {
     const void *user; /* borrowed */
 };
 
-/* As call_parse(), for a request that is not one of a list. */
+/* Does as call_parse(), for a request that is not one of a list. */
 MUST_CHECK enum status predict_parse(const struct oip_body *body, const struct call_method *method,
                                      const struct predict_names *names,
                                      const struct call_limits *limits, struct arena *arena,

@@ -48,7 +48,8 @@ struct prom {
     char labels[PROM_LABELS_BYTES_MAX]; /* as printed, without braces */
 };
 
-/* The format that a client prefers by its Accept field, which may be empty, and its media type. */
+/* Returns the format that a client prefers by its Accept field, which may be empty, and its media
+ * type. */
 enum prom_format prom_accept(struct span accept);
 const char *prom_media_type(enum prom_format format);
 
@@ -58,19 +59,19 @@ void prom_init(struct prom *prom, enum prom_format format, struct buf *out);
 /* Begins |family|, which is borrowed; the series begin without labels. */
 void prom_family(struct prom *prom, const struct prom_family *family);
 
-/* The labels of the following series: removes all; adds one. A value may have any bytes: bytes that
- * are not UTF-8 are shown as U+FFFD. prom_label_mark() and prom_unlabel_to() keep the first few
- * labels. */
+/* Changes the labels of the following series: removes all; adds one. A value may have any bytes:
+ * bytes that are not UTF-8 are shown as U+FFFD. prom_label_mark() and prom_unlabel_to() keep the
+ * first few labels. */
 void prom_unlabel(struct prom *prom);
 void prom_label(struct prom *prom, const char *name, struct span value);
 size_t prom_label_mark(const struct prom *prom);
 void prom_unlabel_to(struct prom *prom, size_t mark);
 
-/* A series of a counter, a gauge or an info: |value| / 10^|decimals|. */
+/* Appends a series of a counter, a gauge or an info: |value| / 10^|decimals|. */
 void prom_number(struct prom *prom, uint64_t value, unsigned decimals);
 
-/* The series of a histogram, consistent in themselves while another thread adds to it; and of a
- * summary without quantiles. */
+/* Appends the series of a histogram, consistent in themselves while another thread adds to it; and
+ * of a summary without quantiles. */
 void prom_histogram(struct prom *prom, const struct histogram *histogram,
                     const struct histogram_scale *scale);
 void prom_summary(struct prom *prom, uint64_t count, uint64_t sum, unsigned decimals);

@@ -26,16 +26,16 @@ struct pytree_source {
     struct span inputs, results; /* the stored strings */
 };
 
-/* Everything in |out| lives in |arena|; ST_TOO_LARGE when that is full. */
+/* Parses a structure. Everything in |out| lives in |arena|; ST_TOO_LARGE when that is full. */
 MUST_CHECK enum status pytree_parse(const struct pytree_source *source, struct arena *arena,
                                     struct sip *out, struct error *err);
 
-/* As pytree_parse(), and there are so many leaves. */
+/* Does as pytree_parse(), and checks the number of leaves. */
 MUST_CHECK enum status pytree_parse_method(const struct pytree_source *source, uint32_t input_count,
                                            uint32_t result_count, struct arena *arena,
                                            struct sip *out, struct error *err);
 
-/* Inputs as a sequence; a single result as itself, several as a sequence. */
+/* Describes inputs as a sequence; a single result as itself, several as a sequence. */
 MUST_CHECK enum status pytree_positional(uint32_t input_count, uint32_t result_count,
                                          struct arena *arena, struct sip *out, struct error *err);
 

@@ -15,7 +15,7 @@ MUST_CHECK enum status pytree_read_json(struct span text, struct sip_builder *bu
 MUST_CHECK enum status pytree_read_compact(struct span text, struct sip_builder *builder,
                                            struct sip_value **out_root, struct error *err);
 
-/* The members of a sequence get the positions 0, 1, 2... */
+/* Gives the members of a sequence the positions 0, 1, 2... */
 void pytree_number_members(struct sip_value *sequence);
 
 #endif

@@ -37,14 +37,14 @@ struct rawsig {
     uint32_t input_count, result_count;
 };
 
-/* Everything in |out| lives in |arena|; ST_TOO_LARGE when that is full. */
+/* Parses a signature. Everything in |out| lives in |arena|; ST_TOO_LARGE when that is full. */
 MUST_CHECK enum status rawsig_parse(struct span text, struct arena *arena, struct rawsig *out,
                                     struct error *err);
 
-/* The canonical signature. */
+/* Prints the canonical signature. */
 void rawsig_mangle(const struct rawsig *sig, struct buf *out);
 
-/* For people: "(float32[?,128], sint64) -> (float32[?,10])". */
+/* Prints for people "(float32[?,128], sint64) -> (float32[?,10])". */
 void rawsig_print(const struct rawsig *sig, struct buf *out);
 
 #endif

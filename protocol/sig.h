@@ -45,14 +45,14 @@ static inline bool sig_is_at_end(const struct sig_reader *in)
     return in->at == in->end;
 }
 
-/* The next component, of any tag. */
+/* Reads the next component, of any tag. */
 MUST_CHECK enum status sig_next(struct sig_reader *in, struct sig_item *out, struct error *err);
 
-/* The next component, which must be a span with |tag|. */
+/* Reads the next component, which must be a span with |tag|. */
 MUST_CHECK enum status sig_expect_span(struct sig_reader *in, char tag, struct sig_item *out,
                                        struct error *err);
 
-/* Nothing is left. */
+/* Checks that nothing is left. */
 MUST_CHECK enum status sig_end(const struct sig_reader *in, struct error *err);
 
 /* Reads the components in |span|, which |in| handed out. */
@@ -62,18 +62,18 @@ struct sig_reader sig_inside(const struct sig_reader *in, const struct sig_item 
 enum status sig_fail(const struct sig_reader *in, const uint8_t *where, struct error *err,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* |text| is the whole signature of a function: a span I, a span R, and nothing else. The readers
- * that it gives read their contents. */
+/* Splits the whole signature of a function, |text|: a span I, a span R, and nothing else. The
+ * readers that it gives read their contents. */
 MUST_CHECK enum status sig_split(struct span text, struct sig_reader *out_inputs,
                                  struct sig_reader *out_results, struct error *err);
 
-/* Writing, in the one canonical spelling. sig_add_head() begins a span; the caller then appends
+/* Writes in the one canonical spelling. sig_add_head() begins a span; the caller then appends
  * exactly |content_bytes| bytes. */
 void sig_add_integer(struct buf *out, char tag, int64_t value);
 void sig_add_head(struct buf *out, char tag, size_t content_bytes);
 void sig_add_span(struct buf *out, char tag, struct span content);
 
-/* Bytes that these append; for a span, with its content. */
+/* Returns the bytes that these append; for a span, with its content. */
 size_t sig_integer_bytes(int64_t value);
 size_t sig_span_bytes(size_t content_bytes);
 

@@ -28,11 +28,12 @@ struct sip {
     bool has_kwargs;
 };
 
-/* Everything in |out| lives in |arena|, names point into |text|; ST_TOO_LARGE when it is full. */
+/* Parses a signature. Everything in |out| lives in |arena|, names point into |text|; ST_TOO_LARGE
+ * when it is full. */
 MUST_CHECK enum status sip_parse(struct span text, struct arena *arena, struct sip *out,
                                  struct error *err);
 
-/* The canonical signature. */
+/* Prints the canonical signature. */
 void sip_mangle(const struct sip *sip, struct buf *out);
 
 /*
@@ -44,15 +45,15 @@ MUST_CHECK enum status sip_bind(const struct sip *sip, uint32_t input_count, uin
                                 struct arena *arena, const uint32_t **out_leaves,
                                 struct error *err);
 
-/* The nodes of the inputs that hold the positional and the keyword arguments, or SIP_NO_NODE. The
- * dict of the keyword arguments may be an element of the positional ones' sequence. */
+/* Finds the nodes of the inputs that hold the positional and the keyword arguments, or SIP_NO_NODE.
+ * The dict of the keyword arguments may be an element of the positional ones' sequence. */
 uint32_t sip_args(const struct sip *sip);
 uint32_t sip_kwargs(const struct sip *sip);
 
-/* Where a caller writes |node| of the inputs: args[0]["bar"], kwargs["bias"]. */
+/* Prints where a caller writes |node| of the inputs: args[0]["bar"], kwargs["bias"]. */
 void sip_print_argument(const struct sip *sip, uint32_t node, struct buf *out);
 
-/* For people: inputs -> results, as sip_print() writes them. */
+/* Prints for people inputs -> results, as sip_print() writes them. */
 void sip_print_signature(const struct sip *sip, struct buf *out);
 
 #endif

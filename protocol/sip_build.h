@@ -26,7 +26,7 @@ struct sip_builder {
 
 void sip_builder_init(struct sip_builder *builder, struct arena *arena);
 
-/* A value of its own, or the last member of |parent|. NULL when the arena is full. */
+/* Adds a value of its own, or the last member of |parent|. NULL when the arena is full. */
 struct sip_value *sip_builder_add(struct sip_builder *builder, struct sip_value *parent,
                                   enum sip_kind kind);
 
@@ -55,8 +55,10 @@ struct sip_assignment {
     int64_t raw_index;
 };
 
-/* The tree that has exactly these values; none at all is SIP_NOTHING. ST_INVALID when two are at
- * one place, when one is inside another, and when positions and names meet under one parent. */
+/*
+ * Builds the tree that has exactly these values; none at all is SIP_NOTHING. ST_INVALID when two
+ * are at one place, when one is inside another, and when positions and names meet under one parent.
+ */
 MUST_CHECK enum status sip_assign(const struct sip_assignment *assignments, uint32_t count,
                                   struct arena *arena, struct sip_tree *out, struct error *err);
 

@@ -57,19 +57,19 @@ struct sip_tree {
     uint32_t leaf_count;
 };
 
-/* The length of a sequence as an array: its last position + 1, or 0 if it is empty. */
+/* Returns the length of a sequence as an array: its last position + 1, or 0 if it is empty. */
 uint64_t sip_length(const struct sip_tree *tree, uint32_t sequence);
 
-/* A member of a sequence or dict, or SIP_NO_NODE. */
+/* Returns a member of a sequence or dict, or SIP_NO_NODE. */
 uint32_t sip_find_position(const struct sip_tree *tree, uint32_t sequence, int64_t position);
 uint32_t sip_find_name(const struct sip_tree *tree, uint32_t dict, struct span name);
 
-/* The node behind |node| in depth-first order, or SIP_NO_NODE behind the last one. */
+/* Returns the node behind |node| in depth-first order, or SIP_NO_NODE behind the last one. */
 uint32_t sip_next(const struct sip_tree *tree, uint32_t node);
 
 /*
- * Told about the values of a tree in depth-first order: a leaf by leaf(), a sequence or dict by
- * open(), its members, and close(). A callback that fails ends the walk. SIP_NOTHING tells nothing.
+ * Learns the values of a tree in depth-first order: a leaf by leaf(), a sequence or dict by open(),
+ * its members, and close(). A callback that fails ends the walk. SIP_NOTHING tells nothing.
  */
 typedef enum status sip_visit_f(void *user, const struct sip_node *node, struct error *err);
 
@@ -80,16 +80,18 @@ struct sip_visitor {
 MUST_CHECK enum status sip_visit(const struct sip_tree *tree, const struct sip_visitor *visitor,
                                  void *user, struct error *err);
 
-/* Python notation, leaves as r0, r1: [{"bar": r1, "foo": r0}, None, r2]. */
+/* Prints in Python's notation, with leaves as r0, r1: [{"bar": r1, "foo": r0}, None, r2]. */
 void sip_print(const struct sip_tree *tree, struct buf *out);
 
-/* One key of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no text. */
+/* Prints one key of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no
+ * text. */
 void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *out);
 
-/* Where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */
+/* Prints where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */
 void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, struct buf *out);
 
-/* For messages: the keys of dict |node| in quotes; of many keys the first ones and a count. */
+/* Prints for messages the keys of dict |node| in quotes; of many keys the first ones and a
+ * count. */
 void sip_print_keys(const struct sip_tree *tree, uint32_t node, struct buf *out);
 
 #endif

@@ -30,7 +30,8 @@ struct tensor_element {
 extern const struct tensor_element tensor_elements[DTYPE_COUNT];
 extern const struct tensor_element tensor_string_element;
 
-/* "NaN", "Infinity" or "-Infinity" in quotes, whatever is escaped: the place behind it, or NULL. */
+/* Reads "NaN", "Infinity" or "-Infinity" in quotes, whatever is escaped: returns the place behind
+ * it, or NULL. */
 const uint8_t *tensor_read_quoted(const uint8_t *at, const uint8_t *end, double *out);
 
 static inline const uint8_t *tensor_skip_space(const uint8_t *at, const uint8_t *end)

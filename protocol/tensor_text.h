@@ -30,19 +30,19 @@ struct tensor_nan {
     bool has_tokens; /* set where a word stood without quotes; never cleared */
 };
 
-/* Fewest bytes of JSON that can hold |count| elements; saturates. */
+/* Returns the fewest bytes of JSON that can hold |count| elements; saturates. */
 size_t tensor_text_bytes_min(int64_t count);
 
 /* Counts the elements of an array even if it is malformed; for error texts. */
 size_t tensor_text_count(struct span text);
 
-/* |text| is the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and may
- * have any alignment. Part of it is written even when the text turns out to be bad. */
+/* Parses |text|, the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and
+ * may have any alignment. Part of it is written even when the text turns out to be bad. */
 MUST_CHECK enum status tensor_text_parse(struct span text, enum dtype dtype,
                                          const struct shape *shape, struct tensor_nan *nan,
                                          void *dst, size_t bytes, struct error *err);
 
-/* The element |text| without brackets; |dst| has room for one. */
+/* Parses the element |text| without brackets; |dst| has room for one. */
 MUST_CHECK enum status tensor_text_parse_element(struct span text, enum dtype dtype,
                                                  struct tensor_nan *nan, void *dst,
                                                  struct error *err);
@@ -55,8 +55,8 @@ bool tensor_text_is_word(struct span text);
 MUST_CHECK enum status tensor_text_measure(struct span text, struct shape *out_shape,
                                            struct error *err);
 
-/* As tensor_text_parse() for an array of strings: |out_strings| gets shape_numel() spans, decoded,
- * which borrow from |text| where nothing is escaped and live in |arena| otherwise. */
+/* Does as tensor_text_parse() for an array of strings: |out_strings| gets shape_numel() spans,
+ * decoded, which borrow from |text| where nothing is escaped and live in |arena| otherwise. */
 MUST_CHECK enum status tensor_text_parse_strings(struct span text, const struct shape *shape,
                                                  struct arena *arena, struct span **out_strings,
                                                  struct error *err);

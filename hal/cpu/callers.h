@@ -23,14 +23,14 @@ struct hal_cpu_callers {
 
 void hal_cpu_callers_init(struct hal_cpu_callers *callers);
 
-/* No caller has memory any more. */
+/* Call when no caller has memory any more. */
 void hal_cpu_callers_fini(struct hal_cpu_callers *callers);
 
-/* NULL: too many callers have memory, or there is no address space. */
+/* Returns NULL: too many callers have memory, or there is no address space. */
 struct hal_cpu_thread_memory *hal_cpu_callers_take(struct hal_cpu_callers *callers);
 void hal_cpu_callers_put(struct hal_cpu_callers *callers, struct hal_cpu_thread_memory *memory);
 
-/* How many memories there are. They stay until the end. */
+/* Returns how many memories there are. They stay until the end. */
 uint32_t hal_cpu_callers_count(struct hal_cpu_callers *callers);
 
 #endif

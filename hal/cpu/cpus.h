@@ -5,17 +5,22 @@
 
 #include "base/bytes.h"
 
-/* The number of CPUs in the process's affinity mask, or fewer if its control group (version 2) or a
- * parent group has a smaller quota; at least 1. Reads only /proc/self/cgroup and /sys/fs/cgroup. */
+/*
+ * Returns the number of CPUs in the process's affinity mask, or fewer if its control group (version
+ * 2) or a parent group has a smaller quota; at least 1. Reads only /proc/self/cgroup and
+ * /sys/fs/cgroup.
+ */
 unsigned hal_cpu_count(void);
 
-/* The quota in the text of a cpu.max file, in CPUs, rounded up; 0: no limit, or another text. */
+/* Returns the quota in the text of a cpu.max file, in CPUs, rounded up; 0: no limit, or another
+ * text. */
 unsigned hal_cpu_parse_quota(struct span text);
 
-/* The size of the first CPU's largest cache, as Linux tells it below /sys; 0: it is not told. */
+/* Returns the size of the first CPU's largest cache, as Linux tells it below /sys; 0: it is not
+ * told. */
 size_t hal_cpu_cache_bytes(void);
 
-/* The bytes in the text of a cache's file `size`, which counts in KB; 0: another text. */
+/* Returns the bytes in the text of a cache's file `size`, which counts in KB; 0: another text. */
 size_t hal_cpu_parse_cache(struct span text);
 
 #endif

@@ -53,7 +53,7 @@ void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
 size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *buffer);
 void hal_cpu_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
-/* Where |buffer| notes its pages. */
+/* Returns where |buffer| notes its pages. */
 struct hal_cpu_pages_use **hal_cpu_buffer_pages(struct hal_buffer *buffer);
 
 /* hal/cpu/queue.c */

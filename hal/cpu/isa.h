@@ -33,10 +33,11 @@ bool hal_cpu_isa_parse(const char *name, enum hal_cpu_isa *out_isa);
 bool hal_cpu_isa_supported(enum hal_cpu_isa isa);
 enum hal_cpu_isa hal_cpu_isa_best(void);
 
-/* The micro-kernels of |isa|; NULL: the build lacks it, because it is for another architecture. */
+/* Returns the micro-kernels of |isa|; NULL: the build lacks it, because it is for another
+ * architecture. */
 const struct hal_cpu_uk *hal_cpu_isa_kernels(enum hal_cpu_isa isa);
 
-/* The level in use. Any thread. */
+/* Returns the level in use. Any thread. */
 enum hal_cpu_isa hal_cpu_isa(void);
 
 /* Chooses the level for a device: |name|, else that of the open devices, else $PTED_CPU, else the

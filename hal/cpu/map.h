@@ -7,10 +7,11 @@
 
 #define HAL_CPU_HUGE_PAGE ((size_t)2 << 20)
 
-/* NULL: there are no addresses. */
+/* Returns NULL: there are no addresses. */
 void *hal_cpu_map(size_t bytes);
 
-/* A mapping that begins where a huge page can; |bytes| are at most SIZE_MAX less a huge page. */
+/* Returns a mapping that begins where a huge page can; |bytes| are at most SIZE_MAX less a huge
+ * page. */
 void *hal_cpu_map_aligned(size_t bytes);
 
 /* Asks for huge pages: a hint, since not every system has them. */

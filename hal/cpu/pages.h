@@ -41,7 +41,7 @@ enum status hal_cpu_pages_take(struct hal_pages *pages, size_t at, struct hal_bu
 enum status hal_cpu_pages_map(struct hal_pages *pages, size_t at, struct hal_buffer *buffer,
                               size_t offset, size_t size, struct error *err);
 
-/* The mapping of a buffer is gone: frees |uses|, which may be NULL. */
+/* Call when the mapping of a buffer is gone: frees |uses|, which may be NULL. */
 void hal_cpu_pages_end_use(struct hal_cpu_pages_file *file, struct hal_cpu_pages_use *uses);
 
 #endif

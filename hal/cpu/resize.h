@@ -7,7 +7,7 @@
 #include "hal/cpu/isa.h"
 #include "hal/resize.h"
 
-/* NULL: the build lacks the level. Any thread. */
+/* Returns NULL: the build lacks the level. Any thread. */
 const struct hal_resize *hal_cpu_resize(enum hal_cpu_isa isa);
 
 #endif

@@ -93,7 +93,7 @@ struct hal_cpu_run {
 MUST_CHECK enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first,
                                          uint32_t count, const struct hal_cpu_run *run);
 
-/* The kernel of a copy, and its grid (copy.c). */
+/* Runs a tile of a copy: its kernel, and its grid (copy.c). */
 void hal_cpu_copy(const struct hal_args *args, struct hal_tile tile);
 void hal_cpu_copy_grid(const struct hal_record *record, uint32_t out_grid[3]);
 

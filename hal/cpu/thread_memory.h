@@ -39,8 +39,8 @@ bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory);
 void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory);
 
 /*
- * The workspace, for |bytes| bytes, 64-byte aligned, contents undefined; NULL: it is in use, there
- * is none, or |bytes| are too many. Any thread may give it back. Neither blocks.
+ * Returns the workspace, for |bytes| bytes, 64-byte aligned, contents undefined; NULL: it is in
+ * use, there is none, or |bytes| are too many. Any thread may give it back. Neither blocks.
  */
 uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t bytes);
 void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory);

@@ -306,7 +306,7 @@ static inline uint32_t uk_panels_f32(const struct hal_cpu_uk *uk, uint32_t n)
     return n / uk->f32_nr + (n % uk->f32_nr != 0);
 }
 
-/* Size of a packed k x n matrix; 0 if its bytes exceed a size_t. */
+/* Returns the size of a packed k x n matrix; 0 if its bytes exceed a size_t. */
 static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k, uint32_t n)
 {
     size_t width = (size_t)uk_panels_f32(uk, n) * uk->f32_nr;
@@ -344,13 +344,13 @@ static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)
     return n / uk->u8_nr + (n % uk->u8_nr != 0);
 }
 
-/* Bytes of scratch memory that gemm_u8 needs; |depth| is the sum of all runs. */
+/* Returns the bytes of scratch memory that gemm_u8 needs; |depth| is the sum of all runs. */
 static inline size_t uk_gemm_u8_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
     return uk->u8_mr * (depth + 64) * uk->u8_widened;
 }
 
-/* Size of packed depthwise weights. */
+/* Returns the size of packed depthwise weights. */
 static inline size_t uk_dw_u8_bytes(const struct hal_cpu_uk *uk, size_t kernel_h, size_t kernel_w,
                                     size_t channels)
 {
@@ -359,7 +359,7 @@ static inline size_t uk_dw_u8_bytes(const struct hal_cpu_uk *uk, size_t kernel_h
     return blocks * windows * UK_DW_U8_SHIFTS * UK_DW_U8_TAPS * uk->u8_widened * uk->u8_block;
 }
 
-/* The table of the level in use. Any thread. */
+/* Returns the table of the level in use. Any thread. */
 const struct hal_cpu_uk *hal_cpu_uk(void);
 
 #endif

@@ -96,8 +96,10 @@ struct uk_gemm_u8 {
     bool asks_ahead; /* for the weights of later groups; kernels set it for kernels of their base */
 };
 
-/* Bytes of a panel |nr| columns wide that has the scales of its groups, of |scale_bytes| each, and
- * its columns. Groups begin uk_group_bytes_u8() apart: first the weights. */
+/*
+ * Returns the bytes of a panel |nr| columns wide that has the scales of its groups, of
+ * |scale_bytes| each, and its columns. Groups begin uk_group_bytes_u8() apart: first the weights.
+ */
 static inline size_t uk_group_bytes_u8(size_t nr, size_t group, bool is_4bit, size_t scale_bytes)
 {
     return group * nr / (is_4bit ? 2 : 1) + nr * scale_bytes;

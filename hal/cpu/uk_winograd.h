@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elements of a transformed patch. */
+/* Returns the elements of a transformed patch. */
 static inline uint32_t uk_winograd_elements(uint32_t side)
 {
     return (side + 2) * (side + 2);
@@ -60,21 +60,22 @@ struct uk_winograd_f32 {
 /* Columns that are multiplied before their outputs are made. */
 #define UK_WINOGRAD_COLUMNS 64
 
-/* Floats from one row of a transformed patch to the next: whole vectors of every level, and for
- * powers of two of channels no multiple of a page. */
+/* Returns the floats from one row of a transformed patch to the next: whole vectors of every level,
+ * and for powers of two of channels no multiple of a page. */
 static inline size_t uk_winograd_row(size_t channels)
 {
     return (channels + 15) / 16 * 16 + 16;
 }
 
-/* Floats from one element to the next for |tiles| rows of |row| floats. Elements that are a
- * multiple of 4 KiB apart would evict each other from the first-level cache. */
+/* Returns the floats from one element to the next for |tiles| rows of |row| floats. Elements that
+ * are a multiple of 4 KiB apart would evict each other from the first-level cache. */
 static inline size_t uk_winograd_element(size_t tiles, size_t row)
 {
     return tiles * row + 16;
 }
 
-/* Bytes of scratch for |tiles| tiles at a time, at most 2^16, of at most 2^16 channels. */
+/* Returns the bytes of scratch for |tiles| tiles at a time, at most 2^16, of at most 2^16
+ * channels. */
 static inline size_t uk_winograd_scratch(uint32_t side, size_t channels, size_t tiles)
 {
     size_t row = uk_winograd_row(channels);

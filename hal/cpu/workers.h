@@ -37,18 +37,19 @@ void hal_cpu_workers_free(struct hal_cpu_workers *workers);
 void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission);
 
 /*
- * The same, but this thread serves it too, with |memory|, beside the workers that are worth waking.
- * Returns when the submission is complete, or when this thread finds no more tiles in it: another
- * thread may then still use the workspace of |memory|, which lives as long as the device.
+ * Does the same, but this thread serves it too, with |memory|, beside the workers that are worth
+ * waking. Returns when the submission is complete, or when this thread finds no more tiles in it:
+ * another thread may then still use the workspace of |memory|, which lives as long as the device.
  */
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            struct hal_cpu_thread_memory *memory);
 
-/* The memory of worker |index|, below their number. */
+/* Returns the memory of worker |index|, below their number. */
 struct hal_cpu_thread_memory *hal_cpu_worker_memory(struct hal_cpu_workers *workers,
                                                     uint32_t index);
 
-/* A number that changes whenever tiles of a runnable submission are taken or run. Any thread. */
+/* Returns a number that changes whenever tiles of a runnable submission are taken or run. Any
+ * thread. */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers);
 
 #endif

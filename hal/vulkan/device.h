@@ -108,8 +108,8 @@ enum status hal_vulkan_buffer_import(struct hal_device *device, void *ptr, size_
                                      struct error *err);
 void hal_vulkan_buffer_free(struct hal_buffer *buffer);
 
-/* The device's address of |offset| in |buffer|, which may be a range of a pool; 0 if it has no
- * bytes. */
+/* Returns the device's address of |offset| in |buffer|, which may be a range of a pool; 0 if it has
+ * no bytes. */
 uint64_t hal_vulkan_address(const struct hal_buffer *buffer, size_t offset);
 
 /* ---- pipeline.c ------------------------------------------------------------------------------ */
@@ -119,7 +119,7 @@ MUST_CHECK enum status hal_vulkan_pipelines_init(struct hal_vulkan_device *devic
                                                  const char *cache_directory, struct error *err);
 void hal_vulkan_pipelines_fini(struct hal_vulkan_device *device);
 
-/* The pipeline of |kernel|. The first request makes it; it lives as long as the device. */
+/* Gives the pipeline of |kernel|. The first request makes it; it lives as long as the device. */
 MUST_CHECK enum status hal_vulkan_pipeline(struct hal_vulkan_device *device,
                                            const struct hal_kernel *kernel,
                                            VkPipeline *out_pipeline, struct error *err);

@@ -33,7 +33,8 @@ struct hal_vulkan_abilities {
     struct hal_vulkan_shape matrices_f16, matrices_s8; /* zeros: none */
 };
 
-/* ST_UNSUPPORTED: the device lacks a feature that all shaders rely on. |name| is for the error. */
+/* Fails with ST_UNSUPPORTED: the device lacks a feature that all shaders rely on. |name| is for the
+ * error. */
 MUST_CHECK enum status hal_vulkan_check_features(const struct hal_vulkan_instance *instance,
                                                  VkPhysicalDevice physical, const char *name,
                                                  struct error *err);

@@ -17,7 +17,7 @@ enum hal_vulkan_site {
     HAL_VULKAN_SITES
 };
 
-/* The site's error if this call is to fail, else VK_SUCCESS. Any thread. */
+/* Returns the site's error if this call is to fail, else VK_SUCCESS. Any thread. */
 VkResult hal_vulkan_inject(enum hal_vulkan_site site);
 
 #endif

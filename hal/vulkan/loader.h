@@ -28,12 +28,12 @@ struct hal_vulkan_instance {
     hal_vulkan_matrix_list_f *list_matrices; /* NULL: no driver has any matrices */
 };
 
-/* ST_UNSUPPORTED: there is no loader, or it does not support Vulkan 1.2. Any thread. */
+/* Fails with ST_UNSUPPORTED: there is no loader, or it does not support Vulkan 1.2. Any thread. */
 MUST_CHECK enum status hal_vulkan_instance_acquire(const struct hal_vulkan_instance **out_instance,
                                                    struct error *err);
 void hal_vulkan_instance_release(void);
 
-/* The name of a result, for example "VK_ERROR_OUT_OF_DEVICE_MEMORY". */
+/* Returns the name of a result, for example "VK_ERROR_OUT_OF_DEVICE_MEMORY". */
 const char *hal_vulkan_result_name(VkResult result);
 
 /* Writes "WHAT: VK_…" into |err| and returns the status for |result|, which is an error. */

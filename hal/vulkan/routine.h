@@ -45,7 +45,7 @@ struct hal_vulkan_replay {
 enum status hal_vulkan_routine_new(struct hal_command *command, struct error *err);
 void hal_vulkan_routine_free(struct hal_command *command);
 
-/* The stages of a compiled command buffer; 0: nothing needs to be submitted. */
+/* Returns the stages of a compiled command buffer; 0: nothing needs to be submitted. */
 uint32_t hal_vulkan_routine_stages(const struct hal_command *command,
                                    const struct hal_vulkan_stage **out_stages);
 

@@ -27,7 +27,7 @@ struct rt_method;
 #define RT_BATCH_CALLS_MAX 64
 
 /*
- * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED. A method that was
+ * Finds the rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED. A method that was
  * exported for one row gets its form for several. To be called once, before the first call of the
  * method.
  */
@@ -52,21 +52,24 @@ MUST_CHECK enum status rt_batch_prove(struct rt_method *method, struct hal_pool 
                                       int64_t *io_rows, struct error *err);
 
 /*
- * How many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and takes
- * the number of calls of one row that need less time as one than side by side, and the least time
- * for each row, unless a larger number needs hardly more. 1: none. ST_TIMEOUT: see |pace|; nothing
- * is known then. Waits for the device.
+ * Finds how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and
+ * takes the number of calls of one row that need less time as one than side by side, and the least
+ * time for each row, unless a larger number needs hardly more. 1: none. ST_TIMEOUT: see |pace|;
+ * nothing is known then. Waits for the device.
  */
 MUST_CHECK enum status rt_batch_measure(struct rt_method *method, struct hal_pool *pool,
                                         const struct rt_pace *pace, int64_t rows, int64_t *out_rows,
                                         struct error *err);
 
-/* The greatest number of rows of a call: the upper bound of dim 0, if it has the same dynamic size
- * in every input and result tensor and no other dim has that size; 0 for all other methods. */
+/*
+ * Returns the greatest number of rows of a call: the upper bound of dim 0, if it has the same
+ * dynamic size in every input and result tensor and no other dim has that size; 0 for all other
+ * methods.
+ */
 int64_t rt_batch_size_max(const struct rt_method *method);
 
 /*
- * The rows of a planned call. 0: the call cannot be joined, because its inputs have to be
+ * Returns the rows of a planned call. 0: the call cannot be joined, because its inputs have to be
  * converted, because it waits for another call or another call waits for it, or because its other
  * sizes are not the upper bounds, for which joining was proven.
  */
@@ -87,17 +90,17 @@ MUST_CHECK enum status rt_batch_submit(struct rt_invocation *const *parts, void 
                                        struct error *err);
 
 /*
- * The caller gives up |invocation|, which was submitted alone or with others. True: it has left the
- * others, which run on; it is over, done() is not called for it, and it may be freed. False: done()
- * is called soon, with ST_CANCELLED unless it was too late; the last call of a batch cuts the batch
+ * Gives up |invocation|, which was submitted alone or with others. True: it has left the others,
+ * which run on; it is over, done() is not called for it, and it may be freed. False: done() is
+ * called soon, with ST_CANCELLED unless it was too late; the last call of a batch cuts the batch
  * short. Any thread, at any time from just before the submission until done() has returned; the
  * caller sees to it that done() does not return meanwhile.
  */
 bool rt_batch_leave(struct rt_invocation *invocation);
 
 /*
- * The caller gives up |invocation| and all that were submitted as one with it: done() is called
- * soon for each, with ST_CANCELLED unless it was too late. Like rt_batch_leave() otherwise.
+ * Gives up |invocation| and all that were submitted as one with it: done() is called soon for each,
+ * with ST_CANCELLED unless it was too late. Like rt_batch_leave() otherwise.
  */
 void rt_batch_cut(struct rt_invocation *invocation);
 

@@ -20,7 +20,7 @@ enum rt_gain {
     RT_GAIN_COUNT
 };
 
-/* "batches" */
+/* Returns "batches" */
 const char *rt_gain_name(enum rt_gain gain);
 
 /* By gain: ST_OK: the method gets it; ST_NOT_FOUND: that is for other methods; else the reason why

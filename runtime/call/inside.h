@@ -91,12 +91,12 @@ struct rt_invocation {
     void *own; /* of the method's kind, which frees it: runtime/program/callable.h */
 };
 
-/* The name of input |index| in messages. */
+/* Returns the name of input |index| in messages. */
 const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t index);
 
 /* ---- inputs.c -------------------------------------------------------------------------------- */
 
-/* Memory for input |index|. The caller has checked |shape|, which takes |bytes|. */
+/* Reserves memory for input |index|. The caller has checked |shape|, which takes |bytes|. */
 MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
                                                    const struct shape *shape, size_t bytes,
                                                    struct error *err);
@@ -112,20 +112,21 @@ extern const struct rt_callable rt_single_callable;
 
 /* ---- profile.c ------------------------------------------------------------------------------- */
 
-/* A call is about to submit |plan| of |block|, with *out_spans as its profile; both may be NULL. */
+/* Notes that a call is about to submit |plan| of |block|, with *out_spans as its profile; both may
+ * be NULL. */
 MUST_CHECK enum status rt_profile_note(struct rt_profile *profile, const struct rt_block *block,
                                        const struct rt_plan *plan, struct hal_profile **out_spans,
                                        struct error *err);
 
 /* ---- prepare.c ------------------------------------------------------------------------------- */
 
-/* The plan of |block| for the call's inputs; with RT_PREPARE_CACHED only one that exists. The
+/* Finds the plan of |block| for the call's inputs; with RT_PREPARE_CACHED only one that exists. The
  * caller owns the reference. */
 MUST_CHECK enum status rt_invocation_find_plan(struct rt_invocation *invocation,
                                                struct rt_block *block, enum rt_prepare_mode mode,
                                                struct rt_plan **out_plan, struct error *err);
 
-/* Bytes that prepare takes from the pool for a call which has its plan. */
+/* Returns the bytes that prepare takes from the pool for a call which has its plan. */
 size_t rt_invocation_planned_bytes(const struct rt_invocation *invocation);
 
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
@@ -134,9 +135,9 @@ void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index,
 /* Gives back what plan and prepare took, the caller's memory for results included. */
 void rt_invocation_release_results(struct rt_invocation *invocation);
 
-/* As rt_invocation_prepare() without the workspace: for a call whose results another call computes.
- * Does nothing if that has been done. rt_invocation_place_workspace() makes it a call of its own.
- */
+/* Does as rt_invocation_prepare() without the workspace: for a call whose results another call
+ * computes. Does nothing if that has been done. rt_invocation_place_workspace() makes it a call of
+ * its own. */
 MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
                                                      enum rt_prepare_mode mode, struct error *err);
 MUST_CHECK enum status rt_invocation_place_workspace(struct rt_invocation *invocation,
@@ -159,32 +160,34 @@ MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocati
 /* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
 MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
 
-/* The call has ended: if it went well, its writes are the state's next generation. */
+/* Call when the call has ended: if it went well, its writes are the state's next generation. */
 void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
 
 /* ---- steps.c --------------------------------------------------------------------------------- */
 
-/* The same two for a joined call, whose rows have the states. */
+/* Does both for a joined call, whose rows have the states. */
 void rt_steps_begin(struct rt_invocation *joined);
 void rt_steps_end(struct rt_invocation *joined, enum status status);
 
 /* ---- invocation.c ---------------------------------------------------------------------------- */
 
-/* The call is over: |done| is called, which may free the invocation. The same in two parts: the
- * status that the call has in the end, after which nothing may fail it that has advanced its state;
- * and the rest with that status. */
+/* Call when the call is over: |done| is called, which may free the invocation. The same in two
+ * parts: the status that the call has in the end, after which nothing may fail it that has advanced
+ * its state; and the rest with that status. */
 void rt_invocation_end(struct rt_invocation *invocation, enum status status);
 MUST_CHECK enum status rt_invocation_judge(struct rt_invocation *invocation, enum status status);
 void rt_invocation_finish(struct rt_invocation *invocation, enum status status);
 
-/* A prepared call ends with |status| instead of running: |done| is called. |error| has been set. */
+/* Ends a prepared call with |status| instead of running it: |done| is called. |error| has been
+ * set. */
 void rt_invocation_refuse(struct rt_invocation *invocation, enum status status,
                           rt_invocation_done_f *done, void *arg);
 
-/* A prepared call that will not be submitted: whatever waits for its timepoint gets |status|. */
+/* Gives up a prepared call that will not be submitted: whatever waits for its timepoint gets
+ * |status|. */
 void rt_invocation_give_up(struct rt_invocation *invocation, enum status status);
 
-/* A failed semaphore stays failed: the next call needs another one. */
+/* Replaces a failed semaphore, which stays failed: the next call needs another one. */
 void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
 
 /* Calls |fn| with the invocation's waiter once |semaphore| has reached |value| or has failed. */
@@ -196,13 +199,13 @@ void rt_invocation_await(struct rt_invocation *invocation, struct hal_semaphore 
 void rt_invocation_free_kept(struct rt_method *method);
 void rt_batch_destroy(struct list *link);
 
-/* Heap that one call of |method| takes, without the calls inside it. */
+/* Finds the heap that one call of |method| takes, without the calls inside it. */
 MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
                                                 struct error *err);
 
 /* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */
 
-/* As rt_invocation_new(), for the form that takes several rows. */
+/* Does as rt_invocation_new(), for the form that takes several rows. */
 MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                            struct rt_invocation **out_joined, struct error *err);
 

@@ -59,21 +59,22 @@ MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_po
                                          struct rt_invocation **out_invocation, struct error *err);
 void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
 
-/* Before prepare: memory for the rest of the call comes from |pool|, which uses the same memory as
- * the pool of its inputs. A pipeline uses the pool of its inputs for everything, except that a step
- * that runs as one with other calls does so in |pool|: they may outlive the pipeline. */
+/* Call before prepare: memory for the rest of the call comes from |pool|, which uses the same
+ * memory as the pool of its inputs. A pipeline uses the pool of its inputs for everything, except
+ * that a step that runs as one with other calls does so in |pool|: they may outlive the
+ * pipeline. */
 void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
 
 /*
- * The call reads and advances |state|, which is of the method's program. Once, before prepare. The
- * invocation takes its own reference and gives it back when it is freed.
+ * Makes the call read and advance |state|, which is of the method's program. Once, before prepare.
+ * The invocation takes its own reference and gives it back when it is freed.
  */
 void rt_invocation_set_state(struct rt_invocation *invocation, struct rt_state *state);
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);
 
-/* The caller of |invocation| knows its inputs as arguments: messages use their paths, such as
- * kwargs["mask"], instead of their names. */
+/* Tells that the caller of |invocation| knows its inputs as arguments: messages use their paths,
+ * such as kwargs["mask"], instead of their names. */
 void rt_invocation_say_paths(struct rt_invocation *invocation);
 
 /*
@@ -85,24 +86,24 @@ MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uin
                                            enum dtype dtype, const struct shape *shape,
                                            void **out_ptr, struct error *err);
 
-/* The shape of input |index|, a tensor that the call has had from its filling on and that is no
- * scalar; else NULL. */
+/* Returns the shape of input |index|, a tensor that the call has had from its filling on and that
+ * is no scalar; else NULL. */
 const struct shape *rt_invocation_input_shape(const struct rt_invocation *invocation,
                                               uint32_t index);
 
 /*
- * The same for a tensor that already is in memory: packed, permuted or strided, aligned or not, of
- * this device or of another. The oracle (runtime/program/oracle.h) decides: the tensor is used in
- * place, or the device converts it before the method runs, or ST_INVALID. The invocation takes its
- * own reference.
+ * Does the same for a tensor that already is in memory: packed, permuted or strided, aligned or
+ * not, of this device or of another. The oracle (runtime/program/oracle.h) decides: the tensor is
+ * used in place, or the device converts it before the method runs, or ST_INVALID. The invocation
+ * takes its own reference.
  */
 MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation, uint32_t index,
                                                 const struct rt_buffer_desc *given,
                                                 struct error *err);
 
 /*
- * The same for a tensor that is not in memory of a device yet: gives |bytes| of memory, which the
- * caller writes before submit. |given|, which has no buffer, describes the tensor within that
+ * Does the same for a tensor that is not in memory of a device yet: gives |bytes| of memory, which
+ * the caller writes before submit. |given|, which has no buffer, describes the tensor within that
  * memory.
  */
 MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocation, uint32_t index,
@@ -110,7 +111,7 @@ MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocatio
                                                  void **out_ptr, struct error *err);
 
 /*
- * Result |index|, a tensor, will be written to |buffer| from |offset| on. Its size is known after
+ * Has result |index|, a tensor, written to |buffer| from |offset| on. Its size is known after
  * prepare, which refuses too little room. The buffer is writable memory of the method's device,
  * aligned for the element type, and nothing else in the call uses it. The invocation takes its own
  * reference.
@@ -130,36 +131,36 @@ MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, ui
                                             struct span value, struct error *err);
 
 /*
- * The first half of prepare, for a call that waits before it gets its memory: all checks, and the
- * plan. Fixed scalars may be missing; a missing tensor is ST_INVALID by name. The steps of a
+ * Does the first half of prepare, for a call that waits before it gets its memory: all checks, and
+ * the plan. Fixed scalars may be missing; a missing tensor is ST_INVALID by name. The steps of a
  * pipeline use each other's results in place, so a pipeline gets its memory here already.
  */
 MUST_CHECK enum status rt_invocation_plan(struct rt_invocation *invocation,
                                           enum rt_prepare_mode mode, struct error *err);
 
 /*
- * The second half, preceded by the first unless that has been called: memory for the results and
- * for the run. After rt_invocation_plan() it takes little time and fails only for lack of memory.
- * The caller may try again after a failure, but has to bind the memory of results again.
+ * Does the second half, preceded by the first unless that has been called: memory for the results
+ * and for the run. After rt_invocation_plan() it takes little time and fails only for lack of
+ * memory. The caller may try again after a failure, but has to bind the memory of results again.
  */
 MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation,
                                              enum rt_prepare_mode mode, struct error *err);
 
-/* Bytes of pool memory that the invocation holds. */
+/* Returns the bytes of pool memory that the invocation holds. */
 size_t rt_invocation_bytes(const struct rt_invocation *invocation);
 
 /*
- * Before prepare, or after it has failed: the least number of bytes of the pool that the call
+ * Call before prepare, or after it has failed: the least number of bytes of the pool that the call
  * takes, including those that it holds, by the sizes that are known before it runs; exact once
  * there is a plan. A call whose demand exceeds the pool never fits.
  */
 size_t rt_invocation_demand(const struct rt_invocation *invocation);
 
-/* Likewise of the inputs alone: those that the invocation holds, and the last one that there was no
- * memory for. */
+/* Does the same for the inputs alone: those that the invocation holds, and the last one that there
+ * was no memory for. */
 size_t rt_invocation_input_demand(const struct rt_invocation *invocation);
 
-/* The call starts once |timepoint| is reached, and fails with its status if that fails. Before
+/* Starts the call once |timepoint| is reached; it fails with its status if that fails. Before
  * submit, at most HAL_TIMEPOINTS_MAX - 1 times. Keeps a reference to the semaphore until done. */
 void rt_invocation_after(struct rt_invocation *invocation, const struct hal_timepoint *timepoint);
 
@@ -177,16 +178,17 @@ void rt_invocation_submit(struct rt_invocation *invocation, enum hal_caller call
                           rt_invocation_done_f *done, void *arg);
 
 /*
- * Any thread, at any time between submit and done: the rest is not run, and done gets ST_CANCELLED.
+ * Call on any thread, at any time between submit and done: the rest is not run, and done gets
+ * ST_CANCELLED.
  */
 void rt_invocation_cancel(struct rt_invocation *invocation);
 
-/* Why |done| got a status other than ST_OK, with what a kernel reported about the data ("gather: an
- * index is out of range: got 5, expected 0 to 4"). Borrowed from the invocation. */
+/* Returns why |done| got a status other than ST_OK, with what a kernel reported about the data
+ * ("gather: an index is out of range: got 5, expected 0 to 4"). Borrowed from the invocation. */
 const struct error *rt_invocation_error(const struct rt_invocation *invocation);
 
-/* After done: |pool| holds the memory of the results from now on. ST_EXHAUSTED: it may not hold all
- * of it, and holds only a part. */
+/* Call after done: |pool| holds the memory of the results from now on. ST_EXHAUSTED: it may not
+ * hold all of it, and holds only a part. */
 MUST_CHECK enum status rt_invocation_move_results(struct rt_invocation *invocation,
                                                   struct hal_pool *pool, struct error *err);
 

@@ -10,8 +10,8 @@
 #include "runtime/plan/plan.h"
 #include "runtime/program/state_cells.h"
 
-/* Before the run: writes |words| into its |workspace|, and marks all rows of results as different.
- */
+/* Call before the run: writes |words| into its |workspace|, and marks all rows of results as
+ * different. */
 void rt_messages_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace);
 
 /* Scalar |result|. */
@@ -22,11 +22,11 @@ static inline int64_t rt_messages_number(const struct rt_plan *plan, uint32_t re
     return word == RT_NO_WORD ? plan->results[result].number : words[word];
 }
 
-/* The memory of |result| differs from its base only in |stale|. */
+/* Says that the memory of |result| differs from its base only in |stale|. */
 void rt_messages_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
                            uint8_t *workspace);
 
-/* The rows of |update| that the host knows; |words| are the run's. */
+/* Returns the rows of |update| that the host knows; |words| are the run's. */
 static inline struct rt_rows rt_messages_known(const struct rt_update *update, const int64_t *words)
 {
     int64_t first = update->first.is_read ? words[update->first.word] : update->first.known;
@@ -35,12 +35,13 @@ static inline struct rt_rows rt_messages_known(const struct rt_update *update, c
     return (struct rt_rows){update->rows, update->row_bytes, first, first + count};
 }
 
-/* The kernel of |update| logs in |log| what it overwrites of rows |kept|. */
+/* Says that the kernel of |update| logs in |log| what it overwrites of rows |kept|. */
 void rt_messages_put_log(const struct rt_plan_update *update, const struct rt_log *log,
                          const struct rt_rows *kept, uint8_t *workspace);
 
 /*
- * After the run: the rows in which |result| differs from its base; 0 rows if no kernel kept count.
+ * Call after the run: the rows in which |result| differs from its base; 0 rows if no kernel kept
+ * count.
  */
 struct rt_rows rt_messages_written(const struct rt_plan *plan, uint32_t result,
                                    const uint8_t *workspace);

@@ -38,7 +38,7 @@ struct rt_growth {
     size_t bytes;
 };
 
-/* Before the first run of a call. */
+/* Call before the first run of a call. */
 struct rt_growth rt_growth_begin(const struct rt_state *state, uint32_t cell);
 
 /* Adds to |*io_bytes| the pages of rows that the run may write and that |*io_growth| does not have

@@ -47,18 +47,18 @@ MUST_CHECK enum status rt_profile_new(struct rt_method *method, size_t span_max,
                                       struct rt_profile **out_profile, struct error *err);
 void rt_profile_free(struct rt_profile *profile); /* NULL is fine */
 
-/* The call is a part of |profile|, which outlives it. Before submit. */
+/* Makes the call a part of |profile|, which outlives it. Before submit. */
 void rt_invocation_profile(struct rt_invocation *invocation, struct rt_profile *profile);
 
 /*
- * The rows, in the order in which their first commands were recorded. Valid until the profile is
- * freed; a second call counts the later calls, too. ST_EXHAUSTED: no memory.
+ * Reads the rows, in the order in which their first commands were recorded. Valid until the profile
+ * is freed; a second call counts the later calls, too. ST_EXHAUSTED: no memory.
  */
 MUST_CHECK enum status rt_profile_read(struct rt_profile *profile,
                                        const struct rt_profile_row **out_rows, uint32_t *out_count,
                                        struct error *err);
 
-/* After rt_profile_read(): all spans, and the row of one of them. */
+/* Call after rt_profile_read(): all spans, and the row of one of them. */
 const struct hal_span *rt_profile_spans(const struct rt_profile *profile, size_t *out_count);
 uint32_t rt_profile_row_of(const struct rt_profile *profile, const struct hal_span *span);
 

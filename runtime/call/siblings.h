@@ -47,7 +47,7 @@ MUST_CHECK enum status rt_siblings_measure(struct rt_method *method, struct rt_m
                                            struct hal_pool *pool, const struct rt_pace *pace,
                                            int64_t rows, int64_t *out_rows, struct error *err);
 
-/* Any thread. */
+/* Are these siblings? Any thread. */
 bool rt_siblings_are(const struct rt_method *a, const struct rt_method *b);
 
 /* NULL is fine. */

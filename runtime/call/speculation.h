@@ -28,35 +28,35 @@ struct rt_pace;
 #define RT_SPECULATION_STEPS_MAX 8
 
 /*
- * After rt_batch_prove() of |method|, which has states: how many steps, up to |steps_max|, give the
- * same bits as one by one. |*io_steps| and the status are like those of rt_batch_prove(). Waits for
- * the device.
+ * Call after rt_batch_prove() of |method|, which has states: how many steps, up to |steps_max|,
+ * give the same bits as one by one. |*io_steps| and the status are like those of rt_batch_prove().
+ * Waits for the device.
  */
 MUST_CHECK enum status rt_speculation_prove(struct rt_method *method, struct hal_pool *pool,
                                             const struct rt_pace *pace, int64_t steps_max,
                                             int64_t *io_steps, struct error *err);
 
-/* The last position that a call of several proven steps may have; later ones run alone. */
+/* Returns the last position that a call of several proven steps may have; later ones run alone. */
 int64_t rt_speculation_position_max(const struct rt_method *method);
 
-/* The time of a call with 1, 2, ... |steps| steps, which are proven: |out_ns| by steps. After an
- * error the times are not known. ST_TIMEOUT: see |pace|. */
+/* Measures the time of a call with 1, 2, ... |steps| steps, which are proven: |out_ns| by steps.
+ * After an error the times are not known. ST_TIMEOUT: see |pace|. */
 MUST_CHECK enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool,
                                               const struct rt_pace *pace, uint32_t steps,
                                               uint64_t *out_ns, struct error *err);
 
 /*
- * A call of |steps| proven steps, at least 2. Its input i * inputs + j is input j of step i, and
- * its result i * results + j is result j, where the method has so many. The caller gives all inputs
- * and the state, and calls rt_speculation_ready() before the call is planned. Otherwise it is a
- * call like any other; but it is not joined with others. Any thread.
+ * Makes a call of |steps| proven steps, at least 2. Its input i * inputs + j is input j of step i,
+ * and its result i * results + j is result j, where the method has so many. The caller gives all
+ * inputs and the state, and calls rt_speculation_ready() before the call is planned. Otherwise it
+ * is a call like any other; but it is not joined with others. Any thread.
  */
 MUST_CHECK enum status rt_speculation_new(struct rt_method *method, struct hal_pool *pool,
                                           uint32_t steps, struct rt_invocation **out_invocation,
                                           struct error *err);
 
-/* All inputs are there. ST_UNSUPPORTED: the last step is behind the last position at which steps
- * can be joined. The positions follow each other (asserted). */
+/* Call when all inputs are there. ST_UNSUPPORTED: the last step is behind the last position at
+ * which steps can be joined. The positions follow each other (asserted). */
 MUST_CHECK enum status rt_speculation_ready(struct rt_method *method,
                                             struct rt_invocation *invocation, struct error *err);
 

@@ -84,8 +84,8 @@ MUST_CHECK enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *
                                      struct rt_invocation **out_joined, struct error *err);
 void rt_steps_abandon(struct rt_steps_run *run);
 
-/* How many rows give the same bits together as alone, up to |rows_max|, and how many are worth it:
- * see rt_batch_prove() and rt_batch_measure(). */
+/* Finds how many rows give the same bits together as alone, up to |rows_max|, and how many are
+ * worth it: see rt_batch_prove() and rt_batch_measure(). */
 MUST_CHECK enum status rt_steps_prove(struct rt_method *method, struct hal_pool *pool,
                                       const struct rt_pace *pace, int64_t rows_max,
                                       int64_t *io_rows, struct error *err);

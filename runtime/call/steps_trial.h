@@ -12,19 +12,19 @@
 
 uint64_t rt_trial_now_ns(void);
 
-/* ST_TIMEOUT: the time for the trial was over. */
+/* Fails with ST_TIMEOUT: the time for the trial was over. */
 enum status rt_trial_fail_late(struct error *err);
 
 /* May the next run begin? Otherwise ST_TIMEOUT. */
 MUST_CHECK enum status rt_trial_check(const struct rt_pace *pace, struct error *err);
 
-/* The same for the next number of rows, after |found| numbers that this try has proven since
+/* Does the same for the next number of rows, after |found| numbers that this try has proven since
  * |begin_ns|. */
 MUST_CHECK enum status rt_trial_check_time(const struct rt_pace *pace, uint64_t begin_ns,
                                            int64_t found, struct error *err);
 
-/* The inputs of step |number| of sequence |row|, from input |first| of the call on: positions, and
- * whatever may be one, count the steps. */
+/* Gives the inputs of step |number| of sequence |row|, from input |first| of the call on:
+ * positions, and whatever may be one, count the steps. */
 MUST_CHECK enum status rt_trial_give_inputs(const struct rt_step *step, struct rt_invocation *inv,
                                             uint32_t first, uint32_t row, uint32_t number,
                                             struct error *err);

@@ -63,15 +63,15 @@ struct rt_block {
     int64_t *values;                  /* by expression, of the run looked up */
 };
 
-/* An empty graph to import into. |name| is the method's; constants may lie in |files|. */
+/* Makes an empty graph to import into. |name| is the method's; constants may lie in |files|. */
 void rt_block_init(struct rt_block *block, const char *name, struct hal_device *device,
                    struct rt_files *files);
 void rt_block_fini(struct rt_block *block);
 
-/* The passes that come before everything else, on the imported graph. */
+/* Runs the passes that come before everything else, on the imported graph. */
 MUST_CHECK enum status rt_block_prepare(struct rt_block *block, struct error *err);
 
-/* From the prepared graph to one that can be planned. |fuses|: see struct rt_load_options.
+/* Compiles from the prepared graph to one that can be planned. |fuses|: see struct rt_load_options.
  * |caches|: mutable buffers that are kept in 8 bits if that is possible, or NULL. */
 MUST_CHECK enum status rt_block_compile(struct rt_block *block, enum precision precision,
                                         bool fuses, const struct rt_caches_int8 *caches,
@@ -96,30 +96,30 @@ MUST_CHECK enum status rt_block_rows(struct rt_block *block, struct hal_device *
                                      const struct rt_graph *from, uint32_t rows,
                                      const struct rt_rows_own *own, struct error *err);
 
-/* The same for steps of one sequence that follow each other: see rt_graph_speculation(). */
+/* Does the same for steps of one sequence that follow each other: see rt_graph_speculation(). */
 MUST_CHECK enum status rt_block_speculation(struct rt_block *block, struct hal_device *device,
                                             const struct rt_graph *from, uint32_t rows,
                                             const struct rt_graph_buffers *buffers,
                                             struct error *err);
 
 /*
- * The plan for |inputs| (by graph input), from the cache or made now; and the words for its run,
- * numbers.word_count |words|. ST_INVALID if the block does not take one of the shapes or numbers.
- * The caller owns a reference. Any thread.
+ * Finds the plan for |inputs| (by graph input), from the cache or made now; and the words for its
+ * run, numbers.word_count |words|. ST_INVALID if the block does not take one of the shapes or
+ * numbers. The caller owns a reference. Any thread.
  */
 MUST_CHECK enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *inputs,
                                      int64_t *words, struct rt_plan **out_plan, struct error *err);
 
-/* The same, but only from the cache: NULL with ST_OK if the plan would have to be made. |words| may
- * be NULL if the plan is only looked at. */
+/* Does the same, but only from the cache: NULL with ST_OK if the plan would have to be made.
+ * |words| may be NULL if the plan is only looked at. */
 MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
                                           const struct rt_block_input *inputs, int64_t *words,
                                           struct rt_plan **out_plan, struct error *err);
 
 /*
- * The plan at the upper bounds of all sizes, for people. If no size varies it is the plan of every
- * call, which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The caller owns
- * a reference.
+ * Makes the plan at the upper bounds of all sizes, for people. If no size varies it is the plan of
+ * every call, which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The
+ * caller owns a reference.
  */
 MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                             struct error *err);

@@ -20,8 +20,8 @@ struct rt_code_states {
     bool are_own;     /* no other method has them: what this one never reads, it need not write */
 };
 
-/* Behind rt_code_unify(). Code of several statements, and code whose buffers are no such caches,
- * stays as it is. |input_count|: of the method; all must be tensors or nothing. */
+/* Call behind rt_code_unify(). Code of several statements, and code whose buffers are no such
+ * caches, stays as it is. |input_count|: of the method; all must be tensors or nothing. */
 MUST_CHECK enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
                                            struct rt_code_states *states, struct error *err);
 
@@ -33,8 +33,8 @@ struct rt_code_cache {
 };
 
 /*
- * The same for the only block of an imported method without mutable buffers. |*out_is_found|: the
- * |caches| are no inputs and results any more. Behind its other inputs the method has a further
+ * Does the same for the only block of an imported method without mutable buffers. |*out_is_found|:
+ * the |caches| are no inputs and results any more. Behind its other inputs the method has a further
  * one, int64 [1], the rows of all caches before the call. |states|, of as many buffers as caches
  * with a shape, is filled. False: the code is of no use any more.
  */

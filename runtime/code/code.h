@@ -43,8 +43,8 @@ struct rt_stmt {
 
 #define RT_STMT_OPERANDS 3
 
-/* The registers that a statement itself reads, at |operands|; returns their number. What a block
- * reads is in its |ins|. */
+/* Returns the registers that a statement itself reads, at |operands|; returns their number. What a
+ * block reads is in its |ins|. */
 uint32_t rt_stmt_operands(const struct rt_stmt *stmt, uint32_t operands[RT_STMT_OPERANDS]);
 
 /* Does the statement itself read or write register |reg|? */
@@ -86,11 +86,11 @@ struct rt_code {
     bool has_loop;              /* a statement jumps backwards */
 };
 
-/* When all blocks are compiled: computes the sizes of the code. */
+/* Computes, when all blocks are compiled, the sizes of the code. */
 void rt_code_measure(struct rt_code *code);
 void rt_code_fini(struct rt_code *code);
 
-/* As it was before an import, but for what the arena has given. */
+/* Leaves all as it was before an import, but for what the arena has given. */
 void rt_code_clear(struct rt_code *code);
 
 /*
@@ -99,7 +99,7 @@ void rt_code_clear(struct rt_code *code);
  */
 bool rt_code_reaches(const struct rt_code *code, uint32_t block);
 
-/* All blocks and statements; deterministic. */
+/* Prints all blocks and statements; deterministic. */
 void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out);
 
 #endif

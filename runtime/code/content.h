@@ -19,16 +19,16 @@ struct rt_content {
 };
 
 void rt_content_number(const struct rt_content *content, uint64_t number);
-/* A text with its length. */
+/* Adds a text with its length. */
 void rt_content_text(const struct rt_content *content, struct span text);
 
-/* How the bytes of the tensor |v| are to be read: type, sizes and order. */
+/* Says how the bytes of the tensor |v| are to be read: type, sizes and order. */
 void rt_content_form(const struct rt_content *content, const struct rt_value *v);
-/* An argument that is no tensor: its kind and all that it says. Of a tensor the kind, and of a list
- * of them which of its items are there. */
+/* Adds an argument that is no tensor: its kind and all that it says. Of a tensor the kind, and of a
+ * list of them which of its items are there. */
 void rt_content_argument(const struct rt_content *content, const struct rt_graph *graph,
                          const struct rt_value *v);
-/* The operator of |node| and its arguments, as above. */
+/* Adds the operator of |node| and its arguments, as above. */
 void rt_content_operator(const struct rt_content *content, const struct rt_graph *graph,
                          const struct rt_node *node);
 

@@ -16,8 +16,8 @@ struct rt_value_recipe {
 };
 
 /*
- * The recipes of what the nodes of |graph| make, into |out| (by value; zeroed). All arguments of
- * the nodes are constants or made by nodes before. A place is the number of a mapped file
+ * Finds the recipes of what the nodes of |graph| make, into |out| (by value; zeroed). All arguments
+ * of the nodes are constants or made by nodes before. A place is the number of a mapped file
  * (runtime/pte/file.h) and an offset, so a recipe is good for one process and as long as files do
  * not change.
  */

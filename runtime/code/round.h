@@ -25,7 +25,7 @@ struct rt_graph;
 MUST_CHECK enum status rt_round_compute(struct rt_graph *graph, struct rt_graph *sub,
                                         struct hal_device *device, struct error *err);
 
-/* The constants of |graph| whose buffers no round has made are shared, too. No pass follows. */
+/* Shares the constants of |graph| whose buffers no round has made, too. No pass follows. */
 MUST_CHECK enum status rt_round_share_rest(struct rt_graph *graph, struct error *err);
 
 #endif

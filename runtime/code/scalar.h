@@ -26,12 +26,12 @@ enum rt_scalar_op {
     RT_SCALAR_COUNT
 };
 
-/* The operator of a kernel call with that name, or RT_SCALAR_COUNT. */
+/* Returns the operator of a kernel call with that name, or RT_SCALAR_COUNT. */
 enum rt_scalar_op rt_scalar_find(struct span kernel);
 const char *rt_scalar_name(enum rt_scalar_op op);
 uint32_t rt_scalar_arg_count(enum rt_scalar_op op); /* 1 to 3 */
 
-/* The kind of the result; ST_INVALID if the operator does not take such arguments. */
+/* Gives the kind of the result; ST_INVALID if the operator does not take such arguments. */
 MUST_CHECK enum status rt_scalar_kind(enum rt_scalar_op op, const enum rt_kind *args,
                                       enum rt_kind *out_kind, struct error *err);
 

@@ -28,10 +28,9 @@ struct rt_recipe {
     uint64_t words[4];
 };
 
-/* The buffer with what |recipe| makes, as a reference of the caller's; NULL: there is none.
+/* Returns the buffer with what |recipe| makes, as a reference of the caller's; NULL: there is none.
  * |packed| is the caller's; it may be NULL. From then on it verifies the file that the bytes lie
- * in.
- */
+ * in. */
 struct hal_buffer *rt_shared_find(const struct rt_recipe *recipe, struct rt_packed *packed);
 
 /*
@@ -42,7 +41,8 @@ struct hal_buffer *rt_shared_find(const struct rt_recipe *recipe, struct rt_pack
 MUST_CHECK enum status rt_shared_put(const struct rt_recipe *recipe, struct hal_buffer **buffer,
                                      struct rt_packed *packed, struct error *err);
 
-/* The first recipe of |buffer|, by which other recipes name it. False: it is not in the table. */
+/* Finds the first recipe of |buffer|, by which other recipes name it. False: it is not in the
+ * table. */
 bool rt_shared_recipe(const struct hal_buffer *buffer, struct rt_recipe *out);
 
 #endif

@@ -33,7 +33,7 @@ struct rt_weights {
     enum rt_activations activations;
 };
 
-/* The weights of the blocks of |code|, which are imported and not compiled yet. Storage:
+/* Finds the weights of the blocks of |code|, which are imported and not compiled yet. Storage:
  * code->arena. */
 MUST_CHECK enum status rt_weights_find(const struct rt_code *code, struct arena *arena,
                                        struct rt_weights *out, struct error *err);

@@ -45,7 +45,7 @@ struct rt_machine {
 /* |count| workers of a processor, also of one beside a GPU. */
 const struct rt_machine *rt_cut_workers(uint32_t count);
 
-/* The machine on which |kernel| runs: workers, or the only one, if it has no shader. */
+/* Returns the machine on which |kernel| runs: workers, or the only one, if it has no shader. */
 const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
                                         const struct hal_kernel *kernel);
 
@@ -63,32 +63,32 @@ enum rt_work {
     RT_WORK_COUNT
 };
 
-/* Units of |work| for one tile out of |total|, where tiles are cut along several dims; a lane does
- * |unit| of them in a step. */
+/* Returns the units of |work| for one tile out of |total|, where tiles are cut along several dims;
+ * a lane does |unit| of them in a step. */
 int64_t rt_cut_units(const struct rt_machine *machine, enum rt_work work, int64_t total,
                      int64_t unit);
 
 /*
- * Number of things a tile should have, out of |count| equal ones. One thing is |units| of |work|.
- * Lanes share its |elements|; for rows that lanes share or take one each (group.glsl), the elements
- * are those of rt_cut_row().
+ * Chooses the number of things a tile should have, out of |count| equal ones. One thing is |units|
+ * of |work|. Lanes share its |elements|; for rows that lanes share or take one each (group.glsl),
+ * the elements are those of rt_cut_row().
  */
 int64_t rt_cut_things(const struct rt_machine *machine, enum rt_work work, int64_t count,
                       int64_t units, int64_t elements);
 
 int64_t rt_cut_row(const struct rt_machine *machine, int64_t length);
 
-/* The same for kernels that take |most| of them at a time, as workers always do. */
+/* Does the same for kernels that take |most| of them at a time, as workers always do. */
 int64_t rt_cut_block(const struct rt_machine *machine, int64_t count, int64_t elements,
                      int64_t most);
 
-/* Number of tiles that |ns| of work makes for workers. */
+/* Returns the number of tiles that |ns| of work makes for workers. */
 int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns);
 
-/* Positions of a tile of an axis of |length|, cut into about |tiles| tiles. */
+/* Returns the positions of a tile of an axis of |length|, cut into about |tiles| tiles. */
 int64_t rt_cut_axis(int64_t length, int64_t tiles);
 
-/* The same for an axis of elements that takes |ns| in all, with at most |most| positions. */
+/* Does the same for an axis of elements that takes |ns| in all, with at most |most| positions. */
 int64_t rt_cut_length(const struct rt_machine *machine, int64_t length, int64_t ns, int64_t most);
 
 /* Cuts a depthwise convolution: |images| of lines of pixels, |channels| elements each with |macs|
@@ -98,7 +98,7 @@ struct rt_cut_image {
     int64_t band_y, band_x; /* of a tile */
 };
 
-/* All of its multiply-adds, including those with padding. */
+/* Returns all of its multiply-adds, including those with padding. */
 static inline double rt_cut_image_macs(const struct rt_cut_image *image)
 {
     return (double)image->images * (double)image->lines * (double)image->pixels *

@@ -32,9 +32,9 @@ struct rt_tensor {
     struct hal_binding binding; /* whole tensor */
 };
 
-/* The node's row. */
+/* Returns the node's row. */
 const struct rt_op *rt_emit_op(const struct rt_emit *emit);
-/* Argument |index|, a tensor; NULL if it is none. Valid while the plan is made. */
+/* Returns argument |index|, a tensor; NULL if it is none. Valid while the plan is made. */
 const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
 /* Output |index|. From 1 on NULL if no node uses it; it has no memory then. */
 const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
@@ -42,9 +42,9 @@ const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
 const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);
 const struct rt_tensor *rt_emit_out_item(struct rt_emit *emit, uint32_t index, uint32_t item);
 
-/* The argument's value, for kinds, counts, floats and strings. */
+/* Returns the argument's value, for kinds, counts, floats and strings. */
 const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index);
-/* An int, or item |item| of ints, at the concrete dims. */
+/* Returns an int, or item |item| of ints, at the concrete dims. */
 int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index);
 int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
 /* An int that the row's |read| names: known to the plan, or a word that kernels read. */
@@ -55,13 +55,13 @@ struct rt_place {
 };
 
 struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
-/* The i64 from which kernels read a place; without bytes if the place is known. */
+/* Returns the i64 from which kernels read a place; without bytes if the place is known. */
 struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
 
-/* An S or F argument at the concrete dims. */
+/* Returns an S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 
-/* The machine that the tiles of |kernel| are cut for: see runtime/emit/cut.h. */
+/* Returns the machine that the tiles of |kernel| are cut for: see runtime/emit/cut.h. */
 const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel);
 
@@ -78,8 +78,8 @@ struct rt_update {
     int64_t entries, entry_bytes;
 };
 
-/* The words for the node's update; without bytes there are none, and the kernel writes all of the
- * output. */
+/* Gives the words for the node's update; without bytes there are none, and the kernel writes all of
+ * the output. */
 MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, const struct rt_update *update,
                                       struct hal_binding *out_words, struct error *err);
 
@@ -92,7 +92,7 @@ bool rt_emit_is_host(const struct rt_emit *emit);
 MUST_CHECK enum status rt_emit_workspace(struct rt_emit *emit, size_t bytes,
                                          struct hal_binding *out_binding, struct error *err);
 
-/* The node's dispatches from here on see what those before have written. */
+/* Makes the node's dispatches from here on see what those before have written. */
 MUST_CHECK enum status rt_emit_barrier(struct rt_emit *emit, struct error *err);
 
 /* Records a dispatch in the node's region. Dispatches of one node run side by side unless a
@@ -100,8 +100,8 @@ MUST_CHECK enum status rt_emit_barrier(struct rt_emit *emit, struct error *err);
 MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                         struct error *err);
 
-/* The same, cut along one dim: |count| things, |tile| of them in a tile. |dispatch| has no grid
- * yet. */
+/* Does the same, cut along one dim: |count| things, |tile| of them in a tile. |dispatch| has no
+ * grid yet. */
 MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
                                      const struct hal_dispatch *dispatch, struct error *err);
 

@@ -78,8 +78,8 @@ struct rt_dims {
 
 void rt_dims_init(struct rt_dims *dims, struct arena *arena);
 
-/* Once a function below has failed: ST_EXHAUSTED if the heap had no memory, ST_TOO_LARGE if there
- * are too many sizes or they are too involved. */
+/* Call once a function below has failed: ST_EXHAUSTED if the heap had no memory, ST_TOO_LARGE if
+ * there are too many sizes or they are too involved. */
 MUST_CHECK enum status rt_dims_check(const struct rt_dims *dims, struct error *err);
 
 static inline struct rt_dim rt_dim_of(int64_t value)
@@ -111,9 +111,9 @@ static inline uint8_t rt_dim_from_first(int64_t number, uint8_t rank)
     return (uint8_t)(number < 0 ? number + (rank ? rank : 1) : number);
 }
 
-/* A new symbol in [0, bound]. */
+/* Returns a new symbol in [0, bound]. */
 struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound);
-/* A new symbol for a number without bounds: an int that only a run knows. */
+/* Returns a new symbol for a number without bounds: an int that only a run knows. */
 struct rt_dim rt_dim_any(struct rt_dims *dims);
 
 /* Arithmetic saturates at the ends of int64 in constants: a size that large is refused anyway. */
@@ -139,11 +139,11 @@ struct rt_dim rt_dim_difference(struct rt_dims *dims, struct rt_dim a, struct rt
 struct rt_dim rt_dim_steps(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_trunc(struct rt_dims *dims, struct rt_dim a);
 
-/* The one of them that makes an expression of |kind|, which is no symbol. */
+/* Returns the one of them that makes an expression of |kind|, which is no symbol. */
 struct rt_dim rt_dim_apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                            struct rt_dim b);
 
-/* Lower bound of |d|. */
+/* Returns the lower bound of |d|. */
 int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d);
 
 /* |d| with every solved symbol replaced. */
@@ -167,7 +167,7 @@ MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
  * other expression it is set here. Ignores requirements. Any thread. */
 void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
 
-/* The first requirement that the evaluated |values| break, or NULL. */
+/* Returns the first requirement that the evaluated |values| break, or NULL. */
 const struct rt_requirement *rt_dims_broken(const struct rt_dims *dims, const int64_t *values);
 
 /* Sets |out|, by expression, for all expressions that |d| consists of. */
@@ -188,7 +188,7 @@ static inline struct rt_dim_range rt_dim_range_at(struct rt_dim d,
     return d.expr ? ranges[d.expr] : (struct rt_dim_range){d.value, d.value};
 }
 
-/* ST_INVALID if a requirement between known values is broken. */
+/* Fails with ST_INVALID if a requirement between known values is broken. */
 MUST_CHECK enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
                                            const bool *is_known, struct error *err);
 
@@ -197,7 +197,7 @@ static inline int64_t rt_dim_at(struct rt_dim d, const int64_t *values)
     return d.expr ? values[d.expr] : d.value;
 }
 
-/* "8", "s1", "2*s1+1". */
+/* Prints "8", "s1", "2*s1+1". */
 void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out);
 
 #endif

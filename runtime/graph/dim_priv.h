@@ -27,7 +27,7 @@ void rt_dim_collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale,
 /* Bounds of |e|, which is no symbol, by the |ranges| of all expressions; NULL: by their own. */
 struct rt_dim_range rt_dim_range_of(const struct rt_dims *dims, const struct rt_expr *e,
                                     const struct rt_dim_range *ranges);
-/* The same for the kinds of doubles. Bits have no bounds. */
+/* Does the same for the kinds of doubles. Bits have no bounds. */
 struct rt_dim_range rt_dim_double_range(const struct rt_dims *dims, const struct rt_expr *e,
                                         const struct rt_dim_range *ranges);
 /* Evaluates an expression of doubles; |b| is not used by all kinds. False: no int64 has it. */
@@ -36,7 +36,7 @@ bool rt_dim_double_eval(enum rt_expr_kind kind, int64_t a, int64_t b, int64_t *o
 /* The most expressions, and the most requirements: solving a symbol looks at all of these. */
 #define RT_DIM_EXPRS_MAX 4096
 
-/* The only expression of that kind over these operands; made if it does not exist yet. */
+/* Returns the only expression of that kind over these operands; made if it does not exist yet. */
 struct rt_dim rt_dim_intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b);
 

@@ -114,8 +114,8 @@ struct rt_graph {
 void rt_graph_init(struct rt_graph *graph, const char *name);
 void rt_graph_fini(struct rt_graph *graph);
 
-/* Once a function below has run out of memory, and has returned value 0: ST_EXHAUSTED if the heap
- * had none, ST_TOO_LARGE if the graph or its sizes became too large. */
+/* Call once a function below has run out of memory, and has returned value 0: ST_EXHAUSTED if the
+ * heap had none, ST_TOO_LARGE if the graph or its sizes became too large. */
 MUST_CHECK enum status rt_graph_check(const struct rt_graph *graph, struct error *err);
 
 /* ---- building: each returns the new value's number ------------------------------------------- */
@@ -124,7 +124,7 @@ uint32_t rt_graph_none(struct rt_graph *graph);
 uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value);
 uint32_t rt_graph_float(struct rt_graph *graph, double value);
 uint32_t rt_graph_bool(struct rt_graph *graph, bool value);
-/* The same for a number that only a run knows: the 64 bits of a double, or 0 and 1. */
+/* Does the same for a number that only a run knows: the 64 bits of a double, or 0 and 1. */
 uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits);
 uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits);
 uint32_t rt_graph_string(struct rt_graph *graph, struct span text); /* borrowed */
@@ -171,7 +171,7 @@ bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b);
 /* Is every entry of the list of ints |value|? */
 bool rt_ints_are(const struct rt_value *list, int64_t value);
 
-/* The product of all dims. */
+/* Returns the product of all dims. */
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value);
 
 /* Is the number the same in every call? */
@@ -181,7 +181,8 @@ static inline bool rt_value_is_fixed(const struct rt_value *value)
 }
 
 /*
- * An int, float or bool that is the same in every call, as a double (ints beyond 2^53 lose digits).
+ * Returns an int, float or bool that is the same in every call, as a double (ints beyond 2^53 lose
+ * digits).
  */
 static inline double rt_value_number(const struct rt_value *value)
 {
@@ -190,10 +191,10 @@ static inline double rt_value_number(const struct rt_value *value)
                                      : (double)value->b;
 }
 
-/* An int, float or bool as the bits of a double. */
+/* Returns an int, float or bool as the bits of a double. */
 struct rt_dim rt_graph_double(struct rt_graph *graph, const struct rt_value *value);
 
-/* A node's argument / output. */
+/* Returns a node's argument / output. */
 static inline struct rt_value *rt_node_arg(const struct rt_graph *graph, const struct rt_node *node,
                                            uint32_t index)
 {
@@ -254,12 +255,13 @@ void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, 
 /* |before|, the node's source line and its handle, if there are any. */
 void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *notes,
                           const char *before, struct buf *out);
-/* "stem.0", the module that has its first weight; nothing if no name of a weight is known. */
+/* Prints "stem.0", the module that has its first weight; nothing if no name of a weight is
+ * known. */
 void rt_node_print_layer(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
-/* The names of its arguments, each in quotes after a blank. */
+/* Prints the names of its arguments, each in quotes after a blank. */
 void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
 
-/* "f32[s1,8]" or "ints [2,2]". */
+/* Prints "f32[s1,8]" or "ints [2,2]". */
 void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *out);
 
 #endif

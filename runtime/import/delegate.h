@@ -29,14 +29,15 @@ struct rt_delegate_call {
 
 typedef enum status rt_import_delegate_f(struct rt_delegate_call *call);
 
-/* The importer of payloads for backend |id|, or NULL. */
+/* Returns the importer of payloads for backend |id|, or NULL. */
 rt_import_delegate_f *rt_delegate_find(const char *id);
 
-/* The file's declaration of argument |index|: for a tensor its type, bounds and dim_order. */
+/* Returns the file's declaration of argument |index|: for a tensor its type, bounds and
+ * dim_order. */
 const struct pte_value *rt_delegate_arg(const struct rt_delegate_call *call, uint32_t index);
 
-/* The graph value of input |index|: a tensor with logical dims, or a scalar. The file's dim_order
- * is not applied: an importer whose payload has physical dims has to permute. */
+/* Gives the graph value of input |index|: a tensor with logical dims, or a scalar. The file's
+ * dim_order is not applied: an importer whose payload has physical dims has to permute. */
 MUST_CHECK enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t index,
                                          uint32_t *out_value);
 
@@ -45,20 +46,21 @@ MUST_CHECK enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t
 MUST_CHECK enum status rt_delegate_output(struct rt_delegate_call *call, uint32_t index,
                                           uint32_t value);
 
-/* The bytes stored under |key| in the program or a data file. ST_NOT_FOUND if there are none. */
+/* Finds the bytes stored under |key| in the program or a data file. ST_NOT_FOUND if there are
+ * none. */
 MUST_CHECK enum status rt_delegate_data(struct rt_delegate_call *call, struct span key,
                                         struct span *out_bytes);
 
-/* A constant of |shape| whose row-major content is the first bytes of |bytes|: used in place if the
- * alignment allows, else copied. ST_CORRUPT if there are too few bytes. */
+/* Gives a constant of |shape| whose row-major content is the first bytes of |bytes|: used in place
+ * if the alignment allows, else copied. ST_CORRUPT if there are too few bytes. */
 MUST_CHECK enum status rt_delegate_constant(struct rt_delegate_call *call, enum dtype dtype,
                                             const struct shape *shape, struct span bytes,
                                             uint32_t *out_value);
 
 /*
- * The content of the delegate's own buffer |number|: a buffer that only this delegate sees and
- * whose content outlives the call, like that of a mutable buffer of the program. Its first content
- * is the first bytes of |initial|, as in rt_delegate_constant().
+ * Gives the content of the delegate's own buffer |number|: a buffer that only this delegate sees
+ * and whose content outlives the call, like that of a mutable buffer of the program. Its first
+ * content is the first bytes of |initial|, as in rt_delegate_constant().
  */
 MUST_CHECK enum status rt_delegate_state(struct rt_delegate_call *call, uint32_t number,
                                          enum dtype dtype, const struct shape *shape,

@@ -86,11 +86,11 @@ struct import {
 
 /* ---- values.c / kernels.c -------------------------------------------------------------------- */
 
-/* The error for memory that the import did not get, from an arena or from the heap. */
+/* Returns the error for memory that the import did not get, from an arena or from the heap. */
 enum status rt_import_fail_full(struct import *im);
 
-/* The graph value of plan value |index|: a scalar, a tensor or a none. Read it once for each use:
- * another write may follow. */
+/* Imports the graph value of plan value |index|: a scalar, a tensor or a none. Read it once for
+ * each use: another write may follow. */
 MUST_CHECK enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value);
 
 /* Records that the memory planned for tensor |index| now holds that tensor. */
@@ -99,7 +99,7 @@ void rt_import_settle(struct import *im, uint32_t index);
 /* From here on, |value| of the graph is the content of plan value |index|. */
 MUST_CHECK enum status rt_import_publish(struct import *im, uint32_t index, uint32_t value);
 
-/* The value of an argument. Lists are made again for each use: their items may have been
+/* Imports the value of an argument. Lists are made again for each use: their items may have been
  * overwritten in between. */
 MUST_CHECK enum status rt_import_argument(struct import *im, uint32_t index, uint32_t *out_value);
 
@@ -107,7 +107,7 @@ MUST_CHECK enum status rt_import_argument(struct import *im, uint32_t index, uin
 MUST_CHECK enum status rt_import_constant(struct import *im, const struct pte_tensor *t,
                                           uint32_t *out_value);
 
-/* A tensor to be written, with the dims that the file declares. */
+/* Imports a tensor to be written, with the dims that the file declares. */
 MUST_CHECK enum status rt_import_declare(struct import *im, const struct pte_tensor *t,
                                          uint32_t *out_value);
 
@@ -118,10 +118,10 @@ MUST_CHECK enum status rt_import_view(struct import *im, uint32_t value, const s
 /* Did the exporter plan both tensors at the same range of memory, with the same type? */
 bool rt_import_same_place(const struct pte_tensor *a, const struct pte_tensor *b);
 
-/* The mutable buffer that has the same memory as |t|, or NULL. */
+/* Returns the mutable buffer that has the same memory as |t|, or NULL. */
 struct rt_state_use *rt_import_find_state(const struct import *im, const struct pte_tensor *t);
 
-/* A mutable buffer that is not among the file's values: see rt_delegate_state(). */
+/* Imports a mutable buffer that is not among the file's values: see rt_delegate_state(). */
 MUST_CHECK enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t number,
                                            const struct pte_tensor *t, uint32_t *out_value);
 struct rt_state_use *rt_import_find_own_state(const struct import *im, uint32_t delegate,
@@ -130,7 +130,7 @@ struct rt_state_use *rt_import_find_own_state(const struct import *im, uint32_t 
 /* Call this before |index| is overwritten: a buffer that is only ever overwritten is state, too. */
 MUST_CHECK enum status rt_import_note_overwritten(struct import *im, uint32_t index);
 
-/* The plan value that last wrote the memory of |t|, or PTE_NO_VALUE. */
+/* Returns the plan value that last wrote the memory of |t|, or PTE_NO_VALUE. */
 uint32_t rt_import_find_resident(const struct import *im, const struct pte_tensor *t);
 
 /* ---- registers.c ----------------------------------------------------------------------------- */
@@ -144,23 +144,23 @@ struct rt_import_writer {
 /* Notes that the current block uses plan value |index|. */
 void rt_import_touch(struct import *im, uint32_t index);
 
-/* A register with the type and the initial value that the file declares for |v|. */
+/* Returns a register with the type and the initial value that the file declares for |v|. */
 struct rt_register rt_import_describe_register(const struct pte_value *v);
 
 MUST_CHECK enum status rt_import_add_register(struct import *im, struct rt_register r,
                                               uint32_t *out_reg);
 
-/* A register for graph value |value|, not for a plan value. */
+/* Adds a register for graph value |value|, not for a plan value. */
 MUST_CHECK enum status rt_import_add_temporary(struct import *im, uint32_t value, bool is_extent,
                                                uint32_t *out_reg);
 
-/* The register of plan value |index|; makes it if needed. */
+/* Finds the register of plan value |index|; makes it if needed. */
 MUST_CHECK enum status rt_import_register_of(struct import *im, uint32_t index, uint32_t *out_reg);
 
 /* Appends |value| to the graph's inputs. */
 MUST_CHECK enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value);
 
-/* A new graph input that has the content of |reg|. */
+/* Adds a new graph input that has the content of |reg|. */
 MUST_CHECK enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_value);
 
 /* Makes plan value |index|, which is in its register, an input of the block. */
@@ -182,18 +182,19 @@ MUST_CHECK enum status rt_import_end_block(struct import *im, uint32_t position)
 MUST_CHECK enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt);
 MUST_CHECK enum status rt_import_enqueue(struct import *im, struct rt_stmt stmt);
 
-/* The current block writes |value| to |reg|; only as many rows as |extent| says, unless it is 0. */
+/* Makes the current block write |value| to |reg|; only as many rows as |extent| says, unless it is
+ * 0. */
 MUST_CHECK enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value,
                                          uint32_t extent);
 
 /*
- * A register that has the present content of |index| when the queued statements so far have run. A
- * value of the block is copied into a register of its own, because the plan value's register may be
- * written before the statement reads it.
+ * Finds a register that has the present content of |index| when the queued statements so far have
+ * run. A value of the block is copied into a register of its own, because the plan value's register
+ * may be written before the statement reads it.
  */
 MUST_CHECK enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg);
 
-/* The queued statement's result becomes the content of |index|. */
+/* Makes the queued statement's result the content of |index|. */
 MUST_CHECK enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
                                               uint32_t *out_reg);
 

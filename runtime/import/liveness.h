@@ -38,8 +38,8 @@ bool rt_liveness_is_needed(const struct rt_liveness *live, uint32_t value, uint3
  * earlier in the file, or later in a loop around both. */
 bool rt_liveness_may_hold(const struct rt_liveness *live, uint32_t value, uint32_t position);
 
-/* How many of a call's first arguments are read. The arguments after them are only written. All
- * arguments of unknown operators and of delegates count as both read and written. */
+/* Returns how many of a call's first arguments are read. The arguments after them are only written.
+ * All arguments of unknown operators and of delegates count as both read and written. */
 uint32_t rt_liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr);
 
 #endif

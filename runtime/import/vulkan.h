@@ -109,19 +109,19 @@ struct rt_vulkan_row {
 
 const struct rt_vulkan_row *rt_vulkan_row_find(struct span name);
 
-/* Argument |index| of the current call. */
+/* Returns argument |index| of the current call. */
 const struct rt_vulkan_value *rt_vulkan_arg(const struct rt_vulkan_import *v, uint32_t index);
 
-/* As a tensor; f16 storage becomes f32. */
+/* Reads it as a tensor; f16 storage becomes f32. */
 MUST_CHECK enum status rt_vulkan_tensor(struct rt_vulkan_import *v, uint32_t index,
                                         uint32_t *out_value);
-/* As a number known now: an int, a double or a bool. */
+/* Reads it as a number known now: an int, a double or a bool. */
 MUST_CHECK enum status rt_vulkan_number(struct rt_vulkan_import *v, uint32_t index,
                                         double *out_number);
 MUST_CHECK enum status rt_vulkan_whole(struct rt_vulkan_import *v, uint32_t index,
                                        int64_t *out_whole);
-/* As argument kind |letter| of an operator's signature (runtime/graph/op.h); a number is converted
- * to that kind if this keeps its value. */
+/* Reads it as argument kind |letter| of an operator's signature (runtime/graph/op.h); a number is
+ * converted to that kind if this keeps its value. */
 MUST_CHECK enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t index, char letter,
                                           bool is_optional, uint32_t *out_value);
 bool rt_vulkan_is_null(const struct rt_vulkan_import *v, uint32_t index);
@@ -133,7 +133,7 @@ MUST_CHECK enum status rt_vulkan_apply(struct rt_vulkan_import *v, const struct 
 /* |value| converted to another element type. */
 MUST_CHECK enum status rt_vulkan_convert(struct rt_vulkan_import *v, uint32_t value,
                                          enum dtype dtype, uint32_t *out_value);
-/* The first |count| elements along dim |dim|; all of |value| if it has no more. */
+/* Gives the first |count| elements along dim |dim|; all of |value| if it has no more. */
 MUST_CHECK enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t value, int64_t dim,
                                        int64_t count, uint32_t *out_value);
 
@@ -142,29 +142,30 @@ MUST_CHECK enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t ite
 /* |value| becomes the content of value |number|; if that is one of the delegate's own buffers, it
  * has the same dims, and the buffer's content follows. */
 MUST_CHECK enum status rt_vulkan_keep(struct rt_vulkan_import *v, uint32_t number, uint32_t value);
-/* The result as the file declares it; NULL: the result is absent. */
+/* Returns the result as the file declares it; NULL: the result is absent. */
 const struct rt_vulkan_value *rt_vulkan_result(const struct rt_vulkan_import *v, uint32_t item);
 
 /* Finds the constants that are buffers: calls change them, or have them as results, and their
  * content outlives the delegate's call. */
 void rt_vulkan_find_buffers(struct rt_vulkan_graph *payload);
 
-/* The element type in the graph for tensors that the file declares as |dtype|. */
+/* Returns the element type in the graph for tensors that the file declares as |dtype|. */
 enum dtype rt_vulkan_dtype(enum dtype dtype);
 
 /* ---- integers that stand for numbers (vulkan_quant.c) ---------------------------------------- */
 
-/* Argument |tensor| as numbers; its scale and zero point are arguments |scale| and |scale| + 1. */
+/* Decodes argument |tensor| as numbers; its scale and zero point are arguments |scale| and |scale|
+ * + 1. */
 MUST_CHECK enum status rt_vulkan_decode_arg(struct rt_vulkan_import *v, uint32_t tensor,
                                             uint32_t scale, uint32_t *out_value);
-/* The result is |numbers|, quantized with the scale and zero point at arguments |scale| and |scale|
- * + 1. */
+/* Defines the result as |numbers|, quantized with the scale and zero point at arguments |scale| and
+ * |scale| + 1. */
 MUST_CHECK enum status rt_vulkan_define_encoded(struct rt_vulkan_import *v, uint32_t numbers,
                                                 uint32_t scale);
 /* Argument |index| as stored; it has to be a matrix of |dtype| with fixed dims. */
 MUST_CHECK enum status rt_vulkan_matrix(struct rt_vulkan_import *v, uint32_t index,
                                         enum dtype dtype, uint32_t *out_value);
-/* Weights as numbers; argument |scales_index| has a scale for each place of dim 0. */
+/* Gives weights as numbers; argument |scales_index| has a scale for each place of dim 0. */
 MUST_CHECK enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uint32_t weights,
                                                  uint32_t scales_index, uint32_t *out_value);
 /* Applies the activation that the string at argument |index| names. */

@@ -152,7 +152,7 @@ struct rt_xnnpack_row {
     enum rt_known op; /* the operator, for functions that import several */
 };
 
-/* The row for the file's union tag, or NULL. */
+/* Returns the row for the file's union tag, or NULL. */
 const struct rt_xnnpack_row *rt_xnnpack_row_find(uint8_t tag);
 
 /* Decodes and checks |call|'s payload into |arena|; spans borrow from the program. Errors name the
@@ -166,7 +166,7 @@ MUST_CHECK enum status rt_xnnpack_read(struct rt_delegate_call *call, struct are
 MUST_CHECK enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const struct rt_op *op,
                                         const uint32_t *args, uint32_t arg_count, enum dtype dtype,
                                         uint32_t *out_value);
-/* A list of constants. */
+/* Returns a list of constants. */
 uint32_t rt_xnnpack_ints(struct rt_xnnpack_import *x, const int64_t *items, uint32_t count);
 uint32_t rt_xnnpack_int(struct rt_xnnpack_import *x, int64_t value);
 /* Dim d of the result is dim order[d]; adds no node if the order changes nothing. */
@@ -184,7 +184,7 @@ MUST_CHECK enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t 
 /* Operand |index| of a node, as stored. */
 MUST_CHECK enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index,
                                          uint32_t *out_value);
-/* The dequantized numbers, as f32 (f16 and i32 if stored so). */
+/* Gives the dequantized numbers, as f32 (f16 and i32 if stored so). */
 MUST_CHECK enum status rt_xnnpack_real(struct rt_xnnpack_import *x, uint32_t index,
                                        uint32_t *out_value);
 /* Dequantizes |stored|, which is value |index| in another shape, to f32. Scales of channels now lie
@@ -196,7 +196,7 @@ MUST_CHECK enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t i
                                          uint32_t numbers, uint32_t *out_value);
 /* Do both values store a number in the same way? */
 bool rt_xnnpack_same_form(const struct rt_xnnpack_value *a, const struct rt_xnnpack_value *b);
-/* The stored form of a number, saturated. */
+/* Returns the stored form of a number, saturated. */
 double rt_xnnpack_quantize(const struct rt_xnnpack_value *value, double number);
 
 /* |stored| becomes value |index|: only once, and not for a constant or an input. */

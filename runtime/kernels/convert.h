@@ -46,31 +46,31 @@ rt_store_f *rt_convert_store(enum rt_class from, enum dtype to);
 
 size_t rt_convert_class_bytes(enum rt_class class);
 
-/* The class in which numbers of this type are computed; a bool counts as an integer. */
+/* Returns the class in which numbers of this type are computed; a bool counts as an integer. */
 enum rt_class rt_convert_class(enum dtype dtype);
 
 /* Does a kernel of that class read and write packed elements of this type directly? */
 bool rt_convert_is_direct(enum rt_class class, enum dtype dtype);
 
-/* The complex type for a real one (for integers: of float32), and the reverse. */
+/* Returns the complex type for a real one (for integers: of float32), and the reverse. */
 enum dtype rt_convert_complex(enum dtype dtype);
 enum dtype rt_convert_part(enum dtype dtype);
 
 /* Does a half hold each of |count| floats exactly? */
 bool rt_convert_are_halves(const float *v, size_t count);
 
-/* The type in which torch computes when both types meet; dims play no part. */
+/* Returns the type in which torch computes when both types meet; dims play no part. */
 enum dtype rt_convert_promote(enum dtype a, enum dtype b);
 
 struct rt_emit;
 
-/* An S or F argument, evaluated at concrete dims. */
+/* Returns an S or F argument, evaluated at concrete dims. */
 struct rt_number rt_convert_arg(const struct rt_emit *emit, uint32_t index);
 
 /* Writes the number as one element of any type to |to|; this is how a kernel's constant is made. */
 void rt_convert_store_number(struct rt_number number, enum dtype dtype, void *to);
 
-/* As a C cast, but defined everywhere: NaN and numbers out of range give INT64_MIN. */
+/* Converts as a C cast, but defined everywhere: NaN and numbers out of range give INT64_MIN. */
 static inline int64_t rt_convert_to_i64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;

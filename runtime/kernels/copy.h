@@ -36,7 +36,7 @@ struct rt_copy {
     int64_t dst_step, src_step;
 };
 
-/* A box over all of |dst|; the strides of the source are 0 until the caller sets them. */
+/* Returns a box over all of |dst|; the strides of the source are 0 until the caller sets them. */
 struct rt_copy rt_copy_to(const struct rt_tensor *dst);
 
 /* Both sides begin later by |place| times their step, in elements. */
@@ -50,7 +50,7 @@ MUST_CHECK enum status rt_copy_emit(struct rt_emit *emit, const struct rt_tensor
                                     const struct rt_tensor *src, const struct rt_copy *copy,
                                     struct error *err);
 
-/* The same outside an operator: |bindings| are target and source, elements have |width| bytes,
+/* Does the same outside an operator: |bindings| are target and source, elements have |width| bytes,
  * |machine| is the device's. */
 MUST_CHECK enum status rt_copy_record(struct hal_command *command, const struct rt_copy *copy,
                                       uint32_t width, const struct rt_machine *machine,

@@ -10,7 +10,8 @@ union rt_element {
     uint64_t bits;
 };
 
-/* Argument |index|, a number of any kind, as an element of |dtype|; converted as convert.h says. */
+/* Returns argument |index|, a number of any kind, as an element of |dtype|; converted as convert.h
+ * says. */
 union rt_element rt_element_of(const struct rt_emit *emit, uint32_t index, enum dtype dtype);
 
 /* In kernels: dst[i] += src[i], contiguous. Sums of halves are rounded each time; bools are

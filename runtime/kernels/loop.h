@@ -50,13 +50,13 @@ void rt_loop_add_strides(struct rt_loop *loop, const int64_t *strides, int64_t o
 /* |tile|: positions of a tile, at least 1. No operand can be added afterwards. */
 void rt_loop_close(struct rt_loop *loop, int64_t tile);
 
-/* The same with tiles chosen for |machine|; each position costs |work|. */
+/* Does the same with tiles chosen for |machine|; each position costs |work|. */
 void rt_loop_cut(struct rt_loop *loop, const struct rt_machine *machine, enum rt_work work);
 
 /* Exchanges two dims. After rt_loop_close() that changes only the order of positions. */
 void rt_loop_swap(struct rt_loop *loop, uint32_t a, uint32_t b);
 
-/* The grid's x; 0 if a dim is 0. */
+/* Returns the grid's x; 0 if a dim is 0. */
 uint32_t rt_loop_tiles(const struct rt_loop *loop);
 
 /* ---- in kernels ---------------------------------------------------------------------------- */

@@ -105,7 +105,7 @@ struct rt_qcopy {
 /* Makes an image of each block of |to_pixel| channels, |plane| bytes apart. */
 void rt_qgemm_copy_planes(const struct rt_qcopy *copy, uint8_t *to, int64_t plane);
 
-/* Number of input positions that |count| output positions read. */
+/* Returns the number of input positions that |count| output positions read. */
 static inline int64_t rt_qaxis_reach(const struct rt_qaxis *a, int64_t count)
 {
     return (count - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;

@@ -14,7 +14,7 @@
 struct rt_method;
 struct rt_program;
 
-/* Before the blocks are compiled: by block, the method's buffers in their order. */
+/* Call before the blocks are compiled: by block, the method's buffers in their order. */
 MUST_CHECK enum status rt_cells_int8_list(struct rt_method *method,
                                           struct rt_caches_int8 **out_caches, struct error *err);
 
@@ -22,7 +22,7 @@ MUST_CHECK enum status rt_cells_int8_list(struct rt_method *method,
 MUST_CHECK enum status rt_cells_int8_note(const struct rt_method *method,
                                           const struct rt_caches_int8 *caches, struct error *err);
 
-/* When all methods are compiled: the cells get their new sizes and initial contents. */
+/* Gives the cells, when all methods are compiled, their new sizes and initial contents. */
 MUST_CHECK enum status rt_cells_int8_settle(struct rt_program *program, struct error *err);
 
 #endif

@@ -56,8 +56,8 @@ struct rt_load_options {
     bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
-/* The caller owns a reference to the program, which is at |path| or, with NULL, in memory.
- * ST_EXHAUSTED: there is no memory now. Any thread. */
+/* Loads a program. The caller owns a reference to the program, which is at |path| or, with NULL, in
+ * memory. ST_EXHAUSTED: there is no memory now. Any thread. */
 MUST_CHECK enum status rt_load_program(const char *path, const struct rt_load_options *options,
                                        struct rt_program **out_program, struct error *err);
 #endif

@@ -13,8 +13,8 @@
 bool rt_activation_find(struct rt_graph *graph, const struct rt_node *node, uint32_t *out_input,
                         uint32_t *out_name);
 
-/* The activation as struct rt_gemm has it. 0: |name| is none, or a loop that products do not have.
- */
+/* Reads the activation as struct rt_gemm has it. 0: |name| is none, or a loop that products do not
+ * have. */
 uint32_t rt_activation_read(const struct rt_value *name);
 
 #endif

@@ -28,10 +28,11 @@ struct rt_along {
 #include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
-/* The dim is in range; output 0 has the input's dims and one of the types in |out_dtypes|. */
+/* Checks that the dim is in range; gives output 0 the input's dims and one of the types in
+ * |out_dtypes|. */
 MUST_CHECK enum status rt_along_shape(struct rt_shape_call *call, uint32_t out_dtypes);
 
-/* Argument 0 and output 0 of the node; the others are not set. */
+/* Finds argument 0 and output 0 of the node; the others are not set. */
 struct rt_along rt_along_of(struct rt_emit *emit);
 
 /*

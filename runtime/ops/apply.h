@@ -7,8 +7,8 @@
 #include "runtime/graph/graph.h"
 
 /*
- * As rt_graph_node() with one output of the given element type, whose dims the operator's shape
- * function finds at once; RT_OP(add) of known.h is a row. The node stands at the end until
+ * Does as rt_graph_node() with one output of the given element type, whose dims the operator's
+ * shape function finds at once; RT_OP(add) of known.h is a row. The node stands at the end until
  * rt_graph_compact().
  */
 MUST_CHECK enum status rt_op_apply(struct rt_graph *graph, const struct rt_op *op,

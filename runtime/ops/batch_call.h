@@ -16,7 +16,7 @@ static inline bool rt_batch_has_rows(const struct rt_batch_call *call, uint32_t 
     return value >= call->value_count || call->has_rows[value];
 }
 
-/* The same for argument |index|. */
+/* Does the same for argument |index|. */
 static inline bool rt_batch_carries(const struct rt_batch_call *call, uint32_t index)
 {
     return index < call->node->arg_count && rt_batch_has_rows(call, call->node->args[index]);

@@ -8,11 +8,11 @@
 
 #define RT_CACHE_INT8_SCALE ((int64_t)sizeof(float)) /* bytes of a scale */
 
-/* The |depth| numbers of the row at |from|. */
+/* Reads the |depth| numbers of the row at |from|. */
 void rt_cache_int8_read(float *out, const char *from, int64_t depth);
 
-/* A row of |depth| numbers at |to|. The greatest magnitude becomes 127, and the others are rounded
- * to the nearest even integer. If a number is NaN or infinite the scale is NaN, and so is
+/* Writes a row of |depth| numbers at |to|. The greatest magnitude becomes 127, and the others are
+ * rounded to the nearest even integer. If a number is NaN or infinite the scale is NaN, and so is
  * everything that is read from the row. */
 void rt_cache_int8_write(char *to, const float *x, int64_t depth);
 

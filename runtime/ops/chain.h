@@ -71,10 +71,11 @@ _Static_assert(sizeof(struct rt_chain_constants) <= HAL_CONSTANTS_MAX,
                "constants are copied whole");
 
 #ifndef HAL_SHADER
-/* Number of the loop's operands and parameters inside a chain: a sum has no factor there. */
+/* Returns the number of the loop's operands and parameters inside a chain: a sum has no factor
+ * there. */
 uint32_t rt_chain_arg_count(enum rt_pointwise_op op);
 
-/* The loop with that name, which must be in a chain. */
+/* Returns the loop with that name, which must be in a chain. */
 enum rt_pointwise_op rt_chain_op_named(struct span name);
 
 /* Has the chain one step, a loop of one tensor without parameters? Then |out_input| receives the

@@ -13,7 +13,7 @@ struct rt_fill {
 #ifndef HAL_SHADER
 #include <stddef.h>
 
-/* Bytes of a tile of this many patterns. */
+/* Returns the bytes of a tile of this many patterns. */
 static inline size_t rt_fill_share(size_t bytes, size_t tiles)
 {
     const size_t whole = sizeof(((struct rt_fill *)NULL)->pattern);

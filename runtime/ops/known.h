@@ -18,8 +18,8 @@ enum rt_known {
     RT_KNOWN_COUNT
 };
 
-/* The row of the operator, which is not RT_KNOWN_NONE; never NULL. RT_OP(add) is the row of "add".
- */
+/* Returns the row of the operator, which is not RT_KNOWN_NONE; never NULL. RT_OP(add) is the row of
+ * "add". */
 const struct rt_op *rt_op_known(enum rt_known id);
 #define RT_OP(name) rt_op_known(RT_KNOWN_##name)
 

@@ -19,7 +19,7 @@ extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[
     rt_ops_softmax[], rt_ops_cumsum[], rt_ops_sample[], rt_ops_scalar[], rt_ops_slice[],
     rt_ops_stride[], rt_ops_upsample[], rt_ops_view[], rt_ops_winograd[];
 
-/* By graph name, or by the name a kernel call uses; NULL when there is none. */
+/* Finds a row by graph name, or by the name a kernel call uses; NULL when there is none. */
 const struct rt_op *rt_op_find(const char *name);
 const struct rt_op *rt_op_find_kernel(struct span kernel);
 

@@ -121,7 +121,7 @@ typedef void rt_pointwise_loop_f(const struct rt_pointwise_run *run);
 bool rt_pointwise_has_loop(enum rt_pointwise_op op, enum rt_class class);
 rt_pointwise_loop_f *rt_pointwise_loop(enum rt_pointwise_op op, enum rt_class class);
 
-/* As in the list above. */
+/* Names it as in the list above. */
 const char *rt_pointwise_name(enum rt_pointwise_op op);
 #define RT_PW_NAME_MAX 16
 
@@ -138,8 +138,8 @@ struct rt_pointwise_step {
 bool rt_pointwise_read_step(const struct rt_graph *graph, const struct rt_node *node,
                             struct rt_pointwise_step *out_step);
 
-/* A loop in the common type of all operands, if there is one: faster than the loop of the class,
- * with the same result. |out_dtype| receives the type. Defined in pointwise_typed.c. */
+/* Returns a loop in the common type of all operands, if there is one: faster than the loop of the
+ * class, with the same result. |out_dtype| receives the type. Defined in pointwise_typed.c. */
 rt_pointwise_loop_f *rt_pointwise_typed_loop(const struct rt_pointwise_constants *k,
                                              enum dtype *out_dtype);
 
@@ -155,7 +155,7 @@ rt_pointwise_loop_f rt_pointwise_copy_c128, rt_pointwise_abs_c128, rt_pointwise_
 /*
  * The kernel that runs the loop. It has a SPIR-V form unless doubles or complex numbers take part.
  */
-/* The kind of work that an element of this cost is. */
+/* Returns the kind of work that an element of this cost is. */
 enum rt_work rt_pointwise_work(uint32_t cost);
 const struct hal_kernel *rt_pointwise_kernel(const struct rt_pointwise_constants *k);
 
@@ -163,7 +163,7 @@ const struct hal_kernel *rt_pointwise_kernel(const struct rt_pointwise_constants
 MUST_CHECK enum status rt_pointwise_record(struct rt_emit *emit, struct rt_pointwise_constants *k,
                                            const struct hal_binding *bindings, struct error *err);
 
-/* As rt_copy_emit(), between any two types. */
+/* Does as rt_copy_emit(), between any two types. */
 MUST_CHECK enum status rt_pointwise_convert(struct rt_emit *emit, const struct rt_tensor *dst,
                                             const struct rt_tensor *src, const struct rt_copy *box,
                                             struct error *err);

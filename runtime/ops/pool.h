@@ -83,18 +83,18 @@ struct rt_pool_lists {
  * unchanged. */
 MUST_CHECK enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
                                          int64_t least, int64_t *out_items);
-/* The arguments that all pooling operators begin with: kernel, stride (absent: the kernel's size),
- * pad. |dilation|: the index of that argument, or 0 without one. */
+/* Checks the arguments that all pooling operators begin with: kernel, stride (absent: the kernel's
+ * size), pad. |dilation|: the index of that argument, or 0 without one. */
 MUST_CHECK enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes,
                                           uint32_t dilation, struct rt_pool_lists *lists);
-/* A divisor is absent or differs from 0. */
+/* Checks that a divisor is absent or differs from 0. */
 MUST_CHECK enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index);
-/* Number of windows along |axis|. |ceil| adds one partial window, unless it would begin in the
+/* Counts the windows along |axis|. |ceil| adds one partial window, unless it would begin in the
  * padding behind the image. */
 MUST_CHECK enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists *lists,
                                      uint32_t axes, uint32_t axis, bool ceil,
                                      struct rt_dim *out_count);
-/* The same lists at the time of recording. */
+/* Does the same lists at the time of recording. */
 void rt_pool_read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t axis,
                          uint32_t dilation);
 #endif

@@ -54,7 +54,7 @@ _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constan
 enum rt_reduce_variant { RT_REDUCE_ROWS, RT_REDUCE_BY_COLUMNS };
 
 #ifndef HAL_SHADER
-/* The blocks of rows of one sum. */
+/* Returns the blocks of rows of one sum. */
 static inline int64_t rt_reduce_blocks(const struct rt_reduce_constants *k)
 {
     return (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;

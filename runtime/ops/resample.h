@@ -38,8 +38,8 @@ struct rt_resample_window {
     int64_t begin, count;
 };
 
-/* The triangle filter of output pixel |at|: its window, its normalised |weights| (room for |taps|
- * of them; NULL if not wanted) and the largest weight. */
+/* Returns the triangle filter of output pixel |at|: its window, its normalised |weights| (room for
+ * |taps| of them; NULL if not wanted) and the largest weight. */
 struct rt_resample_window rt_antialias_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
                                                     double *weights, double *out_largest);
 

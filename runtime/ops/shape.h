@@ -16,7 +16,7 @@ static inline bool rt_shape_arg_is_none(const struct rt_shape_call *call, uint32
     return rt_shape_arg(call, index)->kind == RT_NONE;
 }
 
-/* The element type of output |index| (the file or the pass declared it). */
+/* Returns the element type of output |index| (the file or the pass declared it). */
 static inline enum dtype rt_shape_out_dtype(const struct rt_shape_call *call, uint32_t index)
 {
     return rt_node_out(call->graph, call->node, index)->dtype;
@@ -25,18 +25,18 @@ static inline enum dtype rt_shape_out_dtype(const struct rt_shape_call *call, ui
 /* Sets output |index|'s dims; dims that the file declares must agree. */
 MUST_CHECK enum status rt_shape_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                                         const struct rt_dim *dims);
-/* The same for item |item| of output |index|, which is a list of tensors. */
+/* Does the same for item |item| of output |index|, which is a list of tensors. */
 MUST_CHECK enum status rt_shape_set_out_item(struct rt_shape_call *call, uint32_t index,
                                              uint32_t item, uint8_t rank,
                                              const struct rt_dim *dims);
-/* As the dims of argument |arg|. */
+/* Sets the dims of argument |arg|. */
 MUST_CHECK enum status rt_shape_set_out_like(struct rt_shape_call *call, uint32_t index,
                                              uint32_t arg);
 
 /* Says that the requirement between argument and output does not hold: ST_INVALID with the text. */
 enum status rt_shape_refuse(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for a call that this build cannot do yet: ST_UNSUPPORTED. */
+/* Does the same for a call that this build cannot do yet: ST_UNSUPPORTED. */
 enum status rt_shape_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -44,16 +44,17 @@ enum status rt_shape_unsupported(struct rt_shape_call *call, const char *fmt, ..
  * |dtypes| (1 << DT_…). */
 MUST_CHECK enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t index,
                                            uint32_t dtypes);
-/* The same of output |index|: until this is asked, a file may declare what no kernel writes. */
+/* Does the same for output |index|: until this is asked, a file may declare what no kernel
+ * writes. */
 MUST_CHECK enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index,
                                                uint32_t dtypes);
 /* Argument |index| is a tensor of f32 with these dims. */
 MUST_CHECK enum status rt_shape_need_dims(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                                           const struct rt_dim *dims);
-/* An int argument that must be a constant (dims, flags), into |out_value|. */
+/* Reads an int argument that must be a constant (dims, flags), into |out_value|. */
 MUST_CHECK enum status rt_shape_need_const(struct rt_shape_call *call, uint32_t index,
                                            int64_t *out_value);
-/* A dim number in [-rank, rank) made non-negative; rank 0 takes -1 and 0. */
+/* Reads a dim number in [-rank, rank) made non-negative; rank 0 takes -1 and 0. */
 MUST_CHECK enum status rt_shape_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
                                          uint8_t *out_dim);
 /* From here on |dim| is at least |least|; |what| as for rt_dim_require_equal(). */

@@ -33,7 +33,7 @@ struct rt_torchao {
     bool is_4bit;          /* else 8 bits */
 };
 
-/* Bytes of a matrix with its header. */
+/* Returns the bytes of a matrix with its header. */
 int64_t rt_torchao_bytes(const struct rt_torchao *m);
 
 /* Does |packed| begin with the header of such a matrix? ST_INVALID if it has none, ST_UNSUPPORTED

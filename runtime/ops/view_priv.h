@@ -24,7 +24,7 @@ MUST_CHECK enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t ind
 MUST_CHECK enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim,
                                     struct rt_dim size, const char *what);
 
-/* A negative |index| counts from the end. */
+/* Wraps: a negative |index| counts from the end. */
 struct rt_dim rt_view_wrap(struct rt_dims *dims, struct rt_dim index, struct rt_dim size);
 
 #endif

@@ -39,8 +39,8 @@ struct rt_caches_int8 {
 /* It has another use than rows. The first reason stays. */
 void rt_cache_int8_refuse(struct rt_cache_int8 *cache, const char *why);
 
-/* Behind rt_pass_lower(). Fills |use| and |why| of all buffers of the graph; those that have been
- * refused stay as they are. */
+/* Call behind rt_pass_lower(). Fills |use| and |why| of all buffers of the graph; those that have
+ * been refused stay as they are. */
 MUST_CHECK enum status rt_pass_caches_int8(struct rt_graph *graph,
                                            const struct rt_caches_int8 *caches, struct error *err);
 

@@ -19,9 +19,9 @@ rt_lower_f rt_lower_update_cache, rt_lower_update_cache_at, rt_lower_attention_c
 rt_lower_f rt_lower_mixed_mm, rt_lower_mixed_linear, rt_lower_add_quantized;
 
 /*
- * The type in which constant |weights| are packed: bfloat16 if the graph's precision permits that.
- * Then |pairs|, the numbers of an input that are neighbours in the sum, have to be even; and a
- * thread copies as many rows of |depth| inputs as it multiplies at a time.
+ * Returns the type in which constant |weights| are packed: bfloat16 if the graph's precision
+ * permits that. Then |pairs|, the numbers of an input that are neighbours in the sum, have to be
+ * even; and a thread copies as many rows of |depth| inputs as it multiplies at a time.
  */
 enum dtype rt_lower_packed_type(const struct rt_graph *graph, uint32_t weights, struct rt_dim pairs,
                                 struct rt_dim depth);

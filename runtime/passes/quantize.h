@@ -59,10 +59,10 @@ struct q_params {
     int64_t zero, min, max;
 };
 
-/* The info of a value; of a value that the pass itself made, nothing is known. */
+/* Returns the info of a value; of a value that the pass itself made, nothing is known. */
 const struct q_info *q_info_of(const struct q_pass *q, uint32_t value);
 
-/* The node that makes |value|, if it existed when the pass began; else NULL. */
+/* Returns the node that makes |value|, if it existed when the pass began; else NULL. */
 const struct rt_node *q_producer(const struct q_pass *q, uint32_t value);
 
 static inline bool q_is(const struct rt_node *node, enum rt_known id)
@@ -75,7 +75,7 @@ static inline bool q_is_byte(const struct rt_value *v)
     return v->kind == RT_TENSOR && (v->dtype == DT_I8 || v->dtype == DT_U8);
 }
 
-/* The offset of a zero point or a number of |v| when it becomes u8. */
+/* Returns the offset of a zero point or a number of |v| when it becomes u8. */
 static inline int64_t q_shift_of(const struct rt_value *v)
 {
     return v->dtype == DT_I8 ? 128 : 0;

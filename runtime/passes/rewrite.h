@@ -33,7 +33,7 @@ struct rt_rewrite {
 MUST_CHECK enum status rt_rewrite_begin(struct rt_rewrite *rewrite, struct rt_graph *graph,
                                         struct error *err);
 
-/* Node |index| with updated arguments. The pointer is valid until a node is added. */
+/* Returns node |index| with updated arguments. The pointer is valid until a node is added. */
 struct rt_node *rt_rewrite_node(struct rt_rewrite *rewrite, uint32_t index);
 
 /* From the next node on, |to| is used instead of |from|. */
@@ -45,7 +45,7 @@ static inline bool rt_rewrite_has(const struct rt_rewrite *rewrite, uint32_t val
     return value < rewrite->value_count;
 }
 
-/* How often |value| is used. UINT32_MAX: nobody knows, because the pass has added it. */
+/* Returns how often |value| is used. UINT32_MAX: nobody knows, because the pass has added it. */
 uint32_t rt_rewrite_uses(const struct rt_rewrite *rewrite, uint32_t value);
 /* From now on it counts as used so often. */
 void rt_rewrite_set_uses(struct rt_rewrite *rewrite, uint32_t value, uint32_t uses);
@@ -56,7 +56,7 @@ bool rt_rewrite_is_single_use(const struct rt_rewrite *rewrite, uint32_t value);
 /* |node| does not read its arguments any more. */
 void rt_rewrite_drop_uses(struct rt_rewrite *rewrite, const struct rt_node *node);
 
-/* The node that makes |value| if it is not dead and its operator is |op|; else NULL. */
+/* Returns the node that makes |value| if it is not dead and its operator is |op|; else NULL. */
 struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rewrite, uint32_t value,
                                     enum rt_known op);
 

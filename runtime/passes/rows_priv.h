@@ -60,7 +60,7 @@ void rt_rows_mark(const struct rt_rows_making *m, const bool *is_private);
 /* Fills |wants_rows|, behind rt_rows_mark(). */
 MUST_CHECK enum status rt_rows_find_wants(const struct rt_rows_making *m);
 
-/* A constant that each row gives? */
+/* Is it a constant that each row gives? */
 static inline bool rt_rows_varies(const struct rt_rows_making *m, uint32_t value)
 {
     return m->varies && m->varies[value];
@@ -68,7 +68,7 @@ static inline bool rt_rows_varies(const struct rt_rows_making *m, uint32_t value
 
 /* ---- rows_values.c: making values ------------------------------------------------------------ */
 
-/* The symbolic numbers of |from| for each row. */
+/* Makes the symbolic numbers of |from| for each row. */
 MUST_CHECK enum status rt_rows_make_dims(const struct rt_rows_making *m);
 
 /* |count| dims with the numbers of |row|; NULL: no memory. */
@@ -78,7 +78,7 @@ struct rt_dim *rt_rows_copy_dims(const struct rt_rows_making *m, const struct rt
 MUST_CHECK enum status rt_rows_add_value(const struct rt_rows_making *m, struct rt_value value,
                                          uint32_t *out);
 
-/* A copy of |value| with the numbers of |row|. */
+/* Makes a copy of |value| with the numbers of |row|. */
 MUST_CHECK enum status rt_rows_copy_value(const struct rt_rows_making *m, uint32_t value,
                                           uint32_t row, uint32_t *out);
 

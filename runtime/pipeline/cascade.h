@@ -54,7 +54,7 @@ struct rt_cascade_layout {
     uint32_t edge_count, step_count;
 };
 
-/* ST_INVALID: too many steps or edges, or |from| is not before |to|. */
+/* Fails with ST_INVALID: too many steps or edges, or |from| is not before |to|. */
 MUST_CHECK enum status rt_cascade_verify(const struct rt_cascade_layout *layout, struct error *err);
 
 /* Can a value like |result| be input |input|? ST_INVALID says why it never can: kind, element type,
@@ -71,7 +71,8 @@ void rt_cascade_free(struct rt_cascade *cascade); /* not while submitted; NULL i
 /* Frees all invocations and forgets what was prepared. */
 void rt_cascade_reset(struct rt_cascade *cascade);
 
-/* The cascade owns |invocation| from now on. Once for each step, before prepare. */
+/* Gives |invocation| to the cascade, which owns it from now on. Once for each step, before
+ * prepare. */
 void rt_cascade_set_step(struct rt_cascade *cascade, uint32_t step,
                          struct rt_invocation *invocation);
 struct rt_invocation *rt_cascade_step(const struct rt_cascade *cascade, uint32_t step);
@@ -80,11 +81,11 @@ struct rt_invocation *rt_cascade_step(const struct rt_cascade *cascade, uint32_t
  * cancels it, and that its failure sets. */
 void rt_cascade_share_cancel(struct rt_cascade *cascade, atomic_bool *cancel);
 
-/* After done, not for partial cascades: frees the invocations of the other steps, with their
+/* Call after done, not for partial cascades: frees the invocations of the other steps, with their
  * results. |steps| has a bit for each step to keep. */
 void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps);
 
-/* Before prepare: this step has failed already, |err| says why. Partial cascades only. */
+/* Call before prepare: this step has failed already, |err| says why. Partial cascades only. */
 void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t step, const struct error *err);
 
 /*
@@ -99,21 +100,24 @@ MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_pr
 /* Does step |step| have its memory, so that its results of known size can be described? */
 bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step);
 
-/* Before a reset, also after a failure: the least pool memory that all steps take together, by the
- * sizes that are known before anything runs. A cascade whose demand exceeds the pool never fits. */
+/*
+ * Call before a reset, also after a failure: the least pool memory that all steps take together, by
+ * the sizes that are known before anything runs. A cascade whose demand exceeds the pool never
+ * fits.
+ */
 size_t rt_cascade_demand(const struct rt_cascade *cascade);
 
 /* Pool memory that the prepared steps hold. */
 size_t rt_cascade_bytes(const struct rt_cascade *cascade);
 
-/* After done: |pool| holds the memory of the results of all steps from now on, as by
+/* Call after done: |pool| holds the memory of the results of all steps from now on, as by
  * rt_invocation_move_results(). */
 MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
                                                struct error *err);
 
 /*
- * Before submit, for partial cascades: step |step| may run as one with other steps that follow no
- * step, up to |rows_max| rows; rt_batch_prove() has to have allowed as many. After done:
+ * Call before submit, for partial cascades: step |step| may run as one with other steps that follow
+ * no step, up to |rows_max| rows; rt_batch_prove() has to have allowed as many. After done:
  * rt_cascade_joined() says how many rows ran as one with it; 0: it ran alone; -1: they count
  * elsewhere, for another step or another call.
  */
@@ -121,11 +125,11 @@ void rt_cascade_join(struct rt_cascade *cascade, uint32_t step, int64_t rows_max
 int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t step);
 
 /*
- * Before submit, after rt_sched_yield() of |parent|: the steps are children of that job. |queues|,
- * which lives until done, is by step: where its call waits; NULL: it is submitted at once, but if
- * it is a call of a pipeline, then the steps of that are children as well. From then on |parent|
- * answers for the steps: nobody may wait for their timepoints, and rt_cascade_cancel() leaves steps
- * that run with others to rt_sched_cancel().
+ * Call before submit, after rt_sched_yield() of |parent|: the steps are children of that job.
+ * |queues|, which lives until done, is by step: where its call waits; NULL: it is submitted at
+ * once, but if it is a call of a pipeline, then the steps of that are children as well. From then
+ * on |parent| answers for the steps: nobody may wait for their timepoints, and rt_cascade_cancel()
+ * leaves steps that run with others to rt_sched_cancel().
  */
 void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *parent,
                           struct rt_sched_queue *const *queues);
@@ -142,19 +146,19 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg);
 
-/* Any thread, between submit and done: steps that have not run will not run. */
+/* Call on any thread, between submit and done: steps that have not run will not run. */
 void rt_cascade_cancel(struct rt_cascade *cascade);
 
-/* After done: the status of step |step| and its error; the step whose failure that is, itself or
- * one whose results it takes; the step that made the cascade fail. */
+/* Call after done: the status of step |step| and its error; the step whose failure that is, itself
+ * or one whose results it takes; the step that made the cascade fail. */
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t step);
 const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t step);
 const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
 
-/* After done, not for partial cascades. For each step: ns from the end of its last predecessor to
- * its own end. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
+/* Call after done, not for partial cascades. For each step: ns from the end of its last predecessor
+ * to its own end. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
 void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
 
 /* For tests: the events of each step, on the thread where they happen. */

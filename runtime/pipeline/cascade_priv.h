@@ -52,7 +52,7 @@ struct rt_cascade {
     void *trace_arg;
 };
 
-/* The job whose children the steps are, or NULL. */
+/* Returns the job whose children the steps are, or NULL. */
 static inline struct rt_sched_job *rt_cascade_parent(const struct rt_cascade *cascade)
 {
     return atomic_load_explicit(&cascade->parent, memory_order_relaxed);
@@ -61,7 +61,7 @@ static inline struct rt_sched_job *rt_cascade_parent(const struct rt_cascade *ca
 /* Both calls use one state, so one has to be over before the other begins. */
 bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b);
 
-/* A producer whose failure step |index| shares; |index| itself if there is none. */
+/* Returns a producer whose failure step |index| shares; |index| itself if there is none. */
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index);
 
 /* Step |index| of a cascade that was handed over is prepared and waits for nothing: it becomes a

@@ -24,8 +24,8 @@ struct rt_cascade_sizes {
     uint32_t failed_step; /* the step at fault */
 };
 
-/* The members before |infos| are set, the others 0. ST_INVALID: a step does not take its inputs.
- * The caller frees the sizes whatever the status. */
+/* Call with the members before |infos| set and the others 0. ST_INVALID: a step does not take its
+ * inputs. The caller frees the sizes whatever the status. */
 MUST_CHECK enum status rt_cascade_measure(struct rt_cascade_sizes *sizes, struct error *err);
 void rt_cascade_sizes_fini(struct rt_cascade_sizes *sizes);
 

@@ -69,9 +69,9 @@ struct rt_pipeline_desc {
 };
 
 /*
- * A program with the pipeline as its only method. ST_INVALID names the step and the input: an index
- * out of range, a later step, a type, rank or dim that cannot fit, an input of the pipeline that no
- * step takes or that two steps take with incompatible sizes, or too many steps in all.
+ * Makes a program with the pipeline as its only method. ST_INVALID names the step and the input: an
+ * index out of range, a later step, a type, rank or dim that cannot fit, an input of the pipeline
+ * that no step takes or that two steps take with incompatible sizes, or too many steps in all.
  */
 MUST_CHECK enum status rt_pipeline_new(const struct rt_pipeline_desc *desc,
                                        struct rt_program **out_program, struct error *err);
@@ -81,15 +81,16 @@ MUST_CHECK enum status rt_pipeline_new(const struct rt_pipeline_desc *desc,
 uint32_t rt_method_call_count(const struct rt_method *method);
 
 /*
- * Bytes of heap that the steps of a call of |method| take, at any depth; 0 if it is not a pipeline.
+ * Returns the bytes of heap that the steps of a call of |method| take, at any depth; 0 if it is not
+ * a pipeline.
  */
 size_t rt_method_steps_bytes(const struct rt_method *method);
 
 /*
- * Before submit, in the start() of the call's job |parent|: the job yields and the steps become
- * children of it, which run as one with other calls that wait for the same methods. Does nothing if
- * |invocation| is no call of a pipeline, if no step could run as one with anything, or if the
- * device has nothing else to do: the steps then follow each other without a detour.
+ * Call before submit, in the start() of the call's job |parent|: the job yields and the steps
+ * become children of it, which run as one with other calls that wait for the same methods. Does
+ * nothing if |invocation| is no call of a pipeline, if no step could run as one with anything, or
+ * if the device has nothing else to do: the steps then follow each other without a detour.
  */
 void rt_invocation_hand_over(struct rt_invocation *invocation, struct rt_sched_job *parent);
 
@@ -109,13 +110,13 @@ struct rt_step_counts {
 uint32_t rt_pipeline_step_count(const struct rt_method *method);
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step);
 
-/* The method that a step of a pipeline calls; where raw input |input| of the step comes from; the
- * result of a step that is result |result| of the pipeline. */
+/* Returns the method that a step of a pipeline calls; where raw input |input| of the step comes
+ * from; the result of a step that is result |result| of the pipeline. */
 const struct rt_method *rt_pipeline_step_method(const struct rt_method *method, uint32_t step);
 struct rt_source rt_pipeline_source(const struct rt_method *method, uint32_t step, uint32_t input);
 struct rt_source rt_pipeline_result_source(const struct rt_method *method, uint32_t result);
 
-/* The cascade of a prepared call of a pipeline, for tests of the order of its steps. */
+/* Returns the cascade of a prepared call of a pipeline, for tests of the order of its steps. */
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *invocation);
 
 #endif

@@ -46,7 +46,7 @@ struct rt_pipeline {
 
 extern const struct rt_callable rt_pipelined_callable;
 
-/* NULL: |method| is no pipeline. */
+/* Returns NULL: |method| is no pipeline. */
 static inline struct rt_pipeline *rt_pipeline_of(const struct rt_method *method)
 {
     return method->callable == &rt_pipelined_callable ? method->own : NULL;
@@ -59,7 +59,7 @@ void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
 MUST_CHECK enum status rt_pipeline_describe(struct rt_method *method,
                                             const struct rt_pipeline_desc *desc, struct error *err);
 
-/* A call is over: counts its steps. |failed|: the step that ended it, or UINT32_MAX. */
+/* Call when a call is over: counts its steps. |failed|: the step that ended it, or UINT32_MAX. */
 void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
                        uint32_t failed);
 
@@ -67,7 +67,7 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
 enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,
                                struct error *err);
 
-/* The functions with these names in the callable's row. */
+/* Implement the functions with these names in the row of callables. */
 MUST_CHECK enum status rt_pipeline_measure(struct rt_method *method,
                                            const struct shape *const *inputs, bool says_paths,
                                            struct rt_result_info *out_infos, size_t *out_bytes,

@@ -29,7 +29,7 @@ MUST_CHECK enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flo
 MUST_CHECK enum status rt_alloc_measure(const struct rt_flow *flow, const int64_t *values,
                                         size_t *out_bytes, struct error *err);
 
-/* The concrete shape of a tensor. */
+/* Returns the concrete shape of a tensor. */
 struct shape rt_concrete_shape(const struct rt_value *value, const int64_t *values);
 
 #endif

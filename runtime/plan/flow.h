@@ -64,7 +64,7 @@ struct rt_flow {
     uint32_t copy_count;
 };
 
-/* All storage comes from |arena|; |graph| must not change from now on. */
+/* Takes all storage from |arena|; |graph| must not change from now on. */
 MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
                                     struct rt_staging staging, struct arena *arena,
                                     struct error *err);

@@ -45,11 +45,11 @@ struct rt_numbers {
 MUST_CHECK enum status rt_numbers_find(struct rt_numbers *numbers, struct rt_graph *graph,
                                        struct arena *arena, struct error *err);
 
-/* NULL: the plan knows the argument. |numbers| may be NULL. */
+/* Returns NULL: the plan knows the argument. |numbers| may be NULL. */
 const struct rt_number_use *rt_numbers_find_use(const struct rt_numbers *numbers, uint32_t node,
                                                 uint32_t arg);
 
-/* The word for expression |expr|, or RT_NO_WORD. |numbers| may be NULL. */
+/* Returns the word for expression |expr|, or RT_NO_WORD. |numbers| may be NULL. */
 uint32_t rt_numbers_find_word(const struct rt_numbers *numbers, uint32_t expr);
 
 #endif

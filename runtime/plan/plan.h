@@ -67,7 +67,7 @@ struct rt_plan {
     size_t bytes;  /* memory that the plan itself takes, approximately */
 };
 
-/* The host reads and writes the end of the workspace, so the host must be able to access it. */
+/* Does the host read and write the end of the workspace? Then it must be able to access it. */
 static inline bool rt_plan_has_words(const struct rt_plan *plan)
 {
     return plan->word_count > 0 || plan->update_count > 0;
@@ -83,7 +83,7 @@ static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
 MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
                                    const int64_t *values, struct rt_plan **out_plan,
                                    struct error *err);
-/* Where constant |v| of |graph| lies; the buffer is borrowed. */
+/* Returns where constant |v| of |graph| lies; the buffer is borrowed. */
 struct hal_binding rt_plan_locate(const struct rt_graph *graph, const struct rt_value *v);
 
 struct rt_plan *rt_plan_ref(struct rt_plan *plan);

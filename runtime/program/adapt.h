@@ -49,8 +49,8 @@ struct rt_pixels {
 };
 
 /*
- * Where the channels of input |index| are, judged by its shape: 1, 3 or 4 in dim 1 (NCHW) or in
- * dim 3 (NHWC); NCHW where both would do. Fills height, width, channels with the upper bounds of
+ * Finds where the channels of input |index| are, judged by its shape: 1, 3 or 4 in dim 1 (NCHW) or
+ * in dim 3 (NHWC); NCHW where both would do. Fills height, width, channels with the upper bounds of
  * the program's dims, says which of them vary, fills scale with 1/255 for floats and 1 for
  * integers, and no mean. ST_UNSUPPORTED: it takes no pixels; the text says what it takes.
  */

@@ -32,7 +32,7 @@ struct rt_result_info;
 MUST_CHECK enum status rt_example_shapes(struct rt_method *method, const struct shape *const *given,
                                          struct shape *out_shapes, struct error *err);
 
-/* The same, and the results that go with the shapes: |out_infos|, by raw result. No entry of
+/* Does the same, and the results that go with the shapes: |out_infos|, by raw result. No entry of
  * |given| is needed, but the list is. */
 MUST_CHECK enum status rt_example_find(struct rt_method *method, const struct shape *const *given,
                                        struct shape *out_shapes, struct rt_result_info *out_infos,

@@ -37,7 +37,7 @@ MUST_CHECK enum status rt_held_init(struct rt_held *held, const struct rt_progra
                                     struct error *err);
 void rt_held_fini(struct rt_held *held);
 
-/* As programs are loaded now; all zero for a pipeline. */
+/* Describes programs as they are loaded now; all zero for a pipeline. */
 struct rt_held_bytes rt_program_held(const struct rt_program *program);
 
 /*

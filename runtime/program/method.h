@@ -90,15 +90,16 @@ struct rt_program {
 /* Frees a program without references, also a partly made one. */
 void rt_program_free(struct rt_program *program);
 
-/* The lists, arenas and the lock of a zeroed method. */
+/* Makes the lists, arenas and the lock of a zeroed method. */
 void rt_method_init(struct rt_method *method);
 
 void rt_method_fini(struct rt_method *method);
 
-/* The source lines that the method's file knows; borrows |method|, which comes from a file. */
+/* Returns the source lines that the method's file knows; borrows |method|, which comes from a
+ * file. */
 struct rt_notes rt_method_notes(const struct rt_method *method);
 
-/* A program without files whose only method has just its kind and its device. */
+/* Makes a program without files whose only method has just its kind and its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
                                             const struct rt_callable *callable,
                                             struct rt_program **out_program, struct error *err);
@@ -107,7 +108,7 @@ MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 
-/* The inside of a program: the cells of its mutable buffers, its files, its methods. */
+/* Returns the inside of a program: the cells of its mutable buffers, its files, its methods. */
 struct rt_state_cells *rt_program_state_cells(struct rt_program *program);
 const struct rt_files *rt_program_files(const struct rt_program *program);
 const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);

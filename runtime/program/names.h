@@ -39,10 +39,10 @@ enum rt_side { RT_INPUT, RT_RESULT };
  */
 bool rt_name_is_valid(struct span name, enum rt_side side);
 
-/* The number that an alias has: 7 of "input_7". */
+/* Finds the number that an alias has: 7 of "input_7". */
 bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index);
 
-/* An array of |count| values whose names are their aliases; one allocation. */
+/* Gives an array of |count| values whose names are their aliases; one allocation. */
 MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count, enum rt_side side,
                                          struct error *err);
 
@@ -66,8 +66,8 @@ MUST_CHECK enum status rt_names_give(struct rt_method *method, enum rt_side side
                                      const char *const *names, uint32_t *out_index,
                                      struct error *err);
 
-/* The raw index of the result that |pick| names. ST_INVALID says which results there are; the text
- * follows the place of the pick. */
+/* Gives the raw index of the result that |pick| names. ST_INVALID says which results there are; the
+ * text follows the place of the pick. */
 MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
                                              const struct pick *pick, uint32_t *out_index,
                                              struct error *err);
@@ -77,7 +77,7 @@ MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
                            char text[RT_NAMES_TEXT_MAX]);
 
-/* The same of |all| values. */
+/* Does the same for |all| values. */
 const char *rt_names_print_ios(const struct rt_io *ios, uint32_t all, char text[RT_NAMES_TEXT_MAX]);
 
 #endif

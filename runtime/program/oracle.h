@@ -47,13 +47,14 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device 
  * bytes, is packed and row-major, and is in memory of the method's device. */
 size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype);
 
-/* "float32[?,8]", or "an int" for an input that takes no tensor. */
+/* Prints "float32[?,8]", or "an int" for an input that takes no tensor. */
 void rt_io_print(const struct rt_io *io, struct buf *out);
 
-/* ST_INVALID: "input 'x' is missing, expected float32[?,8]", where |label| is "input 'x'". */
+/* Fails with ST_INVALID: "input 'x' is missing, expected float32[?,8]", where |label| is "input
+ * 'x'". */
 enum status rt_io_missing(const struct rt_io *io, const char *label, struct error *err);
 
-/* ST_INVALID: "expected float32[?,8], got |given|". */
+/* Fails with ST_INVALID: "expected float32[?,8], got |given|". */
 enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error *err);
 
 #endif

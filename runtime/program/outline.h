@@ -41,8 +41,8 @@ struct rt_outline_node {
 
 typedef void rt_outline_f(void *arg, const struct rt_outline_node *node);
 
-/* ST_UNSUPPORTED: a pipeline has no graph of its own; the reason why the method cannot be called;
- * ST_EXHAUSTED. */
+/* Fails with ST_UNSUPPORTED: a pipeline has no graph of its own; the reason why the method cannot
+ * be called; ST_EXHAUSTED. */
 MUST_CHECK enum status rt_method_outline(struct rt_method *method, rt_outline_f *fn, void *arg,
                                          struct error *err);
 

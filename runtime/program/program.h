@@ -30,9 +30,9 @@ struct rt_program *rt_program_ref(struct rt_program *program);
 void rt_program_unref(struct rt_program *program); /* NULL is fine */
 
 /*
- * ST_UNAVAILABLE when a file that calls read weights from has been written to or cut short since it
- * was loaded: no call can be trusted any more, and each ends with that status. Of a pipeline: when
- * that is true of a step. A system call for each such file. Any thread.
+ * Fails with ST_UNAVAILABLE when a file that calls read weights from has been written to or cut
+ * short since it was loaded: no call can be trusted any more, and each ends with that status. Of a
+ * pipeline: when that is true of a step. A system call for each such file. Any thread.
  */
 MUST_CHECK enum status rt_program_verify_files(const struct rt_program *program, struct error *err);
 
@@ -40,9 +40,9 @@ MUST_CHECK enum status rt_program_verify_files(const struct rt_program *program,
 uint32_t rt_program_descriptors(void);
 
 /*
- * How precisely the floats of its methods are computed: the mode that rt_load_program() was asked
- * for, or the next more precise mode of the device. Meaningless for a pipeline: the program of each
- * step has its own.
+ * Returns how precisely the floats of its methods are computed: the mode that rt_load_program() was
+ * asked for, or the next more precise mode of the device. Meaningless for a pipeline: the program
+ * of each step has its own.
  */
 enum precision rt_program_precision(const struct rt_program *program);
 
@@ -52,15 +52,16 @@ bool rt_program_has_int8_caches(const struct rt_program *program);
 /* Appends what became of packed weights (struct rt_load_options): nothing if they are not kept. */
 void rt_program_print_packed(const struct rt_program *program, struct buf *out);
 
-/* Methods in the file's order. They live as long as the program. */
+/* Returns the methods in the file's order. They live as long as the program. */
 uint32_t rt_program_method_count(const struct rt_program *program);
 struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index);
 struct rt_method *rt_program_find_method(const struct rt_program *program, struct span name);
 
-/* The method called when none is named: "forward", or the only one; NULL when there is neither. */
+/* Returns the method called when none is named: "forward", or the only one; NULL when there is
+ * neither. */
 struct rt_method *rt_program_default_method(const struct rt_program *program);
 
-/* The text of `pte inspect FILE`: the container, its methods and their operators. */
+/* Prints the text of `pte inspect FILE`: the container, its methods and their operators. */
 void rt_program_print(const struct rt_program *program, struct buf *out);
 
 /* ---- methods --------------------------------------------------------------------------------- */
@@ -94,19 +95,20 @@ static inline bool rt_io_is_dynamic(const struct rt_io *io, uint32_t dim)
 
 const char *rt_method_name(const struct rt_method *method);
 
-/* Its kind, for clients: "executorch_pte", "pipeline". */
+/* Returns its kind, for clients: "executorch_pte", "pipeline". */
 const char *rt_method_platform(const struct rt_method *method);
 
 /* Does it have weights, plans and dispatches of its own? Otherwise only the methods that it calls
  * have them. */
 bool rt_method_has_own_work(const struct rt_method *method);
 
-/* How much of the device's time the method gets beside others that want it too: 1, unless it is set
- * before the first call. */
+/* Sets how much of the device's time the method gets beside others that want it too: 1, unless it
+ * is set before the first call. */
 void rt_method_set_weight(struct rt_method *method, uint32_t weight);
 struct rt_program *rt_method_program(const struct rt_method *method); /* borrowed */
 
-/* Why the method cannot be called, or NULL when it can. Its inputs and results are known anyway. */
+/* Returns why the method cannot be called, or NULL when it can. Its inputs and results are known
+ * anyway. */
 const struct error *rt_method_failure(const struct rt_method *method);
 
 uint32_t rt_method_input_count(const struct rt_method *method);
@@ -118,8 +120,8 @@ const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t in
 bool rt_io_is_called(const struct rt_io *io, struct span name);
 
 /*
- * The bytes of result |index| as an invocation would give them, if they are the same for every call
- * and known without one; false otherwise. They live as long as the program.
+ * Finds the bytes of result |index| as an invocation would give them, if they are the same for
+ * every call and known without one; false otherwise. They live as long as the program.
  */
 bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
                                struct span *out_bytes);
@@ -165,10 +167,10 @@ rt_method_place(struct rt_method *method,
  * thread. */
 bool rt_method_is_positional(const struct rt_method *method);
 
-/* The reason if it is not that; REASON_NONE: it is. */
+/* Returns the reason if it is not that; REASON_NONE: it is. */
 enum reason rt_method_why_not_positional(const struct rt_method *method);
 
-/* The least number of rows, dim 2, of its mutable buffers of rank 4; 0: it has none. */
+/* Returns the least number of rows, dim 2, of its mutable buffers of rank 4; 0: it has none. */
 int64_t rt_method_state_rows(const struct rt_method *method);
 
 /* Do calls of |a| and |b|, of one program, keep the same mutable buffers, and at least one, so that

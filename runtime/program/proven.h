@@ -48,16 +48,17 @@ struct rt_proven {
         .rows = 1, .first_rows = 1, .measured_rows = 1, .tokens = 1                                \
     }
 
-/* The digest for the file's name; |settings| decide what a trial finds. ST_NOT_FOUND: nothing is
- * kept for this program. */
+/* Finds the digest for the file's name; |settings| decide what a trial finds. ST_NOT_FOUND: nothing
+ * is kept for this program. */
 MUST_CHECK enum status rt_proven_find(const struct rt_method *method, const uint64_t *settings,
                                       uint32_t count, uint64_t *out_key, struct error *err);
 
-/* ST_NOT_FOUND: there is no file. ST_CORRUPT: |err| names it and says what is wrong with it. */
+/* Fails with ST_NOT_FOUND: there is no file. ST_CORRUPT: |err| names it and says what is wrong with
+ * it. */
 MUST_CHECK enum status rt_proven_read(const struct rt_method *method, uint64_t key,
                                       struct rt_proven *out_proven, struct error *err);
 
-/* The file is new, or is replaced as a whole. */
+/* Writes a new file, or replaces one as a whole. */
 MUST_CHECK enum status rt_proven_write(const struct rt_method *method, uint64_t key,
                                        const struct rt_proven *proven, struct error *err);
 

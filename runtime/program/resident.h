@@ -17,7 +17,7 @@ struct rt_resident {
     size_t file_bytes, own_bytes;
 };
 
-/* Without a failure of the method; a pipeline has nothing of its own. */
+/* Call without a failure of the method; a pipeline has nothing of its own. */
 MUST_CHECK enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
                                           struct error *err);
 

@@ -28,13 +28,13 @@ MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
                                                struct rt_result_info *out_infos, struct error *err);
 
-/* The same for a caller that knows the inputs as arguments, as rt_invocation_say_paths(). */
+/* Does the same for a caller that knows the inputs as arguments, as rt_invocation_say_paths(). */
 MUST_CHECK enum status rt_method_call_shapes(struct rt_method *method,
                                              const struct shape *const *inputs,
                                              struct rt_result_info *out_infos, struct error *err);
 
 /*
- * As rt_method_result_shapes(). Unless |out_bytes| is NULL it gets the pool memory that a call
+ * Does as rt_method_result_shapes(). Unless |out_bytes| is NULL it gets the pool memory that a call
  * takes beside its inputs: for results and intermediate values of known size, and for written
  * mutable buffers. If sizes depend on data, it is the least.
  */
@@ -43,7 +43,7 @@ MUST_CHECK enum status rt_method_measure(struct rt_method *method,
                                          struct rt_result_info *out_infos, size_t *out_bytes,
                                          struct error *err);
 
-/* The callable's |measure| of methods that come from a file. */
+/* Measures the callable's |measure| of methods that come from a file. */
 MUST_CHECK enum status rt_results_measure(struct rt_method *method,
                                           const struct shape *const *inputs, bool says_paths,
                                           struct rt_result_info *out_infos, size_t *out_bytes,
@@ -57,7 +57,7 @@ MUST_CHECK enum status rt_method_take_extent(const struct rt_method *method, uin
                                              const struct shape *extent,
                                              struct rt_result_info *info, struct error *err);
 
-/* The bounds of a result, which are known without the inputs. */
+/* Returns the bounds of a result, which are known without the inputs. */
 struct rt_result_info rt_result_bounds(const struct rt_io *io);
 
 #endif

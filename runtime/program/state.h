@@ -35,12 +35,12 @@
 struct rt_program;
 struct rt_state;
 
-/* The most memory that one state of |program| takes, all generations; 0: the program has no mutable
- * buffers and needs no states. */
+/* Returns the most memory that one state of |program| takes, all generations; 0: the program has no
+ * mutable buffers and needs no states. */
 size_t rt_program_state_bytes(struct rt_program *program);
 
-/* The part of it that a state takes before its first call. A buffer of which calls write some rows
- * takes memory by pages, as rows are written; others take all of it. */
+/* Returns the part of it that a state takes before its first call. A buffer of which calls write
+ * some rows takes memory by pages, as rows are written; others take all of it. */
 size_t rt_program_state_bytes_least(struct rt_program *program);
 
 /* What pays for the memory of a state. Any thread. */
@@ -54,10 +54,11 @@ struct rt_state_account {
 /* Borrowed; NULL: nobody pays. No call of the state is in flight. */
 void rt_state_set_account(struct rt_state *state, const struct rt_state_account *account);
 
-/* Bytes of memory that |state| has. Content that it shares with another state is not counted. */
+/* Returns the bytes of memory that |state| has. Content that it shares with another state is not
+ * counted. */
 size_t rt_state_bytes(const struct rt_state *state);
 
-/* The state keeps its program alive. The caller owns a reference. */
+/* Makes a state, which keeps its program alive. The caller owns a reference. */
 MUST_CHECK enum status rt_state_new(struct rt_program *program, struct rt_state **out_state,
                                     struct error *err);
 struct rt_state *rt_state_ref(struct rt_state *state);
@@ -91,8 +92,8 @@ size_t rt_state_lent_bytes(struct rt_state *state);
  * for rt_state_lent_bytes(). */
 void rt_state_retire(struct rt_state *state);
 
-/* Bytes that calls may have written and that differ from untouched memory: the memory that one
- * generation really takes. */
+/* Returns the bytes that calls may have written and that differ from untouched memory: the memory
+ * that one generation really takes. */
 size_t rt_state_touched_bytes(const struct rt_state *state);
 
 /* Has the last call written rows [first, end) of each buffer that was ever written, and no others?

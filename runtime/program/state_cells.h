@@ -40,9 +40,9 @@ struct rt_state_cells {
 };
 
 /*
- * The cell of mutable buffer |tensor| of |plan|: an existing one if another method has the buffer
- * under the same name or at the same place of a shared memory of the file, otherwise a new one.
- * ST_UNSUPPORTED if its initial content is in a file that was not given.
+ * Adds the cell of mutable buffer |tensor| of |plan|: an existing one if another method has the
+ * buffer under the same name or at the same place of a shared memory of the file, otherwise a new
+ * one. ST_UNSUPPORTED if its initial content is in a file that was not given.
  */
 MUST_CHECK enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *device,
                                           const struct pte_plan *plan,
@@ -58,7 +58,7 @@ struct rt_rows {
 
 #define RT_ROWS_NONE (-1)
 
-/* Rows that hold both |a| and |b|. */
+/* Returns rows that hold both |a| and |b|. */
 struct rt_rows rt_rows_join(struct rt_rows a, struct rt_rows b);
 
 #define RT_STATE_MAGIC 0x57a7e501u
@@ -97,33 +97,34 @@ struct rt_state {
     uint32_t part_count;
 };
 
-/* The sum, or SIZE_MAX. */
+/* Returns the sum, or SIZE_MAX. */
 static inline size_t rt_add_or_max(size_t a, size_t b)
 {
     size_t sum;
     return add_size(a, b, &sum) ? sum : SIZE_MAX;
 }
 
-/* Bytes of |cell| if |rows| of it have been written and nothing else has: whole pages. */
+/* Returns the bytes of |cell| if |rows| of it have been written and nothing else has: whole
+ * pages. */
 size_t rt_state_rows_bytes(const struct rt_state_cell *cell, struct rt_rows rows);
 
-/* Bytes of one generation of |cell| that |state| has for itself. */
+/* Returns the bytes of one generation of |cell| that |state| has for itself. */
 size_t rt_state_cell_bytes(const struct rt_state *state, uint32_t cell);
 
-/* The call in flight may bring the cells to |bytes| more than they have had, and next reserves
- * |log_bytes| of logs (rt_state_reserve_log()): the account may refuse that. */
+/* Charges for a call in flight that may bring the cells to |bytes| more than they have had, and
+ * next reserves |log_bytes| of logs (rt_state_reserve_log()): the account may refuse that. */
 MUST_CHECK enum status rt_state_charge(struct rt_state *state, size_t bytes, size_t log_bytes,
                                        struct error *err);
 
-/* The part of a pipeline's state that calls of |program| share; NULL: they have none. */
+/* Returns the part of a pipeline's state that calls of |program| share; NULL: they have none. */
 struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program);
 
 /* Makes sure that cell |cell| has memory for the next generation. */
 MUST_CHECK enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err);
 
 /*
- * Memory for the next generation of |cell|, borrowed. If |may_overwrite| and nobody else may hold
- * the memory of the current one, it is that. The call then logs what it overwrites
+ * Opens memory for the next generation of |cell|, borrowed. If |may_overwrite| and nobody else may
+ * hold the memory of the current one, it is that. The call then logs what it overwrites
  * (rt_state_log()), or rt_state_leave() cannot undo it. ST_EXHAUSTED.
  */
 MUST_CHECK enum status rt_state_open(struct rt_state *state, uint32_t cell, bool may_overwrite,
@@ -133,11 +134,12 @@ MUST_CHECK enum status rt_state_open(struct rt_state *state, uint32_t cell, bool
 MUST_CHECK enum status rt_state_reserve_log(struct rt_state *state, size_t bytes,
                                             struct error *err);
 
-/* The next log of |bytes|, as |like| describes it, of an update of |cell|. */
+/* Returns the next log of |bytes|, as |like| describes it, of an update of |cell|. */
 struct rt_log *rt_state_log(struct rt_state *state, uint32_t cell, const struct rt_log *like,
                             size_t bytes);
 
-/* Which of |rows| rows of |row_bytes| of |cell| may have another content than the initial one. */
+/* Returns which of |rows| rows of |row_bytes| of |cell| may have another content than the initial
+ * one. */
 struct rt_rows rt_state_touched(const struct rt_state *state, uint32_t cell, int64_t rows,
                                 int64_t row_bytes);
 
@@ -147,7 +149,7 @@ void rt_state_undo(struct rt_state *state);
 void rt_state_forget(struct rt_state *state);
 void rt_state_drop_logs(struct rt_state *state);
 size_t rt_state_log_bytes(const struct rt_state *state);
-/* By how much rt_state_reserve_log() of |bytes| would make that more. */
+/* Returns by how much rt_state_reserve_log() of |bytes| would make that more. */
 size_t rt_state_log_growth(const struct rt_state *state, size_t bytes);
 
 /* ---- runtime/program/state_pages.c ---- */
@@ -157,30 +159,33 @@ size_t rt_state_log_growth(const struct rt_state *state, size_t bytes);
  * that. */
 void rt_state_borrow(struct rt_state *state, struct rt_state *from, int64_t rows);
 
-/* Bytes of the pages of |cell| that have rows before |end| and that |state| does not count. */
+/* Returns the bytes of the pages of |cell| that have rows before |end| and that |state| does not
+ * count. */
 size_t rt_state_paged_bytes(const struct rt_state *state, uint32_t cell, int64_t end);
 
-/* A call has written |written|, or something at |offset| and behind it in all blocks: these pages
- * are |state|'s own from now on. */
+/* Call when a call has written |written|, or something at |offset| and behind it in all blocks:
+ * these pages are |state|'s own from now on. */
 void rt_state_own(struct rt_state *state, uint32_t cell, struct rt_rows written);
 void rt_state_own_from(struct rt_state *state, uint32_t cell, size_t offset);
 
 void rt_pages_unref(struct rt_pages *pages); /* NULL is fine */
 
-/* The program of part |index| of a pipeline, if that is the first part that has it; else NULL. */
+/* Makes the program of part |index| of a pipeline, if that is the first part that has it; else
+ * NULL. */
 struct rt_program *rt_state_new_part(const struct rt_method *method, uint32_t index);
 
 /*
- * A call begins; a call has ended, and its writes are kept or everything is as the call found it.
+ * Call when a call begins; when a call has ended, and its writes are kept or everything is as the
+ * call found it.
  */
 void rt_state_enter(struct rt_state *state);
 void rt_state_leave(struct rt_state *state, bool is_kept);
 
-/* The spare memory of |cell| is written from now on; returns where it has differed until now. */
+/* Call before the spare memory of |cell| is written; returns where it has differed until now. */
 struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t cell);
 
-/* The spare memory of |cell|, or the memory that rt_state_open() has given, holds the next
- * generation, which differs from the current one in |written|, and becomes the current one. */
+/* Call when the spare memory of |cell|, or the memory that rt_state_open() has given, holds the
+ * next generation, which differs from the current one in |written|, and becomes the current one. */
 void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows written);
 
 #endif

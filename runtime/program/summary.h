@@ -42,8 +42,8 @@ struct rt_weight_sum {
     uint32_t type_count;
 };
 
-/* Weights of |method|, or, with NULL, of all methods, which may share tensors. A method with a
- * failure has none. */
+/* Adds up weights of |method|, or, with NULL, of all methods, which may share tensors. A method
+ * with a failure has none. */
 MUST_CHECK enum status rt_program_sum_weights(const struct rt_program *program,
                                               const struct rt_method *method,
                                               struct rt_weight_sum *out, struct error *err);
@@ -79,8 +79,10 @@ MUST_CHECK enum status rt_method_each_callee(const struct rt_method *method,
 
 #define RT_DIM_NAME_MAX 16
 
-/* The name of a dim of an input or of a result, so that equal sizes can be recognised: "batch", or
- * "s3" as in graphs, in |text|. NULL: the dim never varies, or is no size of an input. */
+/*
+ * Returns the name of a dim of an input or of a result, so that equal sizes can be recognised:
+ * "batch", or "s3" as in graphs, in |text|. NULL: the dim never varies, or is no size of an input.
+ */
 const char *rt_method_dim_name(const struct rt_method *method, bool is_input, uint32_t index,
                                uint8_t dim, char text[RT_DIM_NAME_MAX]);
 

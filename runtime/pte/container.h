@@ -21,8 +21,8 @@ MUST_CHECK enum status pte_container_parse(struct span file, struct pte_containe
 
 /* ---- also for data files --------------------------------------------------------------------- */
 
-/* A header says that the file has |end| bytes, or at least that many: ST_CORRUPT if the file ends
- * before. */
+/* Checks a header that says that the file has |end| bytes, or at least that many: ST_CORRUPT if the
+ * file ends before. */
 MUST_CHECK enum status pte_check_end(struct span file, uint64_t end, bool is_exact,
                                      struct error *err);
 

@@ -37,7 +37,7 @@ struct pte_decoder {
 /* Decodes everything of |program| except its container. */
 MUST_CHECK enum status pte_decode_program(struct pte_program *program, struct error *err);
 
-/* Each fills its part of decoder->plan from the plan's table. */
+/* Fills its part of decoder->plan from the plan's table. */
 MUST_CHECK enum status pte_decode_plan(struct pte_decoder *decoder,
                                        const struct flatbuf_table *table, struct error *err);
 MUST_CHECK enum status pte_decode_values(struct pte_decoder *decoder,
@@ -59,13 +59,13 @@ MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error
 /* Zeroed storage of the program, or NULL with the reason in |err|. */
 void *pte_decode_array(struct pte_decoder *decoder, size_t count, size_t size, struct error *err);
 
-/* A copy of text that may be logged; "" if absent. */
+/* Copies text that may be logged; "" if absent. */
 MUST_CHECK enum status pte_decode_text(struct pte_decoder *decoder,
                                        const struct flatbuf_table *table,
                                        struct flatbuf_field field, uint32_t bytes_max,
                                        const char **out_text, struct error *err);
 
-/* A vector of at most |max| elements; the second function requires it to be present. */
+/* Decodes a vector of at most |max| elements; the second function requires it to be present. */
 MUST_CHECK enum status pte_decode_vector(struct pte_decoder *decoder,
                                          const struct flatbuf_table *table,
                                          struct flatbuf_field field, uint32_t element_bytes,
@@ -77,12 +77,12 @@ MUST_CHECK enum status pte_decode_required(struct pte_decoder *decoder,
                                            uint32_t max, struct flatbuf_vector *out_vector,
                                            struct error *err);
 
-/* An index into the plan's values; |what| and |i| say for errors where it stands. */
+/* Decodes an index into the plan's values; |what| and |i| say for errors where it stands. */
 MUST_CHECK enum status pte_decode_index(const struct pte_decoder *decoder, int64_t index,
                                         const char *what, uint32_t i, uint32_t *out_index,
                                         struct error *err);
 
-/* The same for a whole vector of i32. */
+/* Does the same for a whole vector of i32. */
 MUST_CHECK enum status pte_decode_indices(struct pte_decoder *decoder, struct flatbuf_vector vector,
                                           const char *what, const uint32_t **out_indices,
                                           struct error *err);
@@ -106,7 +106,7 @@ MUST_CHECK enum status pte_decode_dims(struct pte_decoder *decoder,
                                        struct shape *out_shape, uint8_t out_order[SHAPE_RANK_MAX],
                                        struct error *err);
 
-/* The plan cannot run in this build; only the first reason is kept. */
+/* Notes that the plan cannot run in this build; only the first reason is kept. */
 MUST_CHECK enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *err,
                                               const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -46,18 +46,18 @@ MUST_CHECK enum status pte_file_open(const char *path, enum pte_file_use use,
                                      struct pte_file *out_file, struct error *err);
 void pte_file_unmap(struct pte_file *file); /* NULL and a file without a mapping are fine */
 
-/* Bytes in memory instead of a file; they never change. */
+/* Borrows bytes in memory instead of a file; they never change. */
 void pte_file_borrow(struct pte_file *file, struct span bytes);
 
-/* A copy of such bytes, which are not 0. Release it with pte_file_unmap(). */
+/* Makes a copy of such bytes, which are not 0. Release it with pte_file_unmap(). */
 MUST_CHECK enum status pte_file_copy(struct span bytes, struct pte_file *out_file,
                                      struct error *err);
 
-/* ST_UNAVAILABLE if the file's size or time of modification has changed since it was mapped, or if
- * reading it failed; |err| says which. Takes about 200 ns. Any thread. */
+/* Fails with ST_UNAVAILABLE if the file's size or time of modification has changed since it was
+ * mapped, or if reading it failed; |err| says which. Takes about 200 ns. Any thread. */
 MUST_CHECK enum status pte_file_verify(const struct pte_file *file, struct error *err);
 
-/* Its pages go back to the system; they come back from the page cache when they are read. */
+/* Gives its pages back to the system; they come back from the page cache when they are read. */
 void pte_file_release(const struct pte_file *file);
 
 /* From now on its bytes are only printed: pte_file_verify() always succeeds. */
@@ -70,7 +70,7 @@ bool pte_file_is_same(const struct pte_file *a, const struct pte_file *b);
  * again after pte_file_forget(). */
 void pte_file_recall(struct pte_file *file, struct pte_file *from);
 
-/* Number of descriptors that mapped files hold now. Any thread. */
+/* Returns the number of descriptors that mapped files hold now. Any thread. */
 uint32_t pte_file_descriptors(void);
 
 #endif

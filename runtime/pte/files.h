@@ -70,7 +70,7 @@ MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *
                                      const struct rt_files_source *source, struct error *err);
 void rt_files_fini(struct rt_files *files);
 
-/* After rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). */
+/* Call after rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). */
 MUST_CHECK enum status rt_files_keep_packed(struct rt_files *files, const char *folder,
                                             const char *machine, struct error *err);
 
@@ -82,11 +82,11 @@ struct rt_file_place {
     uint64_t file, offset;
 };
 
-/* False: |bytes| do not lie in one of the files. |files| may be NULL. */
+/* Returns false: |bytes| do not lie in one of the files. |files| may be NULL. */
 bool rt_files_place(const struct rt_files *files, struct span bytes,
                     struct rt_file_place *out_place);
 
-/* The data stored under |key|; ST_NOT_FOUND says where it was searched. */
+/* Finds the data stored under |key|; ST_NOT_FOUND says where it was searched. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,
                                      const struct pte_named_data **out_data, struct error *err);
 
@@ -101,10 +101,11 @@ MUST_CHECK enum status rt_files_settle(struct rt_files *files, struct error *err
 /* For a while few of the files' bytes will be read: their memory goes back to the system. */
 void rt_files_release(const struct rt_files *files);
 
-/* ST_UNAVAILABLE if a file that calls read from has changed: pte_file_verify(). Any thread. */
+/* Fails with ST_UNAVAILABLE if a file that calls read from has changed: pte_file_verify(). Any
+ * thread. */
 MUST_CHECK enum status rt_files_verify(const struct rt_files *files, struct error *err);
 
-/* The binding of borrowed bytes, which are in one of the files, in memory of the device. */
+/* Finds the binding of borrowed bytes, which are in one of the files, in memory of the device. */
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
                      struct hal_binding *out_binding);
 

@@ -45,14 +45,14 @@ struct flatbuf_field {
     const char *name;
 };
 
-/* ST_TOO_LARGE if 32-bit offsets cannot span |bytes|. */
+/* Fails with ST_TOO_LARGE if 32-bit offsets cannot span |bytes|. */
 MUST_CHECK enum status flatbuf_init(struct flatbuf *fb, struct span bytes, struct error *err);
 
 MUST_CHECK enum status flatbuf_root(struct flatbuf *fb, struct flatbuf_table *out_table,
                                     struct error *err);
 
-/* The fields of a table. An absent field is not an error: a scalar leaves *out unchanged (store the
- * default before), a table is not found, a vector or string has pos or ptr zero. */
+/* Reads the fields of a table. An absent field is not an error: a scalar leaves *out unchanged
+ * (store the default before), a table is not found, a vector or string has pos or ptr zero. */
 MUST_CHECK enum status flatbuf_scalar(const struct flatbuf *fb, const struct flatbuf_table *table,
                                       struct flatbuf_field field, uint16_t width,
                                       const uint8_t **out, struct error *err);
@@ -65,7 +65,7 @@ MUST_CHECK enum status flatbuf_vector(struct flatbuf *fb, const struct flatbuf_t
 MUST_CHECK enum status flatbuf_string(struct flatbuf *fb, const struct flatbuf_table *table,
                                       struct flatbuf_field field, struct span *out_text,
                                       struct error *err);
-/* A vector of bytes that is borrowed and not walked: it costs no budget. */
+/* Reads a vector of bytes that is borrowed and not walked: it costs no budget. */
 MUST_CHECK enum status flatbuf_bytes(const struct flatbuf *fb, const struct flatbuf_table *table,
                                      struct flatbuf_field field, struct span *out_bytes,
                                      struct error *err);
@@ -74,7 +74,7 @@ MUST_CHECK enum status flatbuf_union(struct flatbuf *fb, const struct flatbuf_ta
                                      struct flatbuf_field field, uint8_t *out_tag,
                                      struct flatbuf_table *out_table, struct error *err);
 
-/* Element |i| of a vector of tables. */
+/* Reads element |i| of a vector of tables. */
 MUST_CHECK enum status flatbuf_table_at(struct flatbuf *fb, struct flatbuf_vector vector,
                                         uint32_t i, struct flatbuf_table *out_table,
                                         struct error *err);

@@ -22,15 +22,16 @@
 /* May nobody but the user and root change it? */
 bool rt_kept_is_private(const struct stat *st);
 
-/* The name for a new file that becomes |path|: another one on each call. False: it is too long. */
+/* Makes the name for a new file that becomes |path|: another one on each call. False: it is too
+ * long. */
 bool rt_kept_name_new(const char *path, char *out, size_t size);
 
 /* Removes new files of processes that are gone from the folder, and makes |new_path|. Returns the
  * descriptor, or -1 with errno. */
 int rt_kept_open_new(const char *new_path);
 
-/* The file is whole: it takes the place of |path|, and |fd| is closed. Otherwise false with errno;
- * |fd| stays open, and the file stays. */
+/* Call when the file is whole: it takes the place of |path|, and |fd| is closed. Otherwise false
+ * with errno; |fd| stays open, and the file stays. */
 bool rt_kept_settle(int fd, const char *new_path, const char *path);
 
 #endif

@@ -61,7 +61,8 @@ void rt_packed_free(struct rt_packed *packed);
 bool rt_packed_take(struct rt_packed *packed, const uint64_t fingerprint[2], const size_t *bytes,
                     uint32_t count, struct span *out_results);
 
-/* Bytes of the mapping as a buffer, which keeps the mapping. False: |device| cannot use them. */
+/* Imports the bytes of the mapping as a buffer, which keeps the mapping. False: |device| cannot use
+ * them. */
 MUST_CHECK bool rt_packed_import(struct rt_packed *packed, struct hal_device *device,
                                  struct span bytes, struct hal_buffer **out_buffer);
 
@@ -78,11 +79,11 @@ void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
 /* In whose mapping |bytes| lie: |packed|, or one that it relies on. NULL: in none. */
 struct rt_packed *rt_packed_source(struct rt_packed *packed, struct span bytes);
 
-/* The program uses results of |other|, too, by buffers that keep its mapping: rt_packed_verify()
- * looks at its file. False: there is no memory. */
+/* Notes that the program uses results of |other|, too, by buffers that keep its mapping:
+ * rt_packed_verify() looks at its file. False: there is no memory. */
 MUST_CHECK bool rt_packed_rely_on(struct rt_packed *packed, struct rt_packed *other);
 
-/* All rounds are over: a file that is being written becomes the file of its name. */
+/* Call when all rounds are over: a file that is being written becomes the file of its name. */
 void rt_packed_settle(struct rt_packed *packed);
 
 enum rt_packed_state rt_packed_state(const struct rt_packed *packed);
@@ -95,7 +96,7 @@ const char *rt_packed_path(const struct rt_packed *packed);
 uint32_t rt_packed_taken(const struct rt_packed *packed);
 const struct error *rt_packed_error(const struct rt_packed *packed);
 
-/* ST_UNAVAILABLE if a file has changed since results were taken from it. Any thread. */
+/* Fails with ST_UNAVAILABLE if a file has changed since results were taken from it. Any thread. */
 MUST_CHECK enum status rt_packed_verify(const struct rt_packed *packed, struct error *err);
 
 #endif

@@ -13,18 +13,19 @@ struct ptd_file;
 MUST_CHECK enum status ptd_open(const char *path, enum pte_file_use use, struct ptd_file **out_file,
                                 struct error *err);
 
-/* The same for bytes in memory, which the caller keeps until ptd_free(). */
+/* Does the same for bytes in memory, which the caller keeps until ptd_free(). */
 MUST_CHECK enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err);
 
-/* One use of it is over. NULL is fine. */
+/* Call when one use of it is over. NULL is fine. */
 void ptd_free(struct ptd_file *file);
 
-/* The caller's program does not read it any more: if no other one may, pte_file_forget(). */
+/* Call when the caller's program does not read it any more: if no other one may,
+ * pte_file_forget(). */
 void ptd_forget(struct ptd_file *file);
 
 const struct pte_names *ptd_names(const struct ptd_file *file);
 
-/* The whole file, which contains the entries' bytes (runtime/pte/file.h). */
+/* Returns the whole file, which contains the entries' bytes (runtime/pte/file.h). */
 struct pte_file *ptd_file_of(struct ptd_file *file);
 
 #endif

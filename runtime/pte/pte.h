@@ -156,7 +156,7 @@ struct pte_names {
     uint32_t count;
 };
 
-/* NULL if there is none. */
+/* Returns NULL if there is none. */
 const struct pte_named_data *pte_names_find(const struct pte_names *names, struct span key);
 
 /* Maps or reads the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is
@@ -164,7 +164,8 @@ const struct pte_named_data *pte_names_find(const struct pte_names *names, struc
 MUST_CHECK enum status pte_open(const char *path, enum pte_file_use use,
                                 struct pte_program **out_program, struct error *err);
 
-/* The same for bytes in memory, which the caller keeps until pte_free(); or for a copy of them. */
+/* Does the same for bytes in memory, which the caller keeps until pte_free(); or for a copy of
+ * them. */
 MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_program,
                                  struct error *err);
 MUST_CHECK enum status pte_parse_copy(struct span bytes, struct pte_program **out_program,
@@ -172,10 +173,10 @@ MUST_CHECK enum status pte_parse_copy(struct span bytes, struct pte_program **ou
 
 void pte_free(struct pte_program *program); /* NULL is fine */
 
-/* The whole file, which contains the borrowed bytes (runtime/pte/file.h). */
+/* Returns the whole file, which contains the borrowed bytes (runtime/pte/file.h). */
 struct pte_file *pte_file_of(struct pte_program *program);
 
-/* All methods, in the order of the file. */
+/* Returns all methods, in the order of the file. */
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
 
 /* Data that delegates look up by key. */
@@ -197,14 +198,14 @@ struct pte_source {
     int32_t line;
 };
 
-/* The source line of instruction |instr| of plan |plan|: the innermost one outside PyTorch. False:
- * the exporter kept none. */
+/* Finds the source line of instruction |instr| of plan |plan|: the innermost one outside PyTorch.
+ * False: the exporter kept none. */
 bool pte_find_source(const struct pte_program *program, uint32_t plan, uint32_t instr,
                      struct pte_source *out_source);
 
 const char *pte_kind_name(enum pte_kind kind);
 
-/* A listing for people, deterministic: container, segments, methods. */
+/* Prints a listing for people, deterministic: container, segments, methods. */
 void pte_print(const struct pte_program *program, struct buf *out);
 
 #endif

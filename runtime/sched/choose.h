@@ -47,15 +47,16 @@ struct rt_sched_start {
 };
 
 /*
- * A thread reads the clock before it takes the lock. In between, other threads may have queued or
- * started jobs, at later times: nothing begins or ends before |earliest|.
+ * Corrects the time of a thread, which reads the clock before it takes the lock. In between, other
+ * threads may have queued or started jobs, at later times: nothing begins or ends before
+ * |earliest|.
  */
 static inline uint64_t rt_sched_not_before(uint64_t earliest, uint64_t now)
 {
     return now > earliest ? now : earliest;
 }
 
-/* A run that nothing uses. */
+/* Returns a run that nothing uses. */
 struct rt_sched_run *rt_choose_run(struct rt_sched *sched);
 
 /* |job| waits, in its lanes as well; a waiting job waits no longer, except in its lanes. */
@@ -65,11 +66,12 @@ void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job);
 /* |job| is over: its tickets are given back, and the next ones are first. */
 void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job);
 
-/* The queue's first job waits for memory: call it before the counts of memory are looked at. */
+/* Call when the queue's first job waits for memory: call it before the counts of memory are looked
+ * at. */
 void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue);
 
-/* Another job, or none, is the first of its queue; or memory may have become free. Jobs that wait
- * for it may be tried again. */
+/* Call when another job, or none, is the first of its queue; or memory may have become free. Jobs
+ * that wait for it may be tried again. */
 void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue);
 void rt_choose_feed_all(struct rt_sched *sched);
 

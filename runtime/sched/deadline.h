@@ -20,14 +20,14 @@ struct rt_deadlines {
 
 void rt_deadlines_fini(struct rt_deadlines *deadlines);
 
-/* ST_EXHAUSTED without memory. A job with RT_SCHED_NEVER is left out. */
+/* Fails with ST_EXHAUSTED without memory. A job with RT_SCHED_NEVER is left out. */
 MUST_CHECK enum status rt_deadlines_add(struct rt_deadlines *deadlines, struct rt_sched_job *job,
                                         struct error *err);
 
-/* Nothing when it is not in. */
+/* Does nothing when it is not in. */
 void rt_deadlines_remove(struct rt_deadlines *deadlines, struct rt_sched_job *job);
 
-/* The job with the nearest deadline; NULL when there is none. */
+/* Returns the job with the nearest deadline; NULL when there is none. */
 struct rt_sched_job *rt_deadlines_first(const struct rt_deadlines *deadlines);
 
 #endif

@@ -24,8 +24,8 @@ struct rt_sched_group {
     _Atomic uint64_t due_ns; /* see rt_queue_tell_due() */
 };
 
-/* The bound of |queue| has changed. Its runs with steps obey the least bound of its group: a queue
- * with a larger one would always run, and the others would wait for it. */
+/* Call when the bound of |queue| has changed. Its runs with steps obey the least bound of its
+ * group: a queue with a larger one would always run, and the others would wait for it. */
 void rt_group_bound(const struct rt_sched_queue *queue);
 
 /* |queue|, which is empty, is about to be freed. */

@@ -14,7 +14,7 @@
 struct rt_invocation;
 struct rt_sched_job;
 
-/* The end of a call whose |arg| is its job: a function for rt_invocation_submit(). */
+/* Ends a call whose |arg| is its job: a function for rt_invocation_submit(). */
 void rt_job_end(struct rt_invocation *invocation, enum status status, void *arg);
 
 /* For struct rt_sched_job_ops. */

@@ -72,9 +72,9 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
                       struct rt_state *state, bool is_positional, const atomic_bool *is_closed);
 
 /*
- * The state that has most tokens at the beginning of |key|, but not all of them: the last one is
- * left for a call. Returns the number of tokens, and a reference in |out_state|; 0: there is none.
- * |*out_has_more|: the state has had other tokens behind them, and is positional.
+ * Returns the state that has most tokens at the beginning of |key|, but not all of them: the last
+ * one is left for a call. Returns the number of tokens, and a reference in |out_state|; 0: there is
+ * none. |*out_has_more|: the state has had other tokens behind them, and is positional.
  */
 uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
                           struct rt_state **out_state, bool *out_has_more);
@@ -100,8 +100,8 @@ struct rt_prefixes_load {
 
 struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes);
 
-/* Bytes, by client. Taken back: states that gave way. Refused: states that were not kept, because
- * none did. */
+/* Counts bytes, by client. Taken back: states that gave way. Refused: states that were not kept,
+ * because none did. */
 void rt_prefixes_stats(struct rt_prefixes *prefixes, struct share_stats *out_bytes);
 
 #endif

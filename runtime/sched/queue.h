@@ -79,8 +79,8 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options);
 void rt_queue_fini(struct rt_sched_queue *queue);
 
-/* ST_EXHAUSTED when |job| would be one too many, for the queue or for its client. A child never
- * is. */
+/* Fails with ST_EXHAUSTED when |job| would be one too many, for the queue or for its client. A
+ * child never is. */
 MUST_CHECK enum status rt_queue_admit(struct rt_sched_queue *queue, const struct rt_sched_job *job,
                                       struct error *err);
 
@@ -88,42 +88,46 @@ MUST_CHECK enum status rt_queue_admit(struct rt_sched_queue *queue, const struct
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* It is ready again, before all others of its priority. */
+/* Makes it ready again, before all others of its priority. */
 void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* Likewise, but a job that can still be done before its deadline goes before a job that probably
- * cannot: else each job of a long queue would start just before its deadline, and the device would
- * do work for jobs that are cut. A job that is too late runs if no other is ready, or if others
- * have gone first some times. The caller starts the job. */
+/* Does the same, but a job that can still be done before its deadline goes before a job that
+ * probably cannot: else each job of a long queue would start just before its deadline, and the
+ * device would do work for jobs that are cut. A job that is too late runs if no other is ready, or
+ * if others have gone first some times. The caller starts the job. */
 struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns);
 
 /* May a run begin, or a run of others take its jobs along, by the limit on runs at a time?
  * Something is ready. */
 bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest);
 
-/* A run that began now would probably not be over at the deadline of |job|. */
+/* Would a run that began now probably not be over at the deadline of |job|? */
 bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
                           uint64_t now_ns);
 
-/* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
+/* Returns when what is ready has waited for others long enough: 0 if there is nothing to wait
+ * for. */
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 
-/* The same, also if nothing is ready; from now on any thread sees it in the due_ns of the group
- * without the lock, or what others of the group wait for if this one waits for nothing. */
+/* Does the same, also if nothing is ready; from now on any thread sees it in the due_ns of the
+ * group without the lock, or what others of the group wait for if this one waits for nothing. */
 uint64_t rt_queue_tell_due(struct rt_sched_queue *queue);
 
-/* A job took so long: it counts in |run_ns|. */
+/* Call when a job took so long: it counts in |run_ns|. */
 void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns);
 
-/* The part of |run| that has the jobs of |queue|; NULL: it has none. */
+/* Returns the part of |run| that has the jobs of |queue|; NULL: it has none. */
 struct rt_sched_part *rt_queue_find_part(struct rt_sched_run *run,
                                          const struct rt_sched_queue *queue);
 
-/* The device takes |run|. Each queue is charged with the usual time of its jobs, and the charge is
- * put right when the last of them is over, with |status|; and when the last one of the run is. */
+/*
+ * Call when the device takes |run|. Each queue is charged with the usual time of its jobs, and the
+ * charge is put right when the last of them is over, with |status|; and when the last one of the
+ * run is.
+ */
 void rt_queue_started(struct rt_sched_run *run);
 void rt_queue_end_part(const struct rt_sched_run *run, const struct rt_sched_part *part,
                        uint64_t now_ns, enum status status);

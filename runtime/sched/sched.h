@@ -159,8 +159,8 @@ struct rt_sched_queue_options {
 MUST_CHECK enum status rt_sched_new(const struct rt_sched_options *options,
                                     struct rt_sched **out_sched, struct error *err);
 
-/* Nothing waits or runs, no queue is left. Any thread, also in done(); a thread that is still on
- * its way out of start_all() frees the memory then. */
+/* Call when nothing waits or runs, no queue is left. Any thread, also in done(); a thread that is
+ * still on its way out of start_all() frees the memory then. */
 void rt_sched_free(struct rt_sched *sched);
 
 MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
@@ -181,7 +181,7 @@ struct rt_sched_join {
     uint64_t delay_ns;    /* the option */
 };
 
-/* From now on jobs may run as one. Called again when more rows may: what has been learnt stays. */
+/* Lets jobs run as one from now on. Called again when more rows may: what has been learnt stays. */
 void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
 
 /*
@@ -245,9 +245,9 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status);
 void rt_sched_released(struct rt_sched *sched);
 
 /*
- * The caller does not want |job| any more. One that waits, or leaves others that it runs with, is
- * done at once (from here); a running job, as soon as its cancel() has worked; a job that is over
- * is left alone. |job| has been taken and its memory is still the job's.
+ * Call when the caller does not want |job| any more. One that waits, or leaves others that it runs
+ * with, is done at once (from here); a running job, as soon as its cancel() has worked; a job that
+ * is over is left alone. |job| has been taken and its memory is still the job's.
  */
 void rt_sched_cancel(struct rt_sched_job *job);
 
@@ -258,7 +258,8 @@ void rt_sched_cancel(struct rt_sched_job *job);
  */
 uint64_t rt_sched_expire(struct rt_sched *sched);
 
-/* When rt_sched_expire() has something to do for |job|, which has been taken, if it still waits. */
+/* Returns when rt_sched_expire() has something to do for |job|, which has been taken, if it still
+ * waits. */
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
 
 /* Until then steps of |queue| wait for steps that have just run to come back; or RT_SCHED_NEVER.
@@ -267,7 +268,8 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
  * time that is over, or at which nothing is left to do. */
 uint64_t rt_sched_held_ns(struct rt_sched_queue *queue);
 
-/* The expected time until a job submitted now is over, by the times of recent jobs; 0: unknown. */
+/* Returns the expected time until a job submitted now is over, by the times of recent jobs; 0:
+ * unknown. */
 uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue);
 
 struct rt_sched_load {
@@ -280,7 +282,7 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue);
 /* Jobs that queues have refused, those that are gone included. Any thread. */
 uint64_t rt_sched_refused(struct rt_sched *sched);
 
-/* The places for jobs that wait, by client. Any thread. */
+/* Returns the places for jobs that wait, by client. Any thread. */
 void rt_sched_places(struct rt_sched_queue *queue, struct share_stats *out_stats);
 
 /* Does no job run, and is none ready to run? */

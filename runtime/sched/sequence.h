@@ -61,9 +61,9 @@ MUST_CHECK enum status rt_sequences_new(const struct rt_sequences_options *optio
 void rt_sequences_free(struct rt_sequences *sequences); /* nobody holds one; NULL is fine */
 
 /*
- * The sequence |key|, which the caller holds until it closes it; new when |is_start|. ST_INVALID
- * when it is not there and has not been started; ST_TOO_LARGE for a name, or for a
- * state that is larger than all may have; ST_EXHAUSTED when there are too many.
+ * Opens the sequence |key|, which the caller holds until it closes it; new when |is_start|.
+ * ST_INVALID when it is not there and has not been started; ST_TOO_LARGE for a name, or for a state
+ * that is larger than all may have; ST_EXHAUSTED when there are too many.
  */
 MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
                                          const struct rt_sequence_key *key, bool is_start,
@@ -72,7 +72,7 @@ MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
 /* Is the sequence |key| open? */
 bool rt_sequences_has(struct rt_sequences *sequences, const struct rt_sequence_key *key);
 
-/* The open sequences of |program|. It looks at the sequences of all programs. */
+/* Returns the open sequences of |program|. It looks at the sequences of all programs. */
 uint32_t rt_sequences_count(struct rt_sequences *sequences, const struct rt_program *program);
 
 /* Ends all sequences of |program|; their last holders free their states. */
@@ -81,7 +81,8 @@ void rt_sequences_end_all(struct rt_sequences *sequences, const struct rt_progra
 struct rt_state *rt_sequence_state(struct rt_sequence *sequence);
 struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence);
 
-/* The last request has run: the id is free, and the last holder's close frees the state. */
+/* Call when the last request has run: the id is free, and the last holder's close frees the
+ * state. */
 void rt_sequence_end(struct rt_sequence *sequence);
 
 /* NULL is fine. */
@@ -96,14 +97,14 @@ struct rt_sequences_load {
 
 struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);
 
-/* By client: how many sequences each holds, and the bytes of their states. */
+/* Counts by client how many sequences each holds, and the bytes of their states. */
 void rt_sequences_stats(struct rt_sequences *sequences, struct share_stats *out_counts,
                         struct share_stats *out_bytes);
 
 /* Has it no room for one more sequence of |program|, also when idle ones have given way? */
 bool rt_sequences_is_full_for(struct rt_sequences *sequences, struct rt_program *program);
 
-/* Bytes of the states of |client|, a number of base/share.h. */
+/* Returns the bytes of the states of |client|, a number of base/share.h. */
 uint64_t rt_sequences_held_bytes(struct rt_sequences *sequences, uint64_t client);
 
 /* States that are kept; they have the same idle time, and give way to sequences. */

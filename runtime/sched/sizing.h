@@ -66,15 +66,15 @@ void rt_sizing_fix(struct rt_sizing *sizing, int64_t rows);
  */
 void rt_sizing_learn(struct rt_sizing *sizing, int64_t rows_max, int64_t rows);
 
-/* The rows of the next run, at most; and the best size so far. */
+/* Finds the rows of the next run, at most; and the best size so far. */
 int64_t rt_sizing_rows(const struct rt_sizing *sizing);
 int64_t rt_sizing_best(const struct rt_sizing *sizing);
 
-/* A run of |rows| rows is over at |now_ns|, and |running| others go on. */
+/* Call when a run of |rows| rows is over at |now_ns|, and |running| others go on. */
 void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, uint64_t now_ns);
 
-/* The device idles, or it works for other models as well: this time does not count, and runs have
- * the best size. The epoch goes on unless the pause lasts too long. */
+/* Call when the device idles, or works for other models as well: this time does not count, and runs
+ * have the best size. The epoch goes on unless the pause lasts too long. */
 void rt_sizing_break(struct rt_sizing *sizing);
 
 #endif

@@ -90,7 +90,7 @@ struct vm {
 
 extern const struct rt_callable vm_callable;
 
-/* The VM of a call. */
+/* Returns the VM of a call. */
 static inline struct vm *vm_of(const struct rt_invocation *invocation)
 {
     struct vm *vm = invocation->own;
@@ -98,7 +98,7 @@ static inline struct vm *vm_of(const struct rt_invocation *invocation)
     return vm;
 }
 
-/* One allocation; free() it. NULL: no memory. */
+/* Makes one allocation; free() it. NULL: no memory. */
 struct vm *vm_new(const struct rt_method *method);
 
 /* Inputs and states into registers; the walk; the end of the invocation, by
@@ -113,7 +113,7 @@ MUST_CHECK enum status vm_allocate(struct rt_invocation *invocation, size_t byte
 /* Borrows memory of another owner, with one reference, and takes one of its buffer. */
 struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_owner owner);
 void vm_drop(struct vm *vm, struct vm_memory *memory); /* NULL is fine */
-/* Everything goes back to the pool. */
+/* Gives everything back to the pool. */
 void vm_release(struct vm *vm);
 
 /* vm_share(): a copy of |value| with its own reference. vm_put(): gives the register a new value
@@ -121,7 +121,7 @@ void vm_release(struct vm *vm);
 struct vm_value vm_share(const struct vm_value *value);
 void vm_put(struct vm *vm, uint32_t reg, struct vm_value value);
 
-/* The bytes of a tensor, which the host can access; NULL for none. */
+/* Returns the bytes of a tensor, which the host can access; NULL for none. */
 uint8_t *vm_map(const struct vm_memory *memory);
 
 /* ---- block.c --------------------------------------------------------------------------------- */
@@ -130,8 +130,8 @@ uint8_t *vm_map(const struct vm_memory *memory);
  * Plans and submits the block; a block without work counts as run. The error is the invocation's.
  */
 MUST_CHECK enum status vm_block_begin(struct rt_invocation *invocation, struct rt_block *block);
-/* The block has run with |status|, or could not begin: its results go into registers, and the walk
- * to the next statement. */
+/* Call when the block has run with |status|, or could not begin: its results go into registers, and
+ * the walk to the next statement. */
 MUST_CHECK enum status vm_block_finish(struct rt_invocation *invocation, enum status status);
 /* Drops what a block held while it ran, also if it did not get that far. */
 void vm_block_leave(struct vm *vm);

@@ -40,10 +40,10 @@ void bench_arrivals_init(struct bench_arrivals *arrivals, double rate, bool is_p
 /* Will no further request be due? */
 bool bench_arrivals_are_over(const struct bench_arrivals *arrivals);
 
-/* The next request, which begins at |now_ns|, if it is due by then. */
+/* Takes the next request, which begins at |now_ns|, if it is due by then. */
 bool bench_arrivals_take(struct bench_arrivals *arrivals, uint64_t now_ns, uint64_t *out_due_ns);
 
-/* No connection is free at |now_ns|. */
+/* Call when no connection is free at |now_ns|. */
 void bench_arrivals_block(struct bench_arrivals *arrivals, uint64_t now_ns);
 
 /* Takes all arrivals that are left, none of which begins, and counts those that were due. */

@@ -22,7 +22,7 @@ extern const struct bench_share {
     uint32_t share;    /* of BENCH_SHARE_ALL */
 } bench_shares[BENCH_SHARES];
 
-/* The number of fields, which is the same for every step. */
+/* Returns the number of fields, which is the same for every step. */
 uint32_t bench_fields_collect(const struct bench_step *step,
                               struct bench_field fields[BENCH_FIELDS_MAX]);
 

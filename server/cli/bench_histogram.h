@@ -28,15 +28,15 @@ struct bench_histogram {
 
 void bench_histogram_add(struct bench_histogram *histogram, uint64_t ns);
 
-/* The smallest value that at least |share| of all values do not exceed, up to the width of its
- * bucket; 0 without values. */
+/* Returns the smallest value that at least |share| of all values do not exceed, up to the width of
+ * its bucket; 0 without values. */
 uint64_t bench_histogram_at(const struct bench_histogram *histogram, uint32_t share);
 
-/* The mean in ns; 0 without values. */
+/* Returns the mean in ns; 0 without values. */
 double bench_histogram_mean(const struct bench_histogram *histogram);
 
-/* The number of values from |from_ns| up to, but not including, |to_ns|. A bucket that has a bound
- * in it counts where its largest value is. */
+/* Returns the number of values from |from_ns| up to, but not including, |to_ns|. A bucket that has
+ * a bound in it counts where its largest value is. */
 uint64_t bench_histogram_between(const struct bench_histogram *histogram, uint64_t from_ns,
                                  uint64_t to_ns);
 

@@ -69,7 +69,7 @@ struct bench_result {
     struct error first; /* the first failure; ST_OK: none */
 };
 
-/* All that was not answered by 200, without |abandoned|. */
+/* Returns all that was not answered by 200, without |abandoned|. */
 uint64_t bench_result_failed(const struct bench_result *result);
 
 /* Called a few times a second, with the counts so far. */

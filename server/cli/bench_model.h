@@ -52,8 +52,8 @@ MUST_CHECK enum status bench_model_read_config(struct span text, struct bench_mo
 MUST_CHECK enum status bench_stats_read(struct span text, struct bench_stats *out,
                                         struct error *err);
 
-/* The increase between two readings; 0 if a number has become smaller, as after a restart of the
- * server. */
+/* Returns the increase between two readings; 0 if a number has become smaller, as after a restart
+ * of the server. */
 struct bench_stats bench_stats_between(const struct bench_stats *before,
                                        const struct bench_stats *after);
 

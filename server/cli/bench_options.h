@@ -35,7 +35,7 @@ extern const struct cli_option_group bench_option_groups[];
 /* For |take| of the command. */
 MUST_CHECK enum status bench_options_take(void *own, const char *text, struct error *err);
 
-/* ST_INVALID says which argument is wrong. */
+/* Parses the options; ST_INVALID says which argument is wrong. */
 MUST_CHECK enum status bench_options_parse(int argc, char *const argv[], struct bench_options *out,
                                            struct error *err);
 

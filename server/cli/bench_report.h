@@ -28,16 +28,17 @@ struct bench_report {
     uint32_t count;
 };
 
-/* "HTTP 429 (10), timeout (2)"; "" without failures. */
+/* Prints "HTTP 429 (10), timeout (2)"; "" without failures. */
 void bench_report_print_failures(const struct bench_result *result, struct buf *out);
 
 /* |width|: columns of the window; UINT32_MAX: all columns are wanted. */
 void bench_report_print(const struct bench_report *report, uint32_t width, struct buf *out);
 
-/* The first line has the names of the columns. A field that a step does not have is empty. */
+/* Prints a table whose first line has the names of the columns. A field that a step does not have
+ * is empty. */
 void bench_report_print_csv(const struct bench_report *report, struct buf *out);
 
-/* One object; docs/load.md explains its members. */
+/* Prints one object; docs/load.md explains its members. */
 void bench_report_print_json(const struct bench_report *report, struct buf *out);
 
 #endif

@@ -63,7 +63,7 @@ extern const struct cli_option cli_call_option_table[], cli_device_option_table[
 MUST_CHECK enum status cli_call_take(struct cli_call_options *options, const char *text,
                                      struct error *err);
 
-/* When the command line has been read. ST_INVALID without FILE. */
+/* Call when the command line has been read. ST_INVALID without FILE. */
 MUST_CHECK enum status cli_call_settle(struct cli_call_options *options, struct error *err);
 
 /* Opens the device and loads the program. |call| can be closed also after a failure, and
@@ -72,16 +72,16 @@ MUST_CHECK enum status cli_call_open(struct cli_call *call, const struct cli_cal
                                      struct error *err);
 void cli_call_close(struct cli_call *call);
 
-/* One call, from preparing to its end, which took *|out_ns|. Its invocation is kept for its results
- * until the next one. */
+/* Makes one call, from preparing to its end, which took *|out_ns|. Its invocation is kept for its
+ * results until the next one. */
 MUST_CHECK enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err);
 
-/* The result allocator: what each result will be, by raw index, for inputs with these shapes.
+/* Tells the result allocator: what each result will be, by raw index, for inputs with these shapes.
  * Nothing is run. */
 MUST_CHECK enum status cli_call_foresee(struct cli_call *call, struct rt_result_info *out_infos,
                                         struct error *err);
 
-/* The value below which the part |q| of |count| > 0 sorted times lies. */
+/* Returns the value below which the part |q| of |count| > 0 sorted times lies. */
 uint64_t cli_call_quantile(const uint64_t *sorted, uint64_t count, double q);
 
 /* For qsort() of times. */

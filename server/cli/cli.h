@@ -60,14 +60,14 @@ extern const struct cli_command *const cli_commands[];
 MUST_CHECK enum status cli_take_only(const char **place, const char *what, const char *text,
                                      struct error *err);
 
-/* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
+/* Finds the method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status cli_find_method(struct rt_program *program, const char *name,
                                        struct rt_method **out_method, struct error *err);
 
 /* If |*path| is a folder, it becomes the path of the program in it, at |place|. */
 MUST_CHECK enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct error *err);
 
-/* "dir/name.pte" is called "name", as a daemon calls it. */
+/* Returns "name" of "dir/name.pte", as a daemon calls it. */
 struct span cli_program_name(const char *path);
 
 /* Loads the program at |path| with the steps and names of a card: of |said| or, with NULL, of the

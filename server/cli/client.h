@@ -58,14 +58,14 @@ struct client {
 MUST_CHECK enum status client_init(struct client *client, const struct target *target,
                                    const struct client_options *options, struct error *err);
 
-/* The longest time for connecting: that of --timeout, or less. */
+/* Returns the longest time for connecting: that of --timeout, or less. */
 uint64_t client_connect_ms(const struct client *client);
 
 /* Sets everything of |client| on |easy|, which is new or was reset: the way to the server, the
  * token, certificates, time limits. The caller sets URL, request and callbacks. */
 MUST_CHECK enum status client_set_up(const struct client *client, CURL *easy, struct error *err);
 
-/* A new handle that is set up so; curl->easy_cleanup() frees it. */
+/* Makes a new handle that is set up so; curl->easy_cleanup() frees it. */
 MUST_CHECK enum status client_handle_new(const struct client *client, CURL **out_easy,
                                          struct error *err);
 

@@ -53,12 +53,13 @@ MUST_CHECK enum status cli_input_set(const struct cli_input_to *to, const char *
                                      const struct shape *shape, struct shape *out_shape,
                                      struct error *err);
 
-/* The same for an array of numpy. */
+/* Does the same for an array of numpy. */
 MUST_CHECK enum status cli_input_set_array(const struct cli_input_to *to, const struct npy *array,
                                            struct shape *out_shape, struct error *err);
 
 /*
- * Values that depend on the position alone; fixed scalars keep their value. |shape|: of a tensor.
+ * Fills in values that depend on the position alone; fixed scalars keep their value. |shape|: of a
+ * tensor.
  */
 MUST_CHECK enum status cli_input_fill(const struct cli_input_to *to, const struct shape *shape,
                                       struct error *err);

@@ -64,7 +64,7 @@ void cli_inputs_fini(struct cli_inputs *inputs);
 MUST_CHECK enum status cli_inputs_set(struct cli_inputs *inputs, const struct cli_input_ops *ops,
                                       cli_inputs_choose_f *choose, void *own, struct error *err);
 
-/* " input_0=1x3x224x224" for each tensor. */
+/* Prints " input_0=1x3x224x224" for each tensor. */
 void cli_inputs_print_shapes(const struct cli_inputs *inputs, FILE *to);
 
 #endif

@@ -31,7 +31,7 @@ void call_memory_fini(struct call_memory *memory);
 /* Is it served under the program's own name, not as NAME.METHOD? */
 bool inspect_is_default(const struct inspected *it, const struct rt_method *method);
 
-/* A page for people; everything as JSON for programs. */
+/* Prints a page for people; everything as JSON for programs. */
 MUST_CHECK enum status inspect_print_text(const struct inspected *it, struct buf *out,
                                           struct error *err);
 MUST_CHECK enum status inspect_print_json(const struct inspected *it, struct buf *out,

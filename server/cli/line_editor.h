@@ -27,9 +27,9 @@ MUST_CHECK enum status line_editor_new(const char *prompt, struct line_editor **
                                        struct error *err);
 void line_editor_free(struct line_editor *editor); /* NULL is fine */
 
-/* A line without its end at |out|, whose bytes are overwritten. Signals that are not in |mask| come
- * through only while the editor waits for input; SIGINT then ends the line. LINE_OVER: Ctrl-D in an
- * empty line, or the terminal is gone. */
+/* Reads a line without its end to |out|, whose bytes are overwritten. Signals that are not in
+ * |mask| come through only while the editor waits for input; SIGINT then ends the line. LINE_OVER:
+ * Ctrl-D in an empty line, or the terminal is gone. */
 enum line_end line_editor_read(struct line_editor *editor, const sigset_t *mask, struct buf *out);
 
 #endif

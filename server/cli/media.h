@@ -25,8 +25,8 @@ struct cli_media {
     uint32_t place_count; /* of the files that were read last */
 };
 
-/* The media that the card declares for the inputs of call->method. Needs no library. Can be closed
- * in any case. */
+/* Opens the media that the card declares for the inputs of call->method. Needs no library. Can be
+ * closed in any case. */
 MUST_CHECK enum status cli_media_open(struct cli_call *call, struct error *err);
 void cli_media_close(struct cli_call *call);
 
@@ -35,7 +35,7 @@ MUST_CHECK enum status cli_media_set(struct cli_call *call, uint32_t index,
                                      const char *const *items, uint32_t count,
                                      struct shape *out_shape, struct error *err);
 
-/* How the card says that people want to read result |index|; NULL: it does not say. */
+/* Returns how the card says that people want to read result |index|; NULL: it does not say. */
 const struct answer_form *cli_media_answer(const struct cli_call *call, uint32_t index);
 
 /* Prints result |index| to standard output, a line for each row, of a map without its PNG. */

@@ -37,7 +37,7 @@ void npy_copy(const struct npy *array, void *dst);
 /* Appends the header; the elements follow at an offset that is a multiple of 64. */
 void npy_print_head(struct buf *out, enum dtype dtype, const struct shape *shape);
 
-/* The same for byte strings of |len| bytes each. */
+/* Does the same for byte strings of |len| bytes each. */
 void npy_print_strings_head(struct buf *out, size_t len, const struct shape *shape);
 
 #endif

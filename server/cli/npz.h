@@ -28,14 +28,15 @@ struct npz {
     uint32_t count;
 };
 
-/* The text of an error does not have |path|. |npz| is to be finished in any case. */
+/* Reads an archive. The text of an error does not have |path|. |npz| is to be finished in any
+ * case. */
 MUST_CHECK enum status npz_read(struct npz *npz, const char *path, struct error *err);
 
-/* The same for the bytes of a file, which are borrowed. */
+/* Does the same for the bytes of a file, which are borrowed. */
 MUST_CHECK enum status npz_parse(struct npz *npz, struct span file, struct error *err);
 void npz_fini(struct npz *npz);
 
-/* The array |name|, or NULL. */
+/* Returns the array |name|, or NULL. */
 const struct npz_array *npz_find(const struct npz *npz, const char *name);
 
 /* An array that is to be written; row-major. Borrows everything. */
@@ -46,7 +47,7 @@ struct npz_entry {
     struct span bytes;
 };
 
-/* ST_UNWRITTEN; |option| named the file. */
+/* Fails with ST_UNWRITTEN; |option| named the file. */
 MUST_CHECK enum status npz_write(const char *option, const char *path,
                                  const struct npz_entry *entries, uint32_t count,
                                  struct error *err);

@@ -54,15 +54,15 @@ struct cli_option_group {
 MUST_CHECK enum status cli_option_parse(const struct cli_command *command, int argc,
                                         char *const argv[], void *own, struct error *err);
 
-/* The last option of the command line, which has been parsed, that is only for |only|; NULL: there
- * is none. */
+/* Returns the last option of the command line, which has been parsed, that is only for |only|;
+ * NULL: there is none. */
 const struct cli_option *cli_option_said(const struct cli_command *command, int argc,
                                          char *const argv[], enum cli_option_only only);
 
-/* The lines of --help for all options of |command|. */
+/* Prints the lines of --help for all options of |command|. */
 void cli_option_print_help(const struct cli_command *command, struct buf *out);
 
-/* The items of a group for pte(1). */
+/* Prints the items of a group for pte(1). */
 void cli_option_print_manual(const struct cli_option *options, struct buf *out);
 
 #endif

@@ -74,24 +74,24 @@ struct pairs {
     uint32_t bits;    /* of floats that are computed with fewer bits than their type has, or 0 */
 };
 
-/* A row for each wanted value. False: no memory. */
+/* Finds a row for each wanted value. False: no memory. */
 bool pairs_find(const struct pairs *pairs, struct pairs_row *rows);
 
-/* The first row that is neither equal nor folded, or PAIRS_NONE. */
+/* Returns the first row that is neither equal nor folded, or PAIRS_NONE. */
 uint32_t pairs_first(const struct pairs *pairs, const struct pairs_row *rows);
 
 /*
- * The value of the program that is the first which is not equal at |row|, a value without a pair,
- * and the wanted value at |row| or behind it that is nearest to it. False: there is none with the
- * same dims.
+ * Finds the value of the program that is the first which is not equal at |row|, a value without a
+ * pair, and the wanted value at |row| or behind it that is nearest to it. False: there is none with
+ * the same dims.
  */
 bool pairs_guess(const struct pairs *pairs, const struct pairs_row *rows, uint32_t row,
                  uint32_t *out_want, struct pairs_row *out_guess);
 
 /*
- * The largest |relative| of equal values: 2 to the power of minus half the bits of the type with
- * fewer of them, so 2^-12 of float32. Numbers that are added in another order differ in their last
- * bits, and each layer adds to that; a wrong layer differs in its first ones. 0 of integers.
+ * Returns the largest |relative| of equal values: 2 to the power of minus half the bits of the type
+ * with fewer of them, so 2^-12 of float32. Numbers that are added in another order differ in their
+ * last bits, and each layer adds to that; a wrong layer differs in its first ones. 0 of integers.
  */
 double pairs_tolerance(enum dtype got, enum dtype want, uint32_t bits);
 

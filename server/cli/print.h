@@ -28,10 +28,10 @@ void cli_print_tensor(struct buf *out, const char *name, enum dtype dtype,
                       const struct shape *shape, const void *bytes,
                       const struct cli_print_top *top);
 
-/* Element |i| as a double; integers beyond 2^53 lose digits. */
+/* Returns element |i| as a double; integers beyond 2^53 lose digits. */
 double cli_print_element(enum dtype dtype, const void *bytes, size_t i);
 
-/* A line for a number or a bool that is not a tensor. */
+/* Prints a line for a number or a bool that is not a tensor. */
 void cli_print_scalar(struct buf *out, const char *name, enum dtype dtype, const void *bytes);
 
 #endif

@@ -32,15 +32,15 @@ struct cli_profile {
 /* Rows that the text shows unless it is asked for all. */
 #define CLI_PROFILE_ROWS 20
 
-/* Two tables: by layer, the slowest first, or all in their order; and by operator. */
+/* Prints two tables: by layer, the slowest first, or all in their order; and by operator. */
 void cli_profile_print_text(const struct cli_profile *p, bool shows_all, struct buf *out);
 
-/* One object; pte(1) describes its members. */
+/* Prints one object; pte(1) describes its members. */
 void cli_profile_print_json(const struct cli_profile *p, struct buf *out);
 
 /*
- * Every span, in the format of Chrome's tracing, which Perfetto reads, too.
- * Source: "Trace Event Format", the JSON object format with complete events ("ph": "X").
+ * Prints every span, in the format of Chrome's tracing, which Perfetto reads, too. Source: "Trace
+ * Event Format", the JSON object format with complete events ("ph": "X").
  */
 void cli_profile_print_trace(const struct cli_profile *p, struct buf *out);
 

@@ -82,22 +82,22 @@ MUST_CHECK enum status cli_remote_open(struct cli_remote *remote, const char *ur
                                        uint64_t answer_bytes_max, struct error *err);
 void cli_remote_close(struct cli_remote *remote);
 
-/* One call, with |*out_ns| from the request's first byte to the answer's last; its results stay
- * until the next one. */
+/* Makes one call, with |*out_ns| from the request's first byte to the answer's last; its results
+ * stay until the next one. */
 MUST_CHECK enum status cli_remote_once(struct cli_remote *remote, uint64_t *out_ns,
                                        struct error *err);
 
 /* In place of calls: asks for the sizes of the results, into |remote->sizes|. */
 MUST_CHECK enum status cli_remote_foresee(struct cli_remote *remote, struct error *err);
 
-/* Before the first call: chooses the results. The default is tensors. */
+/* Call before the first call: chooses the results. The default is tensors. */
 void cli_remote_wish(struct cli_remote *remote, enum cli_remote_wish wish);
 
-/* The names of the classes of a result, or NULL. */
+/* Returns the names of the classes of a result, or NULL. */
 const struct card_labels *cli_remote_find_labels(const struct cli_remote *remote,
                                                  const char *result);
 
-/* How the server writes a result for people; NULL: it has no such result. */
+/* Returns how the server writes a result for people; NULL: it has no such result. */
 const struct cli_remote_form *cli_remote_find_form(const struct cli_remote *remote,
                                                    const char *result);
 
@@ -118,7 +118,7 @@ MUST_CHECK enum status cli_remote_connect(struct cli_remote *remote, const struc
 /* Reads what the server says of the model into |remote|. */
 MUST_CHECK enum status cli_remote_describe(struct cli_remote *remote, struct error *err);
 
-/* The same of its metadata alone. */
+/* Does the same for its metadata alone. */
 MUST_CHECK enum status cli_remote_ask_metadata(struct cli_remote *remote, struct error *err);
 
 /* Asks for the sizes of the results of a call with such inputs; |body| has their shapes. */

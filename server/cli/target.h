@@ -45,10 +45,10 @@ struct target {
  * "./host:80". */
 bool target_is_one(const char *text);
 
-/* ST_INVALID says what is wrong. */
+/* Parses a target; ST_INVALID says what is wrong. */
 MUST_CHECK enum status target_parse(const char *text, struct target *out, struct error *err);
 
-/* The same, and a model must be named, or must not be. */
+/* Does the same, and a model must be named, or must not be. */
 MUST_CHECK enum status target_parse_model(const char *text, struct target *out, struct error *err);
 MUST_CHECK enum status target_parse_server(const char *text, struct target *out, struct error *err);
 

@@ -81,7 +81,7 @@ void transfer_rewind(struct transfer *transfer);
  * ST_CORRUPT: no answer in HTTP. */
 MUST_CHECK enum status transfer_end(struct transfer *transfer, CURLcode code, struct error *err);
 
-/* ST_OK: the answer has a status from 200 to 299. Else the error has the server's text, and
+/* Returns ST_OK: the answer has a status from 200 to 299. Else the error has the server's text, and
  * says what the status means for the exit status of a command: ST_NOT_FOUND for 404 and so on. */
 MUST_CHECK enum status transfer_check(const struct transfer *transfer, struct error *err);
 

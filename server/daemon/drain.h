@@ -53,14 +53,14 @@ struct drain {
 
 void drain_init(struct drain *drain, const struct drain_uses *uses);
 
-/* From now on signals stop the daemon. */
+/* Lets signals stop the daemon from now on. */
 void drain_watch_signals(struct drain *drain);
 
 /* Stops it now. */
 void drain_begin(struct drain *drain);
 
-/* A connection or a request is gone, or a change is over: was it the last that a drain waits for?
- */
+/* Call when a connection or a request is gone, or a change is over: was it the last that a drain
+ * waits for? */
 void drain_check(struct drain *drain);
 
 #endif

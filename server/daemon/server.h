@@ -88,7 +88,7 @@ MUST_CHECK enum status server_start(struct server *server, struct error *err);
  * error of a model that was to be loaded first. */
 MUST_CHECK enum status server_run(struct server *server, struct error *err);
 
-/* Also after a failed server_init(). */
+/* Call also after a failed server_init(). */
 void server_fini(struct server *server);
 
 #endif

@@ -44,7 +44,7 @@ struct watchdog {
 
 void watchdog_init(struct watchdog *watchdog, const struct watchdog_uses *uses);
 
-/* From now on; without effect where systemd does not ask for it. */
+/* Begins to tell systemd that the loop turns; without effect where systemd does not ask for it. */
 void watchdog_start(struct watchdog *watchdog);
 
 #endif

@@ -38,27 +38,26 @@ bool address_is_tls(const char *text);
 /* Has |text| one of these forms? Asks nobody. ST_INVALID. */
 MUST_CHECK enum status address_verify(const char *text, struct error *err);
 
-/* An IPv4 or IPv6 address in digits, without brackets, as an address with port 0. False: it is
- * none.
- */
+/* Reads an IPv4 or IPv6 address in digits, without brackets, as an address with port 0. False: it
+ * is none. */
 bool address_read_ip(struct span text, struct address *out);
 
-/* The path of a socket in the file system; NULL for any other address. */
+/* Returns the path of a socket in the file system; NULL for any other address. */
 const char *address_path(const struct address *address);
 
-/* The port, or 0 if the address has none; the same internet address with another port. */
+/* Returns the port, or 0 if the address has none; the same internet address with another port. */
 uint16_t address_port(const struct address *address);
 void address_set_port(struct address *address, uint16_t port);
 
 /* 127.0.0.0/8, also as an address of IPv6, or ::1. */
 bool address_is_loopback(const struct address *address);
 
-/* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)"; of TLS
- * with https. */
+/* Prints "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)"; of
+ * TLS with https. */
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
-/* "127.0.0.1:40000", "[::1]:40000"; with port 0 "127.0.0.1", "::1"; "unix" for a client of a socket
- * in the file system. */
+/* Prints "127.0.0.1:40000", "[::1]:40000"; with port 0 "127.0.0.1", "::1"; "unix" for a client of a
+ * socket in the file system. */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
 #endif

@@ -63,15 +63,15 @@ MUST_CHECK enum status body_expect(const struct body *body, uint64_t bytes, stru
  * nothing has been appended. */
 MUST_CHECK enum status body_add(struct body *body, struct span bytes, struct error *err);
 
-/* Where to read bytes of an announced body that body_add() gets next, for at most as many bytes as
- * are still to come; NULL if there is no memory. */
+/* Returns where to read bytes of an announced body that body_add() gets next, for at most as many
+ * bytes as are still to come; NULL if there is no memory. */
 uint8_t *body_room(struct body *body, size_t *out_len);
 
-/* The body is complete. Gives back memory that it did not need; |pool| holds the rest from now on.
- * ST_EXHAUSTED: that pool may not hold so much now. */
+/* Call when the body is complete. Gives back memory that it did not need; |pool| holds the rest
+ * from now on. ST_EXHAUSTED: that pool may not hold so much now. */
 MUST_CHECK enum status body_settle(struct body *body, struct hal_pool *pool, struct error *err);
 
-/* Bytes in the pool. */
+/* Returns the bytes in the pool. */
 size_t body_pool_bytes(const struct body *body);
 
 static inline struct span body_span(const struct body *body)

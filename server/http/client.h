@@ -35,14 +35,15 @@ struct http_client {
 /* |address| of a family other than IPv4 and IPv6 is SHARE_NOBODY. */
 uint64_t client_of_address(const struct address *address);
 
-/* All clients of sockets in the file system as one. */
+/* Returns all clients of sockets in the file system as one. */
 uint64_t client_of_path(void);
 
 /* |number|: of the connection, or of the token; it has at most 48 bits. */
 uint64_t client_of_connection(uint64_t number);
 uint64_t client_of_token(uint64_t number);
 
-/* Who is charged for what outlives connections: those of sockets in the file system are one. */
+/* Returns who is charged for what outlives connections: those of sockets in the file system are
+ * one. */
 uint64_t client_that_lasts(uint64_t client);
 
 #endif

@@ -18,11 +18,11 @@ enum coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE };
 /* Tells a client that sent another coding which ones are accepted: RFC 9110 15.5.16. */
 #define CODINGS_ACCEPTED "gzip, deflate"
 
-/* The coding in a Content-Encoding field; false for an unknown one. "" is identity. */
+/* Finds the coding in a Content-Encoding field; false for an unknown one. "" is identity. */
 bool coding_find(struct span name, enum coding *out_coding);
 const char *coding_name(enum coding coding);
 
-/* The best of our codings that Accept-Encoding allows; identity when in doubt. */
+/* Returns the best of our codings that Accept-Encoding allows; identity when in doubt. */
 enum coding coding_accept(struct span value);
 
 /*

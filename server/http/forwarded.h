@@ -21,11 +21,11 @@
 #define FORWARDED_HOPS_MAX 32
 
 /*
- * The client of |head|: the last address of |field|, a list, that is no proxy's; if all are, the
- * first of them. |*out_is_found| is false, and the client is the proxy that sent the head, if the
- * list is empty or its last address is not known ("unknown" and names that begin with "_" are no
- * addresses). ST_INVALID likewise, and |err| says which text is no address; |*out| is then that of
- * the proxy which wrote it, if it is known.
+ * Finds the client of |head|: the last address of |field|, a list, that is no proxy's; if all are,
+ * the first of them. |*out_is_found| is false, and the client is the proxy that sent the head, if
+ * the list is empty or its last address is not known ("unknown" and names that begin with "_" are
+ * no addresses). ST_INVALID likewise, and |err| says which text is no address; |*out| is then that
+ * of the proxy which wrote it, if it is known.
  */
 MUST_CHECK enum status forwarded_find(const struct proxies *proxies, const struct head *head,
                                       enum http_field field, struct address *out,

@@ -113,7 +113,7 @@ struct framing_part {
     struct span bytes; /* borrowed from the given bytes, or static */
 };
 
-/* A new connection, or the next message on a connection. */
+/* Call when a new connection, or the next message on a connection. */
 void framing_begin(struct framing *framing, const struct params *params);
 
 /*
@@ -123,19 +123,19 @@ void framing_begin(struct framing *framing, const struct params *params);
  */
 struct framing_part framing_next(struct framing *framing, struct span *rest);
 
-/* After FRAMING_PART_HEAD_END: the body has |length| bytes, or chunks. */
+/* Call after FRAMING_PART_HEAD_END: the body has |length| bytes, or chunks. */
 void framing_begin_body(struct framing *framing, bool is_chunked, uint64_t length);
 
-/* Number of bytes to come that certainly are data; 0 within chunks. */
+/* Returns the number of bytes to come that certainly are data; 0 within chunks. */
 static inline uint64_t framing_missing(const struct framing *framing)
 {
     return framing->state == FRAMING_LENGTH ? framing->left : 0;
 }
 
-/* The text for a refused message; returns the HTTP status: 400, 431 or 505. */
+/* Returns the text for a refused message; returns the HTTP status: 400, 431 or 505. */
 int framing_explain(const struct framing *framing, struct error *err);
 
-/* The table, for tests. */
+/* Returns the table, for tests. */
 struct framing_cell framing_cell(enum framing_state state, enum framing_class class);
 enum framing_class framing_class(uint8_t byte);
 bool framing_skips(enum framing_state state, uint8_t byte);

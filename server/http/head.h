@@ -66,9 +66,9 @@ static inline struct span head_target(const struct head *head)
 }
 
 /*
- * The path of a target: without the origin of its absolute form (RFC 9112, 3.2.2), which may have a
- * user and a password, and without its query, in which clients send tokens. Logs and traces have
- * this, never the target.
+ * Returns the path of a target: without the origin of its absolute form (RFC 9112, 3.2.2), which
+ * may have a user and a password, and without its query, in which clients send tokens. Logs and
+ * traces have this, never the target.
  */
 struct span head_path_of(struct span target);
 
@@ -82,11 +82,11 @@ static inline bool head_has(const struct head *head, enum http_field field)
     return head->counts[field] > 0;
 }
 
-/* The value without white space around it; the last one if there are several. */
+/* Returns the value without white space around it; the last one if there are several. */
 struct span head_value(const struct head *head, enum http_field field);
 
-/* The value of one line of Forwarded or X-Forwarded-For, which are lists that may have several
- * lines. |line| 0 is the last line, and so on; there are head_line_count() of them. */
+/* Returns the value of one line of Forwarded or X-Forwarded-For, which are lists that may have
+ * several lines. |line| 0 is the last line, and so on; there are head_line_count() of them. */
 uint32_t head_line_count(const struct head *head, enum http_field field);
 struct span head_line(const struct head *head, enum http_field field, uint32_t line);
 

@@ -38,13 +38,13 @@ enum http_field {
 
 #define HTTP_FIELD_NAME_MAX 31
 
-/* The case of letters does not matter. */
+/* Finds a field; the case of letters does not matter. */
 enum http_field http_field_find(const char *name, size_t len);
 
 /* In logs and counts: the client left before it had an answer. */
 #define HTTP_GONE 499
 
-/* The only place where an outcome becomes an HTTP status. */
+/* Returns the only place where an outcome becomes an HTTP status. */
 int http_status_of(enum status code);
 const char *http_reason(int status);
 
@@ -86,7 +86,7 @@ struct http_trailer {
 
 #define HTTP_DATE_BYTES 29
 
-/* The time now as the Date field has it, terminated. */
+/* Writes the time now as the Date field has it, terminated. */
 const char *http_date(void);
 
 #endif

@@ -24,11 +24,11 @@ enum http1_flags {
 size_t http1_print_head(const struct http_answer *answer, unsigned flags,
                         char out[HTTP1_HEAD_BYTES_MAX]);
 
-/* The line in front of a chunk of |bytes| bytes; behind them there is one more line end. */
+/* Returns the line in front of a chunk of |bytes| bytes; behind them there is one more line end. */
 size_t http1_print_chunk(size_t bytes, char out[HTTP1_CHUNK_BYTES_MAX]);
 
-/* The last chunk, with its trailers (RFC 9112, section 7.1). |is_first|: there is no chunk before
- * it in this write, whose line end it would have to print. */
+/* Returns the last chunk, with its trailers (RFC 9112, section 7.1). |is_first|: there is no chunk
+ * before it in this write, whose line end it would have to print. */
 size_t http1_print_last_chunk(const struct http_trailer *trailers, unsigned count, bool is_first,
                               char out[HTTP1_LAST_CHUNK_BYTES_MAX]);
 

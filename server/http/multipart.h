@@ -38,8 +38,8 @@ struct multipart_part {
     struct span data;
 };
 
-/* ST_INVALID: |content_type| is another type, or has no boundary, or a wrong one, or the body has
- * no line with it. */
+/* Fails with ST_INVALID: |content_type| is another type, or has no boundary, or a wrong one, or the
+ * body has no line with it. */
 MUST_CHECK enum status multipart_init(struct multipart *multipart, struct span content_type,
                                       struct span body, struct error *err);
 

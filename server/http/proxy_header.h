@@ -32,7 +32,7 @@ struct proxy_header {
     uint8_t bytes[PROXY_HEADER_LINE_MAX + PROXY_HEADER_SKIP_MAX];
 };
 
-/* Where the next bytes are to be written while it is not complete: |*out_len|, at least 1,
+/* Says where the next bytes are to be written while it is not complete: |*out_len|, at least 1,
  * certainly belong to it. */
 void proxy_header_room(struct proxy_header *header, uint8_t **out_ptr, size_t *out_len);
 

@@ -43,8 +43,8 @@ struct tls_context {
     bool is_key_public;        /* every user of the machine may read the file of the key */
 };
 
-/* ST_UNAVAILABLE: there is no OpenSSL 3, or a file may not be read; ST_NOT_FOUND; ST_CORRUPT: the
- * error names the file and the reason. */
+/* Fails with ST_UNAVAILABLE: there is no OpenSSL 3, or a file may not be read; ST_NOT_FOUND;
+ * ST_CORRUPT: the error names the file and the reason. */
 MUST_CHECK enum status tls_context_new(const struct tls_files *files, struct tls_context **out,
                                        struct error *err);
 void tls_context_free(struct tls_context *context); /* NULL is fine */

@@ -142,8 +142,8 @@ static inline ssize_t transport_write(struct transport *transport, const struct 
     return transport->ops->write(transport, spans, count, rest);
 }
 
-/* Nothing more will be written: the other side learns it behind the last byte; then shut() is
- * called. False: it cannot be done. */
+/* Says that nothing more will be written: the other side learns it behind the last byte; then
+ * shut() is called. False: it cannot be done. */
 MUST_CHECK static inline bool transport_shutdown(struct transport *transport)
 {
     OBJ_CHECK(transport, TRANSPORT_MAGIC);

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "server/http/transport.h"
 
-/* There is no whole header, for the log. |remote|: the proxy. */
+/* Logs that there is no whole header. |remote|: the proxy. */
 typedef void transport_proxy_failed_f(void *user, const char *remote, const struct error *why);
 
 /* Takes over |inner|. NULL without memory: |inner| is still the caller's. |failed| gets |user|. */

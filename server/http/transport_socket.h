@@ -20,7 +20,7 @@ struct transport *transport_socket_new(uv_loop_t *loop, int fd, bool is_unix, in
 struct address;
 void transport_socket_peer(const struct transport *transport, struct address *out);
 
-/* The descriptor, or -1. For tests that change the socket's buffers. */
+/* Returns the descriptor, or -1. For tests that change the socket's buffers. */
 int transport_socket_fd(const struct transport *transport);
 
 #endif

@@ -75,13 +75,13 @@ struct tls_hub {
 /* Makes the handle |idle|, which the caller closes. */
 void tls_hub_init(struct tls_hub *hub, uv_loop_t *loop, const struct tls_hub_ops *ops, void *user);
 
-/* Before the first transport. */
+/* Call before the first transport. */
 MUST_CHECK enum status tls_hub_open(struct tls_hub *hub, const struct openssl *library,
                                     struct error *err);
-/* No transport is left. */
+/* Call when no transport is left. */
 void tls_hub_fini(struct tls_hub *hub);
 
-/* "certificate"; "TLSv1.3" */
+/* Returns "certificate"; "TLSv1.3" */
 const char *tls_failure_name(enum tls_failure failure);
 const char *tls_version_name(enum tls_version version);
 

@@ -75,7 +75,7 @@ static inline bool tls_has_time(const struct transport_tls *tls)
     return tls->hub->ops->has_time(tls->hub->user);
 }
 
-/* The transport goes on in a later turn of the loop. */
+/* Lets the transport go on in a later turn of the loop. */
 void tls_wait_for_turn(struct transport_tls *tls);
 
 static inline void tls_tell(struct transport_tls *tls, enum transport_event event)
@@ -92,10 +92,10 @@ void tls_drop_feed(struct transport_tls *tls);
  */
 void tls_shake_hands(struct transport_tls *tls);
 
-/* There will be no handshake: counts, logs, and discards what comes. */
+/* Call when there will be no handshake: counts, logs, and discards what comes. */
 void tls_note_failure(struct transport_tls *tls, enum tls_failure failure, const char *why);
 
-/* The client has gone before the handshake was over. */
+/* Call when the client has gone before the handshake was over. */
 void tls_lose(struct transport_tls *tls, const char *why);
 
 /* ---- transport_tls_write.c ------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ bool tls_make_method(struct tls_hub *hub);
 /* Sends bytes below as they are; sets |is_broken| if that fails. */
 void tls_send(struct transport_tls *tls, struct span bytes);
 
-/* The two forms of transport_write(). */
+/* Returns the two forms of transport_write(). */
 ssize_t tls_write_now(struct transport_tls *tls, const struct span *spans, unsigned count);
 ssize_t tls_write_later(struct transport_tls *tls, const struct span *spans, unsigned count,
                         struct transport_rest *rest);
@@ -114,7 +114,7 @@ ssize_t tls_write_later(struct transport_tls *tls, const struct span *spans, uns
 /* Goes on with writes that wait, and then with the shutdown. */
 void tls_go_on_writing(struct transport_tls *tls);
 
-/* Nothing more is written: close_notify, and the end below. False: it cannot be done. */
+/* Ends what is written: close_notify, and the end below. False: it cannot be done. */
 bool tls_shut_down(struct transport_tls *tls);
 
 /* Ends all writes that wait: they have failed. */

@@ -76,11 +76,11 @@ struct ask_defaults {
     uint32_t top_k, max_tokens;
 };
 
-/* A model that says nothing. */
+/* Returns a model that says nothing. */
 struct ask_defaults ask_no_defaults(void);
 
-/* Where the request says nothing, |ask| gets what the model says, or else the API's default. Before
- * that these members of |ask->sampler| mean nothing. */
+/* Gives |ask|, where the request says nothing, what the model says, or else the API's default.
+ * Before that these members of |ask->sampler| mean nothing. */
 void ask_take_defaults(struct ask *ask, const struct ask_defaults *model);
 
 /*

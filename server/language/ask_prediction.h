@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "protocol/json.h"
 
-/* The text, in the arena. ST_INVALID with its path; ST_EXHAUSTED. */
+/* Reads the text, in the arena. ST_INVALID with its path; ST_EXHAUSTED. */
 MUST_CHECK enum status ask_prediction(struct json *in, struct arena *arena, struct span *out,
                                       struct error *err);
 

@@ -22,7 +22,7 @@
 #include "protocol/json.h"
 #include "server/language/ask.h"
 
-/* Each reads one member. ST_INVALID with its path; ST_EXHAUSTED. */
+/* Reads one member. ST_INVALID with its path; ST_EXHAUSTED. */
 MUST_CHECK enum status ask_response_input(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);
 MUST_CHECK enum status ask_response_instructions(struct json *in, struct ask *ask,
@@ -30,7 +30,7 @@ MUST_CHECK enum status ask_response_instructions(struct json *in, struct ask *as
 MUST_CHECK enum status ask_response_tools(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);
 
-/* All members have been read: the messages of a chat. */
+/* Call when all members have been read: the messages of a chat. */
 MUST_CHECK enum status ask_response_end(struct arena *arena, struct ask *ask, struct error *err);
 
 #endif

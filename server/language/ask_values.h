@@ -17,11 +17,11 @@
 MUST_CHECK enum status ask_read_text(struct json *in, struct arena *arena, struct span *out,
                                      struct error *err);
 
-/* A text without a NUL. */
+/* Reads a text without a NUL. */
 MUST_CHECK enum status ask_read_model(struct json *in, struct arena *arena, const char **out,
                                       struct error *err);
 
-/* An array of at most |max| ids of tokens. */
+/* Reads an array of at most |max| ids of tokens. */
 MUST_CHECK enum status ask_read_ids(struct json *in, struct arena *arena, uint32_t max,
                                     const uint32_t **out, uint32_t *out_count, struct error *err);
 
@@ -29,13 +29,13 @@ MUST_CHECK enum status ask_read_ids(struct json *in, struct arena *arena, uint32
 bool ask_is_list_of_ids(const struct json *in);
 
 /*
- * The value of keep_alive, as Ollama's clients send it: seconds as a number, or a time of numbers
- * with units, "1h30m" (Go's time.ParseDuration()). |*out_ns| is UINT64_MAX, for ever, if it is
- * negative or too large.
+ * Reads the value of keep_alive, as Ollama's clients send it: seconds as a number, or a time of
+ * numbers with units, "1h30m" (Go's time.ParseDuration()). |*out_ns| is UINT64_MAX, for ever, if it
+ * is negative or too large.
  */
 MUST_CHECK enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct error *err);
 
-/* Such a text. False: it is none. */
+/* Parses such a text. False: it is none. */
 bool ask_parse_duration(struct span text, double *out_s);
 
 #endif

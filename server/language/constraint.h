@@ -26,13 +26,13 @@ MUST_CHECK enum status constraint_new(const struct ask *ask, struct generator *g
                                       struct constraint **out, struct error *err);
 void constraint_free(struct constraint *constraint); /* NULL is fine */
 
-/* An answer begins. ST_EXHAUSTED. */
+/* Call when an answer begins. ST_EXHAUSTED. */
 MUST_CHECK enum status constraint_begin(struct constraint *constraint, struct error *err);
 
 /*
- * The tokens that may come next, a bit for each one of the model's vocabulary, valid until the next
- * call. NULL: there is none, and the text is complete. ST_INVALID: there is none, and it is not;
- * ST_TOO_LARGE: a bound of one text; ST_EXHAUSTED.
+ * Finds the tokens that may come next, a bit for each one of the model's vocabulary, valid until
+ * the next call. NULL: there is none, and the text is complete. ST_INVALID: there is none, and it
+ * is not; ST_TOO_LARGE: a bound of one text; ST_EXHAUSTED.
  */
 MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
                                        struct error *err);
@@ -41,11 +41,11 @@ MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint
  * call, which goes on, should be in a heavy task. Of any other status constraint_mask() tells. */
 MUST_CHECK enum status constraint_weigh(struct constraint *constraint, struct error *err);
 
-/* The memory that it takes now, about. A hostile grammar can take some 80 MB. */
+/* Returns the memory that it takes now, about. A hostile grammar can take some 80 MB. */
 size_t constraint_bytes(const struct constraint *constraint);
 
-/* The token, which was allowed and does not end the answer, has come. |*out_is_complete|: nothing
- * may come behind it. */
+/* Call when the token, which was allowed and does not end the answer, has come. |*out_is_complete|:
+ * nothing may come behind it. */
 MUST_CHECK enum status constraint_advance(struct constraint *constraint, uint32_t id,
                                           bool *out_is_complete, struct error *err);
 

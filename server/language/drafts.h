@@ -39,13 +39,13 @@ void drafts_init(struct drafts *drafts, const uint32_t *said, uint32_t said_coun
 void drafts_find(struct drafts *drafts, const uint32_t *tokens, uint32_t count, uint32_t max);
 
 /*
- * How many of the guessed tokens a call should check: so many that the answer is expected to come
- * soonest, by |ns|, the times of calls by their tokens: 1, 2, up to |tokens_max|. 0: none.
+ * Returns how many of the guessed tokens a call should check: so many that the answer is expected
+ * to come soonest, by |ns|, the times of calls by their tokens: 1, 2, up to |tokens_max|. 0: none.
  */
 uint32_t drafts_choose(const struct drafts *drafts, const uint64_t *ns, uint32_t tokens_max);
 
-/* The next tokens are known: the first |right| guesses were right, and the next one, if |misses|,
- * was not. */
+/* Call when the next tokens are known: the first |right| guesses were right, and the next one, if
+ * |misses|, was not. */
 void drafts_note(struct drafts *drafts, uint32_t right, bool misses);
 
 #endif

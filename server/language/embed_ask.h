@@ -55,7 +55,7 @@ MUST_CHECK enum status embed_ask_parse(enum embed_form form, struct span body, u
                                        struct arena *arena, struct embed_ask *out,
                                        struct error *err);
 
-/* The member that has texts: "input", "inputs", "texts" or "documents". */
+/* Returns the member that has texts: "input", "inputs", "texts" or "documents". */
 const char *embed_ask_member(const struct embed_ask *ask);
 
 #endif

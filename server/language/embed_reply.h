@@ -19,10 +19,11 @@ struct embed_reply {
     uint64_t token_count;
 };
 
-/* Bytes that the answer has at most, about. */
+/* Returns the bytes that the answer has at most, about. */
 size_t embed_reply_bytes(const struct embed_reply *reply);
 
-/* The arena has the order of a ranking. ST_EXHAUSTED, ST_TOO_LARGE: it has no room. */
+/* Prints an answer; the arena has the order of a ranking. ST_EXHAUSTED, ST_TOO_LARGE: it has no
+ * room. */
 MUST_CHECK enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena,
                                          struct buf *out, struct error *err);
 

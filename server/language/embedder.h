@@ -105,8 +105,8 @@ void embedder_free(struct embedder *embedder); /* NULL is fine */
 /* Does |method| have the inputs and results of an encoder, with or without a tokenizer? */
 bool embedder_fits(const struct rt_method *method);
 
-/* The vector of one text at |out|, which has |width| floats, not normalised: |row| has the states
- * of |length| tokens, of which the first |count| are the text's; or the vector itself. */
+/* Computes the vector of one text at |out|, which has |width| floats, not normalised: |row| has the
+ * states of |length| tokens, of which the first |count| are the text's; or the vector itself. */
 void embedder_pool(const struct embedder *embedder, const uint8_t *row, uint32_t count, float *out);
 
 /* Divides by the length, if that is not 0. */

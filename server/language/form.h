@@ -58,7 +58,8 @@ struct forms {
  */
 bool forms_find(const struct rt_method *method, struct forms *out);
 
-/* The method that a program with embeddings apart gets when it is loaded: its default one. */
+/* Returns the method that a program with embeddings apart gets when it is loaded: its default
+ * one. */
 const struct rt_composition *form_composition(void);
 
 /* Is what earlier tokens gave in the program's mutable buffers? */
@@ -70,10 +71,10 @@ int64_t form_columns_max(const struct form *form);
 /* Do the inputs of |form| by themselves say that the method is a language model? */
 bool form_is_certain(const struct form *form);
 
-/* Why a call does not say where its first token is, by |form|; REASON_NONE: it does. */
+/* Returns why a call does not say where its first token is, by |form|; REASON_NONE: it does. */
 enum reason form_why_not_positional(const struct form *form);
 
-/* How a call with the next of |left| tokens is made, none of which has a logit yet. */
+/* Returns how a call with the next of |left| tokens is made, none of which has a logit yet. */
 const struct form *forms_choose(const struct forms *forms, uint32_t left);
 
 #endif

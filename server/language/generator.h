@@ -109,13 +109,13 @@ static inline bool generator_has_cache(const struct generator *generator)
     return form_has_cache(&generator->forms.step);
 }
 
-/* Why calls of |method|, which fits, do not say where their first token is; REASON_NONE: they
- * do. */
+/* Returns why calls of |method|, which fits, do not say where their first token is; REASON_NONE:
+ * they do. */
 enum reason generator_why_not_positional(const struct rt_method *method);
 
 /*
- * The texts of all tokens, for constrained output: made by the first call, which takes long; others
- * wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.
+ * Finds the texts of all tokens, for constrained output: made by the first call, which takes long;
+ * others wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.
  */
 MUST_CHECK enum status generator_find_vocabulary(struct generator *generator,
                                                  const struct grammar_vocabulary **out,

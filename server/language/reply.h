@@ -56,7 +56,7 @@ struct reply_piece {
     enum reply_reason reason;
 };
 
-/* The number of characters that begin in |text|, which may end in the middle of one. */
+/* Returns the number of characters that begin in |text|, which may end in the middle of one. */
 size_t reply_count_characters(struct span text);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
@@ -66,8 +66,8 @@ void reply_print_rest(const struct reply *reply, struct buf *out);
 void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out);
 void reply_print_end(const struct reply *reply, struct buf *out);
 
-/* An error as clients of OpenAI's API know it; the same as an event without a name; and as the last
- * event of a stream of |reply|, in its form. */
+/* Prints an error as clients of OpenAI's API know it; the same as an event without a name; and as
+ * the last event of a stream of |reply|, in its form. */
 void reply_print_error(struct buf *out, const char *text, int http_status);
 void reply_print_error_data(struct buf *out, const char *text, int http_status);
 void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,

@@ -9,11 +9,12 @@
 
 #include "server/language/reply.h"
 
-/* The object, whose whole answer is |piece|. |reply->reason| gives its status. */
+/* Prints the object, whose whole answer is |piece|. |reply->reason| gives its status. */
 void reply_response_print(const struct reply *reply, const struct reply_piece *piece,
                           struct buf *out);
 
-/* The events of one piece; for the last piece also the events that end the items and the object. */
+/* Prints the events of one piece; for the last piece also the events that end the items and the
+ * object. */
 void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
                                  struct buf *out);
 

@@ -73,7 +73,8 @@ struct sampler {
 void sampler_init(struct sampler *sampler, const struct sampler_options *options, uint32_t vocab);
 void sampler_fini(struct sampler *sampler);
 
-/* The token is in the prompt, or has been added to the answer: penalties count it. ST_EXHAUSTED. */
+/* Call when the token is in the prompt, or has been added to the answer: penalties count it.
+ * ST_EXHAUSTED. */
 MUST_CHECK enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt,
                                     struct error *err);
 
@@ -87,16 +88,16 @@ MUST_CHECK enum status sampler_choose(struct sampler *sampler, const float *logi
                                       const uint64_t *allowed, uint64_t index, uint32_t *out_id,
                                       struct error *err);
 
-/* The logarithms of the chosen token |id| and of the |top_count| most probable ones, which are at
- * most SAMPLER_TOP_MAX. ST_EXHAUSTED. */
+/* Notes the logarithms of the chosen token |id| and of the |top_count| most probable ones, which
+ * are at most SAMPLER_TOP_MAX. ST_EXHAUSTED. */
 MUST_CHECK enum status sampler_mark_token(struct sampler *sampler, const float *logits, uint32_t id,
                                           uint32_t top_count, struct sampler_mark *out,
                                           struct error *err);
 
-/* The logarithm of the probability of |id|, as the model itself gives it. */
+/* Returns the logarithm of the probability of |id|, as the model itself gives it. */
 float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id);
 
-/* The memory that it takes now. */
+/* Returns the memory that it takes now. */
 size_t sampler_bytes(const struct sampler *sampler);
 
 /* Do |count| choices take so long with a large vocabulary that the loop may not make them? */

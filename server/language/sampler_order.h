@@ -16,7 +16,7 @@ bool sampler_has_entries(struct sampler *sampler);
 /* Makes entries of the tokens whose logits are at least |least|, in no order; their number. */
 uint32_t sampler_collect(struct sampler *sampler, const float *logits, float least);
 
-/* The first |count| entries may be taken from now on. */
+/* Orders the entries so that the first |count| may be taken. */
 void sampler_order(struct sampler *sampler, uint32_t count);
 
 /* Both: such tokens, or the |most| with the largest logits. Each token is compared with the least
@@ -24,7 +24,7 @@ void sampler_order(struct sampler *sampler, uint32_t count);
 uint32_t sampler_gather(struct sampler *sampler, const float *logits, float least);
 uint32_t sampler_gather_most(struct sampler *sampler, const float *logits, uint32_t most);
 
-/* The entry that has |index| larger ones, of |count|; asked for one after the other. */
+/* Returns the entry that has |index| larger ones, of |count|; asked for one after the other. */
 struct sampler_entry sampler_take(struct sampler *sampler, uint32_t count, uint32_t index);
 
 #endif

@@ -33,18 +33,18 @@ static inline bool sidecar_has_tokenizer(const struct sidecars *sidecars)
     return sidecars->tokenizer[0] != '\0';
 }
 
-/* The name of the tokenizer's file. Texts of errors leave out its folder: clients see them, and do
- * not need to know where our files are. */
+/* Returns the name of the tokenizer's file. Texts of errors leave out its folder: clients see them,
+ * and do not need to know where our files are. */
 const char *sidecar_tokenizer_name(const struct sidecars *sidecars);
 
-/* The words of the tokenizer, which is there. */
+/* Loads the words of the tokenizer, which is there. */
 MUST_CHECK enum status sidecar_load_words(const struct sidecars *sidecars, struct words **out,
                                           struct error *err);
 
-/* The path of |name|, which need not exist, at |out|. */
+/* Finds the path of |name|, which need not exist, at |out|. */
 void sidecar_find(const struct sidecars *sidecars, const char *name, char out[PATH_MAX]);
 
-/* A member of the object that a JSON file has. */
+/* Takes a member of the object that a JSON file has. */
 typedef enum status sidecar_member_f(void *user, const struct document *document,
                                      const struct cJSON *member, struct error *err);
 

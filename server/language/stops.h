@@ -26,14 +26,14 @@ struct stops {
 void stops_init(struct stops *stops, const struct span *texts, uint32_t count, size_t bytes_max);
 void stops_fini(struct stops *stops);
 
-/* Another answer begins. */
+/* Call when another answer begins. */
 void stops_restart(struct stops *stops);
 
 /* Text was appended to |text|: looks for the strings. One that is complete ends the text; of
  * several that one which begins first. */
 void stops_look(struct stops *stops);
 
-/* No more text comes: nothing is held back any more. */
+/* Call when no more text comes: nothing is held back any more. */
 void stops_end(struct stops *stops);
 
 #endif

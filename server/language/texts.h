@@ -30,14 +30,14 @@ struct texts {
 };
 
 /*
- * The ids of the texts. If there are more than |max|, the ends of the texts are cut off, as the
- * library tokenizers does it (for pairs "longest_first"), and the tokens around the texts stay;
+ * Encodes the ids of the texts. If there are more than |max|, the ends of the texts are cut off, as
+ * the library tokenizers does it (for pairs "longest_first"), and the tokens around the texts stay;
  * without |cuts| they are refused with both numbers.
  */
 MUST_CHECK enum status texts_encode(const struct words *words, const struct texts *texts,
                                     struct arena *arena, struct texts_ids *out, struct error *err);
 
-/* "it has 900 tokens, the model takes at most 512". */
+/* Fails with "it has 900 tokens, the model takes at most 512". */
 enum status texts_refuse_length(size_t count, uint32_t max, struct error *err);
 
 #endif

@@ -37,16 +37,16 @@ struct tools_calls {
 void tools_find(struct span tools, struct span text, struct tools_calls *out);
 
 /*
- * Likewise, of an answer that has to be a call and is none for tools_find(). Mostly it has ended
- * too early: its one call, as far as it goes. |chosen|: the function to call; empty: any. A call of
- * which not even the name is there is none, and no text either. The call may also be whole and have
- * arguments that tools_find() refuses, such as keys that repeat.
+ * Does the same, for an answer that has to be a call and is none for tools_find(). Mostly it has
+ * ended too early: its one call, as far as it goes. |chosen|: the function to call; empty: any. A
+ * call of which not even the name is there is none, and no text either. The call may also be whole
+ * and have arguments that tools_find() refuses, such as keys that repeat.
  */
 void tools_find_cut(struct span tools, struct span chosen, struct span text,
                     struct tools_calls *out);
 
-/* Bytes at the beginning of |text|, which may grow, that are certainly not part of a call. |known|:
- * how many there were before it grew, which are not looked at again; 0 at first. */
+/* Returns the bytes at the beginning of |text|, which may grow, that are certainly not part of a
+ * call. |known|: how many there were before it grew, which are not looked at again; 0 at first. */
 size_t tools_plain_bytes(struct span text, size_t known);
 
 #endif

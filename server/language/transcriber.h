@@ -83,11 +83,12 @@ void transcriber_free(struct transcriber *transcriber); /* NULL is fine */
  * words? */
 bool transcriber_fits(const struct rt_method *method);
 
-/* By code ("de") or English name ("German", any case). NULL: unknown to the model. */
+/* Finds a language by code ("de") or English name ("German", any case). NULL: unknown to the
+ * model. */
 const struct transcriber_language *transcriber_find_language(const struct transcriber *transcriber,
                                                              const char *text);
 
-/* "german" of "de"; the code itself if its name is not known. */
+/* Returns "german" of "de"; the code itself if its name is not known. */
 const char *transcriber_language_name(const char *code);
 
 #endif

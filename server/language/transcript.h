@@ -62,22 +62,22 @@ MUST_CHECK enum status transcript_init(struct transcript *transcript,
                                        struct error *err);
 void transcript_fini(struct transcript *transcript);
 
-/* The memory that it takes now. */
+/* Returns the memory that it takes now. */
 size_t transcript_bytes(const struct transcript *transcript);
 
-/* The window that begins with sample |window|. */
+/* Begins the window that begins with sample |window|. */
 void transcript_begin(struct transcript *transcript, uint64_t window);
 
 /* Takes those logits away that the next token cannot have. */
 void transcript_limit(const struct transcript *transcript, float *logits);
 
-/* The next token, with its logarithm; not a token that ends the window. ST_TOO_LARGE, ST_EXHAUSTED.
- */
+/* Adds the next token, with its logarithm; not a token that ends the window. ST_TOO_LARGE,
+ * ST_EXHAUSTED. */
 MUST_CHECK enum status transcript_add(struct transcript *transcript, uint32_t id, float logprob,
                                       struct error *err);
 
-/* The window is over. |sound_end| is where the sound ends; |*out_next| where the next window
- * begins, which is behind this one's begin. */
+/* Call when the window is over. |sound_end| is where the sound ends; |*out_next| where the next
+ * window begins, which is behind this one's begin. */
 MUST_CHECK enum status transcript_end(struct transcript *transcript, uint64_t sound_end,
                                       uint64_t *out_next, struct error *err);
 

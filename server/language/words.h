@@ -23,21 +23,21 @@ struct words;
 /* Tokens of a text are counted so far. */
 #define WORDS_COUNT_MAX (1u << 20)
 
-/* The words are bytes. ST_EXHAUSTED. */
+/* Makes words that are bytes. ST_EXHAUSTED. */
 MUST_CHECK enum status words_new_bytes(struct words **out, struct error *err);
 
-/* The words of the tokenizer at |path|, a file or a folder: see tokenizer_load(). Blocks. */
+/* Loads the words of the tokenizer at |path|, a file or a folder: see tokenizer_load(). Blocks. */
 MUST_CHECK enum status words_load(const char *path, struct words **out, struct error *err);
 void words_free(struct words *words); /* NULL is fine */
 
 /* Do both make the same of every text, because they were made from the same? */
 bool words_are_same(const struct words *a, const struct words *b);
 
-/* One more than the largest id. */
+/* Returns one more than the largest id. */
 uint32_t words_count(const struct words *words);
 
-/* The most bytes that |count| tokens are taken for: each is as long as the longest token of the
- * vocabulary, and at least 256 bytes, because one may stand for a run of unknown characters. */
+/* Returns the most bytes that |count| tokens are taken for: each is as long as the longest token of
+ * the vocabulary, and at least 256 bytes, because one may stand for a run of unknown characters. */
 size_t words_bytes_max(const struct words *words, uint32_t count);
 
 /* Encoding takes up to 60 bytes of memory for each byte of a text, so a text that |max| tokens have
@@ -69,17 +69,17 @@ MUST_CHECK enum status words_encode_texts(const struct words *words, const struc
                                           uint32_t count, bool is_plain, struct token_list *out,
                                           size_t *out_second, struct error *err);
 
-/* The id of padding, or 0 if the tokenizer knows none. */
+/* Returns the id of padding, or 0 if the tokenizer knows none. */
 uint32_t words_pad(const struct words *words);
 
 /* Appends what the token stands for within a text: its bytes, which need not be UTF-8. */
 MUST_CHECK enum status words_bytes(const struct words *words, uint32_t id, struct buf *out,
                                    struct error *err);
 
-/* A special token, which stands for no text of an answer. */
+/* Finds a special token, which stands for no text of an answer. */
 bool words_is_special(const struct words *words, uint32_t id);
 
-/* The id of the token that is stored as |text|. */
+/* Finds the id of the token that is stored as |text|. */
 bool words_find(const struct words *words, struct span text, uint32_t *out_id);
 
 /* Appends the text of |ids|. */

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 
-/* How a file has to be turned, as EXIF numbers it: 1 not at all, 2 to 8. |exif| may begin with
- * "Exif\0\0". 1 if it has no orientation, or is damaged: the picture may still be fine. */
+/* Returns how a file has to be turned, as EXIF numbers it: 1 not at all, 2 to 8. |exif| may begin
+ * with "Exif\0\0". 1 if it has no orientation, or is damaged: the picture may still be fine. */
 unsigned exif_find_orientation(struct span exif);
 
 /* Do rows of the file become columns? */

@@ -23,11 +23,11 @@ enum media_format media_find_format(struct span file);
 
 enum media_kind media_kind_of(enum media_format format);
 
-/* "FLAC"; of MEDIA_FORMATS "an unknown format". */
+/* Returns "FLAC"; of MEDIA_FORMATS "an unknown format". */
 const char *media_format_name(enum media_format format);
 
-/* The formats of that kind that are read, for messages; for MEDIA_OTHER the formats of all kinds.
- */
+/* Returns the formats of that kind that are read, for messages; for MEDIA_OTHER the formats of all
+ * kinds. */
 const char *media_formats_read(enum media_kind kind);
 
 /* For a file that is of no format of kind |wanted|. */

@@ -85,7 +85,8 @@ struct image_form {
 /* 3, or 1 for gray. */
 uint32_t image_form_channels(const struct image_form *form);
 
-/* All libraries, now. ST_UNSUPPORTED: one is missing; the error has the name of its package. */
+/* Loads all libraries, now. ST_UNSUPPORTED: one is missing; the error has the name of its
+ * package. */
 MUST_CHECK enum status image_load(struct error *err);
 
 /*
@@ -97,19 +98,20 @@ MUST_CHECK enum status image_open(struct span file, const struct image_limits *l
                                   struct image **out, struct error *err);
 void image_close(struct image *image); /* NULL is fine */
 
-/* The decoded picture, 4 bytes a pixel: a measure of the time that image_read() takes. */
+/* Returns the decoded picture, 4 bytes a pixel: a measure of the time that image_read() takes. */
 uint64_t image_decoded_bytes(const struct image *image);
 
-/* The size of the result. ST_INVALID: not the size that the form wants, or longer than
+/* Finds the size of the result. ST_INVALID: not the size that the form wants, or longer than
  * IMAGE_SIDE_MAX. */
 MUST_CHECK enum status image_size(const struct image *image, const struct image_form *form,
                                   uint32_t *out_height, uint32_t *out_width, struct error *err);
 
-/* Where the pixels of the result come from. Errors as of image_size(). */
+/* Finds where the pixels of the result come from. Errors as of image_size(). */
 MUST_CHECK enum status image_find_place(const struct image *image, const struct image_form *form,
                                         struct image_place *out, struct error *err);
 
-/* Bytes of memory that image_read() takes at most, beside |out|; SIZE_MAX: image_size() fails. */
+/* Returns the bytes of memory that image_read() takes at most, beside |out|; SIZE_MAX: image_size()
+ * fails. */
 size_t image_work_bytes(const struct image *image, const struct image_form *form);
 
 /*

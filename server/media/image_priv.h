@@ -57,7 +57,7 @@ struct image_layout {
     struct image_side y, x;
 };
 
-/* The resizing and the crop of a picture of that size, as it is shown. ST_INVALID: not of the
+/* Finds the resizing and the crop of a picture of that size, as it is shown. ST_INVALID: not of the
  * form's size. */
 MUST_CHECK enum status image_form_layout(const struct image_form *form, uint32_t height,
                                          uint32_t width, struct image_layout *layout,

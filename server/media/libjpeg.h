@@ -23,7 +23,7 @@ struct libjpeg {
     boolean (*resync_to_restart)(j_decompress_ptr jpeg, int desired);
 };
 
-/* As sndfile_load(). */
+/* Does as sndfile_load(). */
 MUST_CHECK enum status libjpeg_load(const struct libjpeg **library, struct error *err);
 
 #endif

@@ -28,7 +28,7 @@ struct libpng {
     void (*read_row)(png_structrp png, png_bytep row, png_bytep shown);
 };
 
-/* As sndfile_load(). */
+/* Does as sndfile_load(). */
 MUST_CHECK enum status libpng_load(const struct libpng **library, struct error *err);
 
 #endif

@@ -13,7 +13,7 @@ struct libwebp {
     VP8StatusCode (*Decode)(const uint8_t *data, size_t len, WebPDecoderConfig *config);
 };
 
-/* As sndfile_load(). */
+/* Does as sndfile_load(). */
 MUST_CHECK enum status libwebp_load(const struct libwebp **library, struct error *err);
 
 #endif

@@ -24,13 +24,13 @@
 
 struct log_mel;
 
-/* ST_EXHAUSTED. */
+/* Fails with ST_EXHAUSTED. */
 MUST_CHECK enum status log_mel_new(uint32_t bands, struct log_mel **out, struct error *err);
 void log_mel_free(struct log_mel *log_mel); /* NULL is fine */
 
 /*
- * The features of |count| samples, which silence follows up to |frames| frames: [bands, frames] at
- * |out|. Samples beyond those are not looked at. |frames| is 2 or more. ST_EXHAUSTED.
+ * Computes the features of |count| samples, which silence follows up to |frames| frames: [bands,
+ * frames] at |out|. Samples beyond those are not looked at. |frames| is 2 or more. ST_EXHAUSTED.
  */
 MUST_CHECK enum status log_mel_compute(const struct log_mel *log_mel, const float *samples,
                                        uint64_t count, uint32_t frames, float *out,

@@ -15,7 +15,8 @@
 /* The headers end within so many bytes. */
 #define OGG_HEADER_BYTES_MAX ((size_t)1 << 20)
 
-/* ST_INVALID: "a damaged Ogg file: page 2: ...", or it holds something else than Vorbis. */
+/* Fails with ST_INVALID: "a damaged Ogg file: page 2: ...", or it holds something else than
+ * Vorbis. */
 MUST_CHECK enum status ogg_verify_vorbis(struct span file, struct error *err);
 
 #endif

@@ -29,7 +29,7 @@ struct pixel_format {
     uint8_t palette[PALETTE_COUNT][4]; /* RGBX */
 };
 
-/* Bytes of a pixel. */
+/* Returns the bytes of a pixel. */
 uint32_t pixel_bytes(enum pixel_kind kind);
 
 /* Are pixels of this kind what pixels_convert() would write? */

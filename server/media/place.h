@@ -24,16 +24,16 @@ struct image_place {
     double step[2];         /* y, x: shown pixels for each one of the result, above 0 */
 };
 
-/* The size of the picture shown, or stored. */
+/* Finds the size of the picture shown, or stored. */
 void image_place_size(const struct image_place *place, bool is_stored, uint32_t *out_height,
                       uint32_t *out_width);
 
-/* A point of the result becomes one in the picture shown, or stored. It may lie beyond the borders
- * if |clips| is false. */
+/* Makes a point of the result one in the picture shown, or stored. It may lie beyond the borders if
+ * |clips| is false. */
 void image_place_undo_point(const struct image_place *place, bool is_stored, bool clips, double *x,
                             double *y);
 
-/* A point in the picture shown, or stored, becomes one of the result. */
+/* Makes a point in the picture shown, or stored, one of the result. */
 void image_place_find_point(const struct image_place *place, bool is_stored, double *x, double *y);
 
 /* A byte for each pixel of a result, or of a coarser map of it. */

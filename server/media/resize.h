@@ -22,7 +22,7 @@ struct resize_task {
 
 struct resize;
 
-/* Bytes that resize_new() takes. The pixels of the file may be of any kind. */
+/* Returns the bytes that resize_new() takes. The pixels of the file may be of any kind. */
 size_t resize_bytes(const struct resize_task *task);
 
 /* |out|, borrowed, is the pixel of the result that output 0 of both axes becomes; |out_stride| is
@@ -37,8 +37,8 @@ struct resize_part {
 };
 struct resize_part resize_part(const struct resize *resize);
 
-/* The next row of the part. |row| is its pixel in column |x|, with HAL_RESIZE_PAD bytes more than
- * the part has. */
+/* Puts the next row of the part. |row| is its pixel in column |x|, with HAL_RESIZE_PAD bytes more
+ * than the part has. */
 void resize_put(struct resize *resize, const struct pixel_format *format, const uint8_t *row);
 
 #endif

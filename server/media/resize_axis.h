@@ -29,11 +29,11 @@ struct axis_task {
     bool is_reversed; /* the inputs come in the opposite order */
 };
 
-/* Weights of an output; 0 of copies. */
+/* Returns the weights of an output; 0 of copies. */
 uint32_t axis_stride(const struct axis_task *task);
 
-/* Bytes that axis_init() needs, a multiple of 64. The task's numbers are at most IMAGE_SIDE_MAX,
- * except out_count and first. */
+/* Returns the bytes that axis_init() needs, a multiple of 64. The task's numbers are at most
+ * IMAGE_SIDE_MAX, except out_count and first. */
 size_t axis_bytes(const struct axis_task *task);
 
 /* |memory| has axis_bytes() of zeros, is aligned to 64, and outlives the axis. */
@@ -44,7 +44,7 @@ void axis_init(struct hal_resize_axis *axis, const struct axis_task *task, void 
  * first input must be the one of the first tap, |end| is UINT32_MAX. */
 void axis_pack(struct hal_resize_axis *axis, uint32_t end);
 
-/* The inputs that some output needs: |*first| ... |*end| - 1. */
+/* Finds the inputs that some output needs: |*first| ... |*end| - 1. */
 void axis_find_range(const struct hal_resize_axis *axis, uint32_t *first, uint32_t *end);
 
 #endif

@@ -44,8 +44,8 @@ void sound_close(struct sound *sound); /* NULL is fine */
 /* Samples that sound_read() writes, at most. */
 uint64_t sound_count_max(const struct sound *sound);
 
-/* Bytes of all samples of all channels in the file, as floats: a measure of the time that
- * sound_read() takes. */
+/* Returns the bytes of all samples of all channels in the file, as floats: a measure of the time
+ * that sound_read() takes. */
 uint64_t sound_decoded_bytes(const struct sound *sound);
 
 /* Once. |out| has room for sound_count_max() samples. Errors as above. */

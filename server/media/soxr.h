@@ -17,7 +17,7 @@ struct soxr_library {
     void (*delete)(soxr_t resampler);
 };
 
-/* As sndfile_load(). */
+/* Does as sndfile_load(). */
 MUST_CHECK enum status soxr_load(const struct soxr_library **library, struct error *err);
 
 #endif

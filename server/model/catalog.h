@@ -52,14 +52,15 @@ MUST_CHECK enum status catalog_list(struct catalog *catalog, const struct option
                                     const struct catalog_folders *folders, struct error *err);
 void catalog_fini(struct catalog *catalog);
 
-/* The file that |path|, which may be a URL, stands for: |size| bytes at |out|. ST_INVALID: the URL
- * is not good, or the path is too long. */
+/* Finds the file that |path|, which may be a URL, stands for: |size| bytes at |out|. ST_INVALID:
+ * the URL is not good, or the path is too long. */
 MUST_CHECK enum status catalog_place(const struct options *options, const char *path, char *out,
                                      size_t size, struct error *err);
 
 struct card;
 
-/* The parameters for the file that is served as |name|, with its card, which may be NULL. */
+/* Returns the parameters for the file that is served as |name|, with its card, which may be
+ * NULL. */
 struct params catalog_params(const struct options *options, const struct card *card,
                              struct span name);
 

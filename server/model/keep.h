@@ -38,10 +38,10 @@ struct keep_wish {
     uint64_t ns_max; /* --keep-alive-max of its model */
 };
 
-/* The file has been loaded, and |idle_ns| is known. */
+/* Call when the file has been loaded, and |idle_ns| is known. */
 void keep_begin(struct keep *keep, uint64_t now_ns, uint64_t load_ns);
 
-/* A request for one of its models has ended at |now_ns|. */
+/* Call when a request for one of its models has ended at |now_ns|. */
 void keep_use(struct keep *keep, const struct keep_wish *wish, uint64_t now_ns);
 
 #endif

@@ -128,24 +128,25 @@ struct model {
     const struct shape *example; /* by raw input: rt_example_shapes(); NULL: no example exists */
 };
 
-/* A model in state UNKNOWN; the caller owns a reference. ST_INVALID: no model can have that name.
- */
+/* Makes a model in state UNKNOWN; the caller owns a reference. ST_INVALID: no model can have that
+ * name. */
 MUST_CHECK enum status model_new(struct origin *origin, struct span name, struct model **out_model,
                                  struct error *err);
 
-/* Any thread. model_unref() of the last reference frees the model, whose state is UNLOADING. */
+/* Adds a reference. Any thread. model_unref() of the last reference frees the model, whose state is
+ * UNLOADING. */
 struct model *model_ref(struct model *model);
 void model_unref(struct model *model); /* NULL is fine */
 
-/* The model is |method|: describes it to clients. State LOADING; the program gets a reference. */
+/* Describes the model of |method| to clients. State LOADING; the program gets a reference. */
 MUST_CHECK enum status model_describe(struct model *model, struct rt_method *method,
                                       const struct hal_device *device, struct error *err);
 
-/* Inputs that the card says come as files or texts. ST_UNSUPPORTED: a library is missing. Blocks.
- */
+/* Opens inputs that the card says come as files or texts. ST_UNSUPPORTED: a library is missing.
+ * Blocks. */
 MUST_CHECK enum status model_open_media(struct model *model, struct error *err);
 
-/* The input |io| of |model| may come as |medium| from now on. Nobody calls the model yet. It takes
+/* Lets the input |io| of |model| come as |medium| from now on. Nobody calls the model yet. It takes
  * over the reference to |medium|, even if there is no memory. */
 MUST_CHECK enum status model_give_medium(struct model *model, struct model_io *io,
                                          struct medium *medium, struct error *err);
@@ -158,27 +159,28 @@ void model_close(struct model *model);
 bool model_state_may_follow(enum model_state from, enum model_state to);
 const char *model_state_word(enum model_state state);
 
-/* On the thread that may change the state. */
+/* Call on the thread that may change the state. */
 void model_set_state(struct model *model, enum model_state state);
 
-/* The model cannot be called any more, for the reason |why|; only the first reason counts, and an
- * unloaded model has none. Likewise. */
+/* Call when the model cannot be called any more, for the reason |why|; only the first reason
+ * counts, and an unloaded model has none. Likewise. */
 void model_fail(struct model *model, const struct error *why);
 
-/* Why the model cannot be called; NULL: it can. Any thread. */
+/* Returns why the model cannot be called; NULL: it can. Any thread. */
 const char *model_refusal(const struct model *model);
 
-/* ST_UNAVAILABLE with that reason. */
+/* Fails with ST_UNAVAILABLE with that reason. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
-/* The input or output with this name or alias, or NULL. */
+/* Returns the input or output with this name or alias, or NULL. */
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
 
-/* The input that takes such files or texts, if it is the only one; NULL: |*out_count| do. */
+/* Returns the input that takes such files or texts, if it is the only one; NULL: |*out_count|
+ * do. */
 const struct model_io *model_find_medium(const struct model *model, bool is_text,
                                          uint32_t *out_count);
 
-/* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
+/* Fails with ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
                               struct error *err);
 
@@ -188,12 +190,13 @@ bool model_lacks_tokenizer(const struct model *model);
 /* Does its tokenizer matter to it, or would one? */
 bool model_reads_words(const struct model *model);
 
-/* ST_INVALID: the model is no |what|, such as "language model"; |page| of docs/ says more. */
+/* Fails with ST_INVALID: the model is no |what|, such as "language model"; |page| of docs/ says
+ * more. */
 enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
                                struct error *err);
 
-/* The cost of step |step| of a pipeline, summed over all devices that it ran on; the names come
- * from the last device. The loop. */
+/* Returns the cost of step |step| of a pipeline, summed over all devices that it ran on; the names
+ * come from the last device. The loop. */
 struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
 
 /* |model| takes the place of |old|, the same model on an earlier device: it goes on with its
@@ -210,7 +213,7 @@ static inline bool model_is_ready(const struct model *model)
     return model_state(model) == MODEL_READY;
 }
 
-/* It can be called, at least when its file has been loaded. */
+/* Can it be called, at least when its file has been loaded? */
 static inline bool model_can_serve(const struct model *model)
 {
     return model_is_ready(model) || model_state(model) == MODEL_UNKNOWN;

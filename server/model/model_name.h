@@ -17,7 +17,7 @@
 bool model_name_is_valid(struct span name);
 MUST_CHECK enum status model_name_verify(struct span name, struct error *err); /* ST_INVALID */
 
-/* A version is 1 to 9 digits, not 0. */
+/* Parses a version: 1 to 9 digits, not 0. */
 bool model_name_parse_version(struct span text, uint32_t *out_version);
 
 #endif

@@ -45,7 +45,8 @@ void model_trial_init(struct model_trial *trial, bool is_open);
 /* May the next try run while calls want the device? */
 bool model_trial_insists(const struct model_trial *trial);
 
-/* A try is over. |is_late|: for want of time. |has_proven|: it has proven something new. */
+/* Call when a try is over. |is_late|: for want of time. |has_proven|: it has proven something
+ * new. */
 void model_trial_note(struct model_trial *trial, bool is_late, bool has_proven, uint64_t now_ms);
 
 #endif

@@ -70,28 +70,29 @@ struct origin {
 /* Is it a file in |folder|, or in a folder of it, as the catalog names such files? */
 bool origin_is_in(const struct origin *origin, const char *folder);
 
-/* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
+/* Reads what stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all
+ * zero. */
 int origin_file_read(const char *path, struct origin_file *out_file);
 
-/* A hash of the path and of what stat() says of its file. 0: there is none. */
+/* Returns a hash of the path and of what stat() says of its file. 0: there is none. */
 uint64_t origin_hash_at(const char *path);
 
-/* The hash of the tokenizer of |program|, and of the files that are read with it. |said|: the
- * tokenizer that was said for it, or NULL. 0: there is none. */
+/* Returns the hash of the tokenizer of |program|, and of the files that are read with it. |said|:
+ * the tokenizer that was said for it, or NULL. 0: there is none. */
 uint64_t origin_hash_words(const char *program, const char *said);
 
-/* The hash of the files beside the program at |path| that a card is derived from. */
+/* Returns the hash of the files beside the program at |path| that a card is derived from. */
 uint64_t origin_hash_beside(const char *path);
 
-/* The hash of export.json beside the program at |path| (server/language/exported.h). */
+/* Returns the hash of export.json beside the program at |path| (server/language/exported.h). */
 uint64_t origin_hash_exported(const char *path);
 
-/* The hash of the files of weights in |folder|. */
+/* Returns the hash of the files of weights in |folder|. */
 uint64_t origin_hash_data(const char *folder);
 
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b);
 
-/* The same, but for files of tokenizers and of weights. */
+/* Does the same, but for files of tokenizers and of weights. */
 bool origin_id_equal_alone(const struct origin_id *a, const struct origin_id *b);
 
 /* |path| is NULL for a pipeline. The caller owns a reference. Any thread. */

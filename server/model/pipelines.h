@@ -42,7 +42,7 @@ struct pipelines_policy {
 MUST_CHECK enum status pipelines_load(struct repository_draft *draft, const char *path,
                                       const struct pipelines_policy *policy, struct error *err);
 
-/* The same for the pipelines that are the members of |value|, a value of |in|. */
+/* Does the same for the pipelines that are the members of |value|, a value of |in|. */
 MUST_CHECK enum status pipelines_load_value(struct repository_draft *draft,
                                             const struct document *in, const struct cJSON *value,
                                             const struct pipelines_policy *policy,

@@ -58,16 +58,16 @@ struct repository {
     struct repository_index *index; /* shared: ref held */
 };
 
-/* An empty repository. */
+/* Makes an empty repository. */
 MUST_CHECK enum status repository_init(struct repository *repository, struct hal_device *device,
                                        struct hal_pool *pool, struct hal_pool *running,
                                        struct rt_sched *sched, struct error *err);
 
-/* No call holds a model any more. Also after a failed repository_init(). */
+/* Call when no call holds a model any more. Also after a failed repository_init(). */
 void repository_fini(struct repository *repository);
 
-/* The device was lost, all models have failed, and no call holds one: calls model_close() for all.
- */
+/* Call when the device was lost, all models have failed, and no call holds one: calls model_close()
+ * for all. */
 void repository_close(struct repository *repository);
 
 /*
@@ -78,17 +78,17 @@ void repository_close(struct repository *repository);
 MUST_CHECK enum status repository_load(struct repository *repository, const struct options *options,
                                        struct repository *before, struct error *err);
 
-/* By name or alias; the highest version that can be called when |version| is 0, or else the
- * highest. Also a file that is only listed (MODEL_UNKNOWN), if it may have a method of that name.
- * The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
+/* Finds a model by name or alias; the highest version that can be called when |version| is 0, or
+ * else the highest. Also a file that is only listed (MODEL_UNKNOWN), if it may have a method of
+ * that name. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
 MUST_CHECK enum status repository_find(struct repository *repository, const char *name,
                                        uint32_t version, struct model **out_model,
                                        struct error *err);
 
 /*
- * The generation of |model| in which the sequence |key| is open, apart from |key|'s program:
- * |model| itself if it is open there or nowhere, else an older one. The caller owns a reference.
- * Any thread.
+ * Returns the generation of |model| in which the sequence |key| is open, apart from |key|'s
+ * program: |model| itself if it is open there or nowhere, else an older one. The caller owns a
+ * reference. Any thread.
  */
 struct model *repository_find_generation(struct repository *repository, struct model *model,
                                          struct rt_sequences *sequences,
@@ -98,7 +98,8 @@ struct model *repository_find_generation(struct repository *repository, struct m
  * The loop. */
 void repository_forget_generations(struct repository *repository, struct rt_sequences *sequences);
 
-/* The index as it is now; the caller owns a reference, which keeps its models. Any thread. */
+/* Returns the index as it is now; the caller owns a reference, which keeps its models. Any
+ * thread. */
 struct repository_index *repository_ref_index(struct repository *repository);
 void repository_unref_index(struct repository_index *index);
 
@@ -128,7 +129,7 @@ MUST_CHECK enum status repository_unload_idle(struct repository *repository,
                                               struct repository_removed *out_removed,
                                               uint64_t *out_next_ns, struct error *err);
 
-/* Before keep_begin(): adds the time of |model|, which is new, to that of its file. */
+/* Call before keep_begin(): adds the time of |model|, which is new, to that of its file. */
 void repository_count_idle(struct model *model);
 
 /* Drops the references. */
@@ -142,7 +143,7 @@ void repository_verify_files(struct repository *repository);
 /* Models of |old| that are here, too, keep their counts here. The loop. */
 void repository_keep_stats(struct repository *repository, struct repository *old);
 
-/* Models in the index, and how many of them can be called. */
+/* Returns the models in the index, and how many of them can be called. */
 uint32_t repository_count(struct repository *repository);
 uint32_t repository_ready_count(struct repository *repository);
 

@@ -27,12 +27,13 @@ MUST_CHECK enum status repository_draft_init(struct repository_draft *draft,
 /* Models that are not in the index are unloaded. */
 void repository_draft_fini(struct repository_draft *draft);
 
-/* A new model, LOADING; the draft has its reference. ST_INVALID: no model can have that name. */
+/* Adds a new model, LOADING; the draft has its reference. ST_INVALID: no model can have that
+ * name. */
 MUST_CHECK enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
                                             struct span name, struct model **out_model,
                                             struct error *err);
 
-/* A new model of |origin|'s name, UNKNOWN; the draft has its reference. */
+/* Adds a new model of |origin|'s name, UNKNOWN; the draft has its reference. */
 MUST_CHECK enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
                                              struct error *err);
 
@@ -48,13 +49,13 @@ void repository_draft_remove(struct repository_draft *draft, const struct model 
 /* Drops the models from the |count|th on. */
 void repository_draft_cut(struct repository_draft *draft, uint32_t count);
 
-/* The |version| of |name|, or else the highest callable one, or else any; borrowed. NULL: there is
- * none. */
+/* Returns the |version| of |name|, or else the highest callable one, or else any; borrowed. NULL:
+ * there is none. */
 const struct model *repository_draft_find(const struct repository_draft *draft, const char *name,
                                           uint32_t version);
 
-/* A file that is only listed and may have the method |name|: "a.b" of the file "a"; borrowed. NULL:
- * there is none. */
+/* Returns a file that is only listed and may have the method |name|: "a.b" of the file "a";
+ * borrowed. NULL: there is none. */
 const struct model *repository_draft_find_listed(const struct repository_draft *draft,
                                                  const char *name, uint32_t version);
 
@@ -65,24 +66,24 @@ MUST_CHECK enum status repository_draft_keep(struct repository_draft *draft, str
 /* Brings the models into the order of an index. ST_INVALID: two have the same name and version. */
 MUST_CHECK enum status repository_draft_sort(struct repository_draft *draft, struct error *err);
 
-/* The model of the draft, which has been sorted, with the name and version of |model|; borrowed, or
- * NULL. */
+/* Returns the model of the draft, which has been sorted, with the name and version of |model|;
+ * borrowed, or NULL. */
 struct model *repository_draft_twin(const struct repository_draft *draft,
                                     const struct model *model);
 
-/* The draft becomes the index, and is empty. Models that are in the index no more are UNLOADING.
+/* Makes the draft the index, and empties it. Models that are in the index no more are UNLOADING.
  * ST_INVALID: two have the same name and version; ST_EXHAUSTED. */
 MUST_CHECK enum status repository_draft_publish(struct repository_draft *draft, struct error *err);
 
 /* Were the settings of the model the same with |options|? */
 bool repository_has_same_params(const struct model *model, const struct options *options);
 
-/* What the file of |model| takes, as --model-bytes-max counts it: its weights as calls read them,
- * and the rest of its file. Weights that several files have count for each in part, and once in the
- * sum. 0: it is not loaded, or a pipeline. */
+/* Returns what the file of |model| takes, as --model-bytes-max counts it: its weights as calls read
+ * them, and the rest of its file. Weights that several files have count for each in part, and once
+ * in the sum. 0: it is not loaded, or a pipeline. */
 uint64_t repository_model_bytes(const struct model *model);
 
-/* The same if no other file had these weights. */
+/* Does the same if no other file had these weights. */
 uint64_t repository_model_bytes_alone(const struct model *model);
 
 /* Is |name| the name of the model or of its origin? */
@@ -115,7 +116,7 @@ MUST_CHECK enum status repository_add_unloaded(struct repository_draft *draft, c
                                                uint32_t version, const char *path,
                                                const struct origin_id *id, struct error *err);
 
-/* ST_INVALID: an option names a model that is not in the draft. */
+/* Fails with ST_INVALID: an option names a model that is not in the draft. */
 MUST_CHECK enum status repository_check_names(const struct repository_draft *draft,
                                               struct error *err);
 
@@ -142,10 +143,10 @@ MUST_CHECK enum status repository_list_again(struct repository *repository,
 
 /* ---- repository.c ---------------------------------------------------------------------------- */
 
-/* By name, then by version, highest first. */
+/* Orders by name, then by version, highest first. */
 int repository_compare(const struct model *a, const struct model *b);
 
-/* The model of |index| with the name and the version of |model|, borrowed, or NULL. */
+/* Returns the model of |index| with the name and the version of |model|, borrowed, or NULL. */
 struct model *repository_index_twin(const struct repository_index *index,
                                     const struct model *model);
 

@@ -30,7 +30,7 @@ void status_counts_add(struct status_counts *counts, int status);
 /* Adds all that |others| has counted. */
 void status_counts_add_all(struct status_counts *counts, const struct status_counts *others);
 
-/* Rows in use. Only their counts change afterwards. */
+/* Returns the rows in use. Only their counts change afterwards. */
 static inline uint32_t status_counts_used(const struct status_counts *counts)
 {
     return atomic_load_explicit(&counts->used, memory_order_acquire);

@@ -65,13 +65,17 @@ struct update {
     uint32_t retired_count;
 };
 
-/* Any thread. ST_NOT_FOUND: nothing has |name|; ST_INVALID: a pipeline would lose a step;
- * ST_EXHAUSTED: see |short_bytes|; other errors come from a file. update_fini() in each case. */
+/*
+ * Makes the next index. Any thread. ST_NOT_FOUND: nothing has |name|; ST_INVALID: a pipeline would
+ * lose a step; ST_EXHAUSTED: see |short_bytes|; other errors come from a file. update_fini() in
+ * each case.
+ */
 MUST_CHECK enum status update_prepare(struct update *update, struct error *err);
 
 /*
- * The loop, or a thread whose repository nobody else has yet. Models of the new generation go on
- * with the counts of the old one. ST_INVALID: two models have one name and version; ST_EXHAUSTED.
+ * Runs on the loop, or a thread whose repository nobody else has yet. Models of the new generation
+ * go on with the counts of the old one. ST_INVALID: two models have one name and version;
+ * ST_EXHAUSTED.
  */
 MUST_CHECK enum status update_publish(struct update *update, struct rt_sequences *sequences,
                                       struct error *err);

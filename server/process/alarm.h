@@ -18,13 +18,13 @@ struct alarm {
     uint64_t due_ns; /* on the clock of uv_hrtime(); ALARM_NEVER: nothing is due */
 };
 
-/* Not open yet. */
+/* Begins closed. */
 void alarm_init(struct alarm *alarm);
 
 /* Returns the descriptor; -1 with errno. */
 int alarm_open(struct alarm *alarm);
 
-/* Also if it is not open. */
+/* Call also if it is not open. */
 void alarm_close(struct alarm *alarm);
 
 /* Something is due at |due_ns|. Ignored if the alarm goes off before that. */

@@ -7,10 +7,10 @@
 
 #define AMOUNT_TEXT_MAX 32
 
-/* "3.2 MiB" */
+/* Returns "3.2 MiB" */
 const char *amount_bytes(uint64_t bytes, char text[AMOUNT_TEXT_MAX]);
 
-/* "3,504,872" */
+/* Returns "3,504,872" */
 const char *amount_count(uint64_t count, char text[AMOUNT_TEXT_MAX]);
 
 #endif

@@ -22,10 +22,10 @@ struct arg {
     const char *value;  /* the text after '=', or NULL */
 };
 
-/* False: no argument is left. */
+/* Returns false: no argument is left. */
 bool args_next(struct args *args, struct arg *out_arg);
 
-/* The value of an option, which may be the next argument. */
+/* Returns the value of an option, which may be the next argument. */
 MUST_CHECK enum status args_value(struct args *args, const struct arg *arg, const char **out_value,
                                   struct error *err);
 

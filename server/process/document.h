@@ -52,7 +52,7 @@ struct document {
 MUST_CHECK enum status document_open(const char *path, const struct document_limits *limits,
                                      struct document *out, struct error *err);
 
-/* The same for a text in memory, which is copied. */
+/* Does the same for a text in memory, which is copied. */
 MUST_CHECK enum status document_parse(struct span text, const struct document_limits *limits,
                                       struct document *out, struct error *err);
 
@@ -62,20 +62,21 @@ void document_close(struct document *document);
 
 enum json_type document_type(const struct cJSON *value);
 
-/* The members of an object or the elements of an array in their order; NULL: there is no (other)
- * one. */
+/* Returns the members of an object or the elements of an array in their order; NULL: there is no
+ * (other) one. */
 const struct cJSON *document_first(const struct cJSON *value);
 const struct cJSON *document_next(const struct cJSON *value);
 
-/* The member |key| of an object. NULL: it has none, or |value| is something else or NULL. */
+/* Returns the member |key| of an object. NULL: it has none, or |value| is something else or
+ * NULL. */
 const struct cJSON *document_find(const struct cJSON *value, const char *key);
 
-/* The key of a member. */
+/* Returns the key of a member. */
 const char *document_key(const struct cJSON *member);
 bool document_is(const struct cJSON *member, const char *key);
 
-/* The text of an object or array: JSON, with blanks for comments. It lives as long as the document.
- */
+/* Returns the text of an object or array: JSON, with blanks for comments. It lives as long as the
+ * document. */
 struct span document_raw(const struct document *document, const struct cJSON *value);
 
 /* Is the value of this type? */
@@ -89,22 +90,22 @@ MUST_CHECK enum status document_text_filled(const struct document *document,
                                             const struct cJSON *value, const char **out,
                                             struct error *err);
 
-/* A number without fraction and exponent, exactly as it is written; at least |min| in the second
- * form. */
+/* Reads a number without fraction and exponent, exactly as it is written; at least |min| in the
+ * second form. */
 MUST_CHECK enum status document_u64(const struct document *document, const struct cJSON *value,
                                     uint64_t max, uint64_t *out, struct error *err);
 MUST_CHECK enum status document_u64_from(const struct document *document, const struct cJSON *value,
                                          uint64_t min, uint64_t max, uint64_t *out,
                                          struct error *err);
 
-/* The id of a token, or a list of up to |max| of them. False: it is something else. */
+/* Reads the id of a token, or a list of up to |max| of them. False: it is something else. */
 MUST_CHECK bool document_token_ids(const struct document *document, const struct cJSON *value,
                                    uint32_t *out_ids, uint32_t max, uint32_t *out_count);
 
 MUST_CHECK enum status document_i64(const struct document *document, const struct cJSON *value,
                                     int64_t min, int64_t max, int64_t *out, struct error *err);
 
-/* A number that is finite. */
+/* Reads a number that is finite. */
 MUST_CHECK enum status document_f64(const struct document *document, const struct cJSON *value,
                                     double *out, struct error *err);
 

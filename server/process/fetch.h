@@ -49,8 +49,8 @@ struct fetch fetch_of(const struct options *options);
 /* Does |path| have the form of a URL? */
 bool fetch_is_url(const char *path);
 
-/* Where the file of |url| is, or will be: |size| bytes at |out|. ST_INVALID: the URL is not good.
- */
+/* Finds where the file of |url| is, or will be: |size| bytes at |out|. ST_INVALID: the URL is not
+ * good. */
 MUST_CHECK enum status fetch_path(const struct fetch *fetch, const char *url, char *out,
                                   size_t size, struct error *err);
 
@@ -66,7 +66,7 @@ void fetch_show(const char *url, char out[FETCH_SHOWN_MAX]);
  */
 MUST_CHECK enum status fetch_file(const struct fetch *fetch, const char *url, struct error *err);
 
-/* The process ends: all downloads do, soon. */
+/* Call when the process ends: all downloads do, soon. */
 void fetch_cancel(void);
 
 /* Files since the process began. */

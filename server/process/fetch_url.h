@@ -27,7 +27,7 @@ struct fetch_target {
     bool has_dots; /* a part of its path is "." or "..", and means just that, as in a key of S3 */
 };
 
-/* ST_INVALID says what is wrong. */
+/* Splits |url|. ST_INVALID says what is wrong. */
 MUST_CHECK enum status fetch_url_parse(const struct fetch *fetch, const char *url,
                                        struct fetch_target *out_target, struct error *err);
 

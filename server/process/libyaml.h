@@ -16,8 +16,8 @@ struct libyaml {
     void (*event_delete)(yaml_event_t *event);
 };
 
-/* The functions at |*library|. ST_UNSUPPORTED: the library is missing; the error has the name of
- * its package. */
+/* Loads the functions at |*library|. ST_UNSUPPORTED: the library is missing; the error has the name
+ * of its package. */
 MUST_CHECK enum status libyaml_load(const struct libyaml **library, struct error *err);
 
 #endif

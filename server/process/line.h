@@ -20,13 +20,16 @@ struct line {
     size_t len;
 };
 
-/* The bytes must fit. */
+/* Adds bytes, which must fit. */
 void line_add(struct line *line, const void *bytes, size_t len);
 void line_add_str(struct line *line, const char *text);
 void line_add_number(struct line *line, uint64_t value); /* decimal digits */
 
-/* The first |max| bytes of |text|: controls, bytes that are not UTF-8 and characters that disturb a
- * line as \u202e. With quotes around it, where " and \ are escaped too, it is a string of JSON. */
+/*
+ * Adds the first |max| bytes of |text|: controls, bytes that are not UTF-8 and characters that
+ * disturb a line as \u202e. With quotes around it, where " and \ are escaped too, it is a string of
+ * JSON.
+ */
 void line_add_text(struct line *line, struct span text, size_t max);
 void line_add_quoted(struct line *line, struct span text, size_t max);
 

@@ -31,7 +31,7 @@ struct line_sink {
     atomic_bool is_stopping; /* the writer's to set */
 };
 
-/* The lines among |len| bytes. */
+/* Returns the lines among |len| bytes. */
 uint64_t line_sink_count(const uint8_t *lines, size_t len);
 
 /* Appends to the file |path|, which is borrowed and created if need be, or writes to stderr if it

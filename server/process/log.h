@@ -34,7 +34,7 @@ MUST_CHECK enum status log_reopen_file(const char *path, int fd, struct error *e
 /* Is stderr the stream that systemd made for the journal? */
 bool log_stderr_is_journal(void);
 
-/* The file that lines go to; NULL: stderr. */
+/* Returns the file that lines go to; NULL: stderr. */
 const char *log_path(void);
 
 /* "error", "warning", "notice", "info" or "debug" to its level. */

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* The word among |count| that is most like |text|; the first of equal ones. To make the word from
- * |text|, at most 1 + length / 4 letters may be put in, left out, changed or swapped. NULL: no word
- * is like it. */
+/* Returns the word among |count| that is most like |text|; the first of equal ones. To make the
+ * word from |text|, at most 1 + length / 4 letters may be put in, left out, changed or swapped.
+ * NULL: no word is like it. */
 const char *nearest_word(const char *text, const char *const *words, uint32_t count);
 
 #endif

@@ -32,7 +32,7 @@ struct notify {
 void notify_init(struct notify *notify);
 void notify_fini(struct notify *notify);
 
-/* The name of a socket that was handed over (FileDescriptorName= in its unit), or "". */
+/* Returns the name of a socket that was handed over (FileDescriptorName= in its unit), or "". */
 const char *notify_listen_name(const struct notify *notify, uint32_t index);
 
 /* Sends lines such as "READY=1"; a failure is ignored. */

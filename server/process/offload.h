@@ -68,7 +68,7 @@ void offload_begin(struct offload *offload, enum offload_kind kind, uv_work_t *w
                    uv_after_work_cb done);
 void offload_end(struct offload *offload, enum offload_kind kind);
 
-/* All is over. Also if offload_start() was not called: zeroed. */
+/* Call when all is over. Also if offload_start() was not called: zeroed. */
 void offload_fini(struct offload *offload);
 
 void offload_init_task(struct offload_task *task, void *owner);
@@ -79,7 +79,8 @@ void offload_begin_task(struct offload *offload, enum offload_kind kind, struct 
                         uv_work_cb fn, uv_after_work_cb done, uint64_t due_ns);
 void offload_end_task(struct offload *offload, struct offload_task *task);
 
-/* The client has gone. True: the task has waited and is forgotten, |done| will not be called. */
+/* Call when the client has gone. True: the task has waited and is forgotten, |done| will not be
+ * called. */
 bool offload_forget_task(struct offload *offload, struct offload_task *task);
 
 /* Ends tasks that have waited for too long. Returns when it is to be called next, or

@@ -159,7 +159,7 @@ struct options {
     const char *otlp_service;    /* NULL: "pted" */
 };
 
-/* The defaults. */
+/* Sets the defaults. */
 void options_init(struct options *options);
 
 /* Adds what the arguments say. ST_INVALID says which one is wrong and why. */
@@ -176,18 +176,18 @@ MUST_CHECK enum status options_add_setting(struct options *options, struct optio
                                            const struct setting *setting, const char *value,
                                            struct error *err);
 
-/* The name that |model| is served by. "dir/name.pte" is called "name", and so is a folder
+/* Returns the name that |model| is served by. "dir/name.pte" is called "name", and so is a folder
  * "dir/name/" or "dir/name_executorch_model/". */
 struct span options_model_name(const struct option_model *model);
 
-/* The name of the model in a folder called |folder|. */
+/* Returns the name of the model in a folder called |folder|. */
 struct span options_folder_model(struct span folder);
 
-/* The file with the labels of the model |name|; NULL: there is none. */
+/* Returns the file with the labels of the model |name|; NULL: there is none. */
 const struct option_model *options_find_labels(const struct options *options, struct span name);
 
-/* The file that is the card of the model |name|; NULL: the one beside the program, if there is one.
- */
+/* Returns the file that is the card of the model |name|; NULL: the one beside the program, if there
+ * is one. */
 const char *options_find_card(const struct options *options, struct span name);
 
 /* Members of a card that the document has for the model |name|: they are in this object. NULL:
@@ -196,10 +196,11 @@ const struct cJSON *options_find_members(const struct options *options, struct s
 MUST_CHECK enum status options_add_members(struct options *options, struct option_members members,
                                            struct error *err);
 
-/* The tokenizer said for the model |name|; NULL: none was. */
+/* Returns the tokenizer said for the model |name|; NULL: none was. */
 const char *options_find_tokenizer(const struct options *options, struct span name);
 
-/* The list of versions of the model |name|, for options_lists_version(); NULL: all of them. */
+/* Returns the list of versions of the model |name|, for options_lists_version(); NULL: all of
+ * them. */
 const char *options_find_versions(const struct options *options, struct span name);
 
 /* Is |version| in |list|? */
@@ -230,11 +231,12 @@ enum option_type {
 MUST_CHECK enum status options_parse_number(const char *text, enum option_type type, uint64_t min,
                                             uint64_t max, uint64_t *out_value, struct error *err);
 
-/* The number of the word |text| among |words|, which have blanks between them; shared with pte. */
+/* Parses the number of the word |text| among |words|, which have blanks between them; shared with
+ * pte. */
 MUST_CHECK enum status options_parse_word(const char *text, const char *words, unsigned *out_number,
                                           struct error *err);
 
-/* A word of base/precision.h; shared with pte. */
+/* Parses a word of base/precision.h; shared with pte. */
 MUST_CHECK enum status options_parse_precision(const char *text, enum precision *out_precision,
                                                struct error *err);
 

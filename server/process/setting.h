@@ -45,19 +45,19 @@ extern const uint32_t setting_count;
 extern const struct setting_of_model settings_of_model[];
 extern const uint32_t setting_of_model_count;
 
-/* By the name of the option without its dashes; NULL: there is none. */
+/* Finds a setting by the name of the option without its dashes; NULL: there is none. */
 const struct setting *setting_find(struct span option);
 
-/* By the member of a document that has one value or a list of values. A member of "models" is found
- * by its name. NULL: there is none. */
+/* Finds a setting by the member of a document that has one value or a list of values. A member of
+ * "models" is found by its name. NULL: there is none. */
 const struct setting *setting_find_member(const char *member);
 const struct setting *setting_find_of_model(const char *member);
 
-/* ST_INVALID says what was expected and what is there, without a name. */
+/* Sets the value; ST_INVALID says what was expected and what is there, without a name. */
 MUST_CHECK enum status setting_set(const struct setting *setting, struct options *options,
                                    const char *value, struct error *err);
 
-/* The number that |value|, as the command line has it, is for a setting of struct params.
+/* Parses the number that |value|, as the command line has it, is for a setting of struct params.
  * ST_INVALID likewise. */
 MUST_CHECK enum status setting_parse(const struct setting *setting, const char *value,
                                      uint64_t *out_value, struct error *err);
@@ -69,7 +69,7 @@ MUST_CHECK enum status setting_read(const struct setting *setting, const struct 
                                     const struct cJSON *value, char room[SETTING_NUMBER_BYTES],
                                     const char **out, struct error *err);
 
-/* "body-bytes-max", and "PTED_BODY_BYTES_MAX", terminated. */
+/* Prints "body-bytes-max", and "PTED_BODY_BYTES_MAX", terminated. */
 void setting_print_option(const struct setting *setting, struct buf *out);
 
 /* "; did you mean '--max-batch'?", if a setting is like |option|, which comes without its dashes;
@@ -80,21 +80,21 @@ void setting_hint(struct span option, bool is_of_model, char hint[SETTING_HINT_M
 #define SETTING_VARIABLE_MAX 64
 void setting_variable(const struct setting *setting, char name[SETTING_VARIABLE_MAX]);
 
-/* The default as a person writes it: "64M". Nothing is printed if there is none. */
+/* Prints the default as a person writes it: "64M". Nothing is printed if there is none. */
 void setting_print_preset(const struct setting *setting, struct buf *out);
 
-/* A number as a person writes it, in the largest unit that it is a multiple of. */
+/* Prints a number as a person writes it, in the largest unit that it is a multiple of. */
 void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out);
 
-/* The default as JSON. false: the setting has none. */
+/* Prints the default as JSON. false: the setting has none. */
 bool setting_print_json_preset(const struct setting *setting, struct buf *out);
 
-/* What a JSON Schema says of values of |type|. |words|: of OPTION_WORD, with blanks between them.
- */
+/* Prints what a JSON Schema says of values of |type|. |words|: of OPTION_WORD, with blanks between
+ * them. */
 void setting_print_type(enum option_type type, const char *words, uint64_t min, uint64_t max,
                         struct buf *out);
 
-/* The setting as a member of a JSON Schema. */
+/* Prints the setting as a member of a JSON Schema. */
 void setting_print_schema(const char *indent, const struct setting *setting, struct buf *out);
 
 /* May a card say it? Not what is about all versions of a model. */

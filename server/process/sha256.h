@@ -12,10 +12,10 @@
 #define SHA256_BYTES 32
 #define SHA256_HEX_CHARS 64
 
-/* ST_UNAVAILABLE: there is no OpenSSL 3. */
+/* Fails with ST_UNAVAILABLE: there is no OpenSSL 3. */
 MUST_CHECK enum status sha256_load(struct error *err);
 
-/* After sha256_load(). False: OpenSSL has no memory. */
+/* Call after sha256_load(). False: OpenSSL has no memory. */
 bool sha256(struct span bytes, uint8_t out[SHA256_BYTES]);
 
 /* 64 hexadecimal digits, of either case, to a hash and back, in lower case and not terminated. */

@@ -16,7 +16,7 @@ enum token_scope {
     TOKEN_SCOPE_ADMIN = 4,
 };
 
-/* "infer", "read" or "admin". */
+/* Returns "infer", "read" or "admin". */
 const char *token_scope_name(enum token_scope scope);
 
 /* Writes the name and a NUL to |out|, which has TOKEN_NAME_MAX + 1 bytes. ST_INVALID: it is none.

@@ -30,7 +30,7 @@
 MUST_CHECK enum status yaml_open(const char *path, const struct document_limits *limits,
                                  struct document *out, struct error *err);
 
-/* The same for a text in memory. */
+/* Does the same for a text in memory. */
 MUST_CHECK enum status yaml_parse(struct span text, const struct document_limits *limits,
                                   struct document *out, struct error *err);
 

@@ -32,7 +32,7 @@ UK_INLINE void store(float *p, vf v, size_t part)
 }
 
 #ifdef GROUPS
-/* The lanes in which each lane finds the first input of its group. */
+/* Returns the lanes in which each lane finds the first input of its group. */
 UK_INLINE vi first_lanes(size_t group)
 {
     vi lane;
@@ -401,7 +401,8 @@ static void do_points(const struct row *r)
     }
 }
 
-/* The fast blocks for this kernel, or NULL. They take padding of half a kernel on each side. */
+/* Returns the fast blocks for this kernel, or NULL. They take padding of half a kernel on each
+ * side. */
 static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
 {
     int64_t margin = d->kernel_w / 2, begin = -(int64_t)d->pad_left;
@@ -509,8 +510,8 @@ static void do_bands(const struct uk_dw_f32 *d)
     }
 }
 
-/* Every |dilation_w|th output, from |first| on, reads every |dilation_w|th input: a convolution
- * without dilation. */
+/* Treats every |dilation_w|th output, from |first| on, which reads every |dilation_w|th input: a
+ * convolution without dilation. */
 static struct uk_dw_f32 undilated(const struct uk_dw_f32 *d, uint32_t first)
 {
     ptrdiff_t step = d->dilation_w, at = (ptrdiff_t)first - d->pad_left;

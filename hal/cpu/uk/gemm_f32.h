@@ -184,7 +184,7 @@ UK_INLINE void add_residual(vf acc[][2], const struct tile *t, const int rows, c
     }
 }
 
-/* A sum is stored as soon as it is clamped: the next tile begins meanwhile. */
+/* Stores a sum as soon as it is clamped: the next tile begins meanwhile. */
 UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
                       const bool is_half)
 {
@@ -387,7 +387,7 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     store_whole(t, c, rows, width);
 }
 
-/* Where |t| asks for its part of the panel that follows |panel| in the next round. */
+/* Asks for its part of the panel that follows |panel| in the next round. */
 static void look_ahead(const struct uk_gemm_f32 *g, struct tile *t, size_t panel)
 {
     size_t depth = t->run * t->segment_count, bytes = UK_NR * sizeof(*t->b);
@@ -472,7 +472,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
     }
 }
 
-/* The begin of part |part| of a run: even, because some numbers are multiplied in pairs. */
+/* Returns the begin of part |part| of a run: even, because some numbers are multiplied in pairs. */
 UK_INLINE size_t split(size_t run, size_t part, size_t parts)
 {
     size_t at = run * part / parts;

@@ -144,7 +144,7 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
     store_rows(t, y, rows, vectors);
 }
 
-/* The same for sums of products that are multiplied by the scales of their groups. */
+/* Does the same for sums of products that are multiplied by the scales of their groups. */
 UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int rows,
                               const int vectors)
 {
@@ -204,7 +204,7 @@ UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
     return UK_WORD == 4 && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
-/* The tile is changed in place, here and below, because copying a struct that has just been written
+/* Changes the tile in place, here and below, because copying a struct that has just been written
  * would stall. |from_start| is storage for the only segment. */
 UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {

@@ -72,7 +72,7 @@ UK_INLINE vf v_square(vf x)
     return x * x;
 }
 
-/* Floats from 2^23 on, infinities and NaN have no fraction. */
+/* Has x a fraction? Floats from 2^23 on, infinities and NaN have none. */
 UK_INLINE vi v_has_fraction(vf x)
 {
     return v_abs(x) < 8388608.0f;
@@ -208,7 +208,7 @@ UK_INLINE vf v_log(vf x)
     return v_select(x < 0.0f, v_splat(NAN), r);
 }
 
-/* The quadrant of x and the distance of x from its middle, for |x| up to 8192. */
+/* Returns the quadrant of x and the distance of x from its middle, for |x| up to 8192. */
 UK_INLINE vf v_reduce_angle(vf x, vu *out_quadrant)
 {
     vf biased = x * 0.636619772f + MAGIC;

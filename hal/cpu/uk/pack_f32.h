@@ -65,7 +65,7 @@ UK_INLINE void pack_columns(float *panel, const float *src, ptrdiff_t column, pt
     }
 }
 
-/* The same for adjacent columns. */
+/* Does the same for adjacent columns. */
 UK_INLINE void pack_rows(float *panel, const float *src, ptrdiff_t stride, size_t width,
                          size_t count)
 {
@@ -76,8 +76,8 @@ UK_INLINE void pack_rows(float *panel, const float *src, ptrdiff_t stride, size_
 }
 
 /*
- * Rows [inner, inner + count) of block |outer| of the source, for the |width| columns of a panel
- * from |column| on.
+ * Packs rows [inner, inner + count) of block |outer| of the source, for the |width| columns of a
+ * panel from |column| on.
  */
 UK_INLINE void pack_block(float *panel, const struct uk_pack_f32 *p, size_t column, size_t outer,
                           size_t inner, size_t width, size_t count)

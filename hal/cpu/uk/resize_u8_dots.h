@@ -34,7 +34,8 @@ UK_INLINE struct uk_dots_sums uk_dots_add(struct uk_dots_sums sums, __m512i byte
     };
 }
 
-/* The sums before they are cut to 0 ... 255. They may wrap on their way, as the result fits. */
+/* Returns the sums before they are cut to 0 ... 255. They may wrap on their way, as the result
+ * fits. */
 UK_INLINE __m512i uk_dots_finish(struct uk_dots_sums sums)
 {
     const __m512i half = _mm512_set1_epi32(1 << (HAL_RESIZE_BITS - 1));
@@ -107,7 +108,7 @@ UK_INLINE void uk_resize_across_dots(const struct hal_resize_axis *axis, const u
 
 /* ---- down ------------------------------------------------------------------------------------ */
 
-/* The digit |d| of four weights, in each place. */
+/* Returns the digit |d| of four weights, in each place. */
 UK_INLINE __m512i uk_dots_spread(const int8_t *block, int d)
 {
     int32_t four;

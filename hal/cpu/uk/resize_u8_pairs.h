@@ -52,7 +52,7 @@ UK_INLINE void uk_resize_across_pairs(const struct hal_resize_axis *axis, const 
     }
 }
 
-/* The two weights at |weights|, in each place. */
+/* Returns the two weights at |weights|, in each place. */
 UK_INLINE __m256i uk_pairs_two(const int16_t *weights)
 {
     int32_t both;

@@ -13,7 +13,7 @@ UK_INLINE void store_bf16(uint16_t *to, vf x, size_t n)
     _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)half);
 }
 
-/* The first |n| <= UK_VL numbers as floats, then zeros. */
+/* Returns the first |n| <= UK_VL numbers as floats, then zeros. */
 UK_INLINE vf load_bf16(const uint16_t *from, size_t n)
 {
     __m256i half = _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);

@@ -106,13 +106,13 @@
 #define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
 #define UK_PAIRS(name) UK_CAT(name, UK_PAIRS_LEVEL)
 
-/* A NaN in x stays; the bounds are not NaN. */
+/* Keeps a NaN in x; the bounds are not NaN. */
 UK_INLINE vf v_clamp(vf x, vf min, vf max)
 {
     return v_lesser(max, v_greater(min, x));
 }
 
-/* The larger one, or the NaN if one is. */
+/* Returns the larger one, or the NaN if one is. */
 UK_INLINE vf v_max(vf a, vf b)
 {
     return v_select(a == a, v_greater(a, b), a);

@@ -47,8 +47,8 @@ UK_INLINE vf v_pick(vf x, vi lanes)
     return (vf)_mm512_permutexvar_ps((__m512i)lanes, (__m512)x);
 }
 
-/* The lower half of a vector. Its instructions take half the time on processors that split whole
- * ones. */
+/* Returns the lower half of a vector. Its instructions take half the time on processors that split
+ * whole ones. */
 typedef float vf_half __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 
 UK_INLINE vf_half v_low(vf x)
@@ -71,7 +71,7 @@ UK_INLINE void v_low_store(float *p, vf_half v)
     _mm256_storeu_ps(p, (__m256)v);
 }
 
-/* The other half is anything. */
+/* Leaves anything in the other half. */
 UK_INLINE vf v_from_low(vf_half x)
 {
     return (vf)_mm512_castps256_ps512((__m256)x);

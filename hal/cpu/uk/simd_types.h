@@ -61,7 +61,7 @@ UK_INLINE vu v_splat_bits(uint32_t x)
     return x - (vu){0};
 }
 
-/* As many numbers of 16 bits as a vector has floats. */
+/* Holds as many numbers of 16 bits as a vector has floats. */
 typedef uint16_t v_shorts __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 
 /* mask ? a : b; a mask is all ones or all zeros in each lane, as comparisons make it. */

@@ -86,7 +86,7 @@ UK_INLINE void v_store_quarter(uint8_t *p, vb v, const int i)
 #endif
 }
 
-/* A vector of four quarters. Loaded through memory it would wait for all four stores. */
+/* Returns a vector of four quarters. Loaded through memory it would wait for all four stores. */
 UK_INLINE vb v_load_quarters(const uint8_t *const p[4])
 {
 #if defined UK_LEVEL_AVX512
@@ -150,7 +150,7 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
 #endif
 }
 
-/* Bytes as numbers of 16 bits. */
+/* Returns the bytes as numbers of 16 bits. */
 UK_INLINE vh v_widen_bytes(v_half x)
 {
 #if defined UK_LEVEL_AVX512
@@ -176,8 +176,8 @@ UK_INLINE vi v_words_of(v_words w)
 #endif
 }
 
-/* The low and the high four bits of each byte, as signed numbers times 16: this takes the fewest
- * instructions, and the scale makes up for it. */
+/* Returns the low and the high four bits of each byte, as signed numbers times 16: this takes the
+ * fewest instructions, and the scale makes up for it. */
 UK_INLINE v_words v_low_halves(v_words w)
 {
     typedef uint16_t pairs __attribute__((vector_size(UK_WORDS_BYTES)));
@@ -314,7 +314,7 @@ UK_INLINE vb v_gather(const vi x[4], int16_t zero, uint8_t least)
 #endif
 }
 
-/* Like v_gather(), for vectors whose numbers are in consecutive order. */
+/* Does as v_gather(), for vectors whose numbers are in consecutive order. */
 UK_INLINE vb v_gather_in_order(const vi x[4], int16_t zero, uint8_t least)
 {
     vb y = v_gather(x, zero, least);

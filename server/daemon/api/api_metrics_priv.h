@@ -46,14 +46,15 @@ typedef void api_metrics_put_model_f(struct api_metrics_page *page, const struct
 #undef SERVER_METRIC
 #undef MODEL_METRIC
 
-/* A series with the labels that the page has now. */
+/* Adds a series with the labels that the page has now. */
 void api_metrics_add(struct api_metrics_page *page, uint64_t value);
 
-/* A series with one more label, which is removed again. */
+/* Adds a series with one more label, which is removed again. */
 void api_metrics_add_labelled(struct api_metrics_page *page, const char *name, const char *label,
                               uint64_t value);
 
-/* A series for each status that has occurred. With |has_ok| there is one for 200 in any case. */
+/* Adds a series for each status that has occurred. With |has_ok| there is one for 200 in any
+ * case. */
 void api_metrics_add_statuses(struct api_metrics_page *page, const struct status_counts *counts,
                               bool has_ok);
 

@@ -73,8 +73,8 @@ struct conf *conf_read(const struct conf_sources *sources, struct conf_report *r
  * models of these places alone, and pipelines need models. |config| was read from |sources|. */
 bool conf_has_models(const struct conf *config, const struct conf_sources *sources);
 
-/* The defaults and the document |text|; |path| is its name in messages and the place of its folder.
- * Both are borrowed as above. NULL: |report| says why. */
+/* Returns the defaults and the document |text|; |path| is its name in messages and the place of its
+ * folder. Both are borrowed as above. NULL: |report| says why. */
 struct conf *conf_parse(const char *path, struct span text, struct conf_report *report);
 
 void conf_free(struct conf *config); /* NULL is fine */

@@ -5,16 +5,16 @@
 
 #include "base/buf.h"
 
-/* The text of --help. */
+/* Prints the text of --help. */
 void conf_print_help(struct buf *out);
 
-/* The items of pted(8). */
+/* Prints the items of pted(8). */
 void conf_print_manual(struct buf *out);
 
-/* The JSON Schema of documents. */
+/* Prints the JSON Schema of documents. */
 void conf_print_schema(struct buf *out);
 
-/* A document with all defaults. */
+/* Prints a document with all defaults. */
 void conf_print_document(struct buf *out);
 
 #endif

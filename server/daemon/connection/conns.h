@@ -51,21 +51,21 @@ struct conns {
     bool is_grace_over;     /* connections without a request close */
 };
 
-/* There are none, and no places. */
+/* Begins with none, and no places. */
 void conns_init(struct conns *conns, struct requests *requests, void (*note_gone)(void *owner),
                 void *owner);
 
-/* Once the loop is initialised. ST_EXHAUSTED: there is no memory to read into. */
+/* Call once the loop is initialised. ST_EXHAUSTED: there is no memory to read into. */
 MUST_CHECK enum status conns_open(struct conns *conns, struct error *err);
 
-/* There are none any more. */
+/* Call when there are none any more. */
 void conns_fini(struct conns *conns);
 
-/* A session was added: its deadline is looked at from now on. One is gone. */
+/* Call when a session was added: its deadline is looked at from now on. One is gone. */
 void conns_note_new(struct conns *conns);
 void conns_note_gone(struct conns *conns);
 
-/* The daemon stops: requests that are incomplete then are refused. */
+/* Call when the daemon stops: requests that are incomplete then are refused. */
 void conns_refuse_later(struct conns *conns, uint64_t ms);
 
 /* Those without a request close now, and others after their answer; all close now. */

@@ -40,13 +40,13 @@ struct listeners {
     int spare_fd;     /* owned; closed to make room for one accept(); -1: it is in use for that */
 };
 
-/* There are none. */
+/* Begins with none. */
 void listeners_init(struct listeners *listeners);
 
-/* Once the loop is initialised. */
+/* Call once the loop is initialised. */
 void listeners_open(struct listeners *listeners);
 
-/* They are closed. */
+/* Call when they are closed. */
 void listeners_fini(struct listeners *listeners);
 
 /*
@@ -57,10 +57,10 @@ void listeners_fini(struct listeners *listeners);
  */
 MUST_CHECK enum status listeners_bind_all(struct listeners *listeners, struct error *err);
 
-/* The daemon starts: its own sockets accept from now on, and all sockets for probes. */
+/* Call when the daemon starts: its own sockets accept from now on, and all sockets for probes. */
 MUST_CHECK enum status listeners_start_all(struct listeners *listeners, struct error *err);
 
-/* The first models are there: all listeners accept, and the log says where. */
+/* Call when the first models are there: all listeners accept, and the log says where. */
 void listeners_open_all(struct listeners *listeners);
 
 /* Does a client wait to be accepted? */

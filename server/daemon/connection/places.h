@@ -49,20 +49,21 @@ struct places {
     struct counter displaced; /* connections that gave their place up */
 };
 
-/* There are public addresses only, until places_add_role() says more. */
+/* Begins with public addresses only, until places_add_role() says more. */
 void places_init(struct places *places, uint32_t size);
 void places_fini(struct places *places);
 void places_resize(struct places *places, uint32_t size);
 void places_add_role(struct places *places, enum listener_role role);
 
-/* How many connections may wait for a name, beside |size| places: a quarter of them, or a few. */
+/* Returns how many connections may wait for a name, beside |size| places: a quarter of them, or a
+ * few. */
 uint32_t places_unnamed_max(uint32_t size);
 
 /* |session| is new; places_take() follows when it is known who it is. Another one may be closed. */
 void places_await_name(struct places *places, struct session *session);
 
-/* A place for |session|, which is new and in no state yet, or has waited for its name. Another
- * connection may be closed for it. Otherwise the connection is to be turned away;
+/* Takes a place for |session|, which is new and in no state yet, or has waited for its name.
+ * Another connection may be closed for it. Otherwise the connection is to be turned away;
  * SHARE_CLIENT_IS_UP: its client has its share. */
 MUST_CHECK enum share_taken places_take(struct places *places, struct session *session);
 
@@ -72,7 +73,7 @@ void places_hand_over(struct places *places, struct session *from, struct sessio
 /* |session| changes its state; in SESSION_CLOSING it gives its place back. */
 void places_note_state(struct places *places, struct session *session);
 
-/* What to say to the client of |session|, for which places_take() has said |why|: ST_EXHAUSTED. */
+/* Says to the client of |session| why places_take() has said |why|: ST_EXHAUSTED. */
 enum status places_refuse(const struct places *places, const struct session *session,
                           enum share_taken why, struct error *err);
 

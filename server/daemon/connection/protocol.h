@@ -21,10 +21,10 @@ struct protocol {
 /* All of them; the last one is what a client speaks that names none. NULL ends the list. */
 extern const struct protocol *const protocols_all[];
 
-/* The protocol that TLS has chosen; |name| is empty if it has not. */
+/* Returns the protocol that TLS has chosen; |name| is empty if it has not. */
 const struct protocol *protocol_find(const struct protocol *const *protocols, struct span name);
 
-/* Their names for TLS, as struct tls_files wants them. */
+/* Returns their names for TLS, as struct tls_files wants them. */
 const uint8_t *protocol_names(void);
 
 #endif

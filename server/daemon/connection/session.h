@@ -88,17 +88,18 @@ struct session_client {
 };
 
 /*
- * The session has the client from now on, and its transport; |before|, which has neither any more,
- * is ended by its owner. Returns whether it has a place. If not, the protocol tells the client why
- * (places_refuse()), and lingers.
+ * Gives the session the client from now on, and its transport; |before|, which has neither any
+ * more, is ended by its owner. Returns whether it has a place. If not, the protocol tells the
+ * client why (places_refuse()), and lingers.
  */
 MUST_CHECK enum share_taken session_begin(struct session *session, const struct session_ops *ops,
                                           const struct session_client *client);
 
-/* The transport is closed, or another session has it. The owner frees the session after that. */
+/* Call when the transport is closed, or another session has it. The owner frees the session after
+ * that. */
 void session_end(struct session *session);
 
-/* The place of the session depends on its state. */
+/* Sets the state, on which the place of the session depends. */
 void session_set_state(struct session *session, enum session_state state);
 void session_set_deadline(struct session *session, uint64_t ms);
 void session_postpone(struct session *session, uint64_t pause_ms);
@@ -110,7 +111,8 @@ void session_close(struct session *session);
  * deadline. False: it cannot be shut, so the protocol closes it. */
 MUST_CHECK bool session_linger(struct session *session);
 
-/* A session that lingers: |bytes| have come, or our side is shut. False: the protocol closes it. */
+/* Call for a session that lingers: |bytes| have come, or our side is shut. False: the protocol
+ * closes it. */
 MUST_CHECK bool session_discard(struct session *session, size_t bytes);
 MUST_CHECK bool session_note_shut(struct session *session, bool is_ok);
 
@@ -120,10 +122,10 @@ static inline bool session_is_waiting(const struct session *session)
     return !list_is_empty(&session->turn.link);
 }
 
-/* Others need the place of a quiet one. */
+/* Call when others need the place of a quiet one. */
 void session_displace(struct session *session);
 
-/* The row of functions for turns (struct turns_ops): |turn| is a session's. */
+/* Does what struct turns_ops says, for sessions: |turn| is a session's. */
 void session_go_on_reader(struct turn_reader *turn);
 
 #endif

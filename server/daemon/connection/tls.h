@@ -39,7 +39,7 @@ void tls_fini(struct tls *tls);
  * doubtful about it. */
 void tls_use(struct tls *tls, struct tls_context *context);
 
-/* When the certificate in use expires, in s since 1970; 0: there is none. */
+/* Returns when the certificate in use expires, in s since 1970; 0: there is none. */
 int64_t tls_expiry_s(const struct tls *tls);
 
 #endif

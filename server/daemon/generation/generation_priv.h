@@ -94,17 +94,17 @@ static inline enum status generation_no_memory(struct error *err)
     return error_no_memory(err, "a generation");
 }
 
-/* Any thread: the sequence is not left in the table; its state may be kept. */
+/* Call on any thread: the sequence is not left in the table; its state may be kept. */
 void generation_end_sequence(struct infer *infer);
 
-/* The memory of the answer so far and of what it takes to go on is charged, see
+/* Charges the memory of the answer so far and of what it takes to go on, see
  * infer_count_answer(). */
 MUST_CHECK enum status generation_count_bytes(struct infer *infer, struct error *err);
 
-/* The answer is complete: frees what it took. */
+/* Call when the answer is complete: frees what it took. */
 void generation_let_go(struct generation *generation);
 
-/* The request is no longer one of those under way; any number of times. */
+/* Counts the request out: it is no longer one of those under way; any number of times. */
 void generation_count_out(struct infer *infer);
 
 uint64_t generation_random_bits(void);
@@ -116,50 +116,50 @@ int generation_parse_find(struct infer *infer, struct error *err);
 
 /* ---- generation_choice.c --------------------------------------------------------------------- */
 
-/* The prompts are there: makes what all choices need, and begins the first one. */
+/* Call when the prompts are there: makes what all choices need, and begins the first one. */
 MUST_CHECK enum status generation_choice_begin_all(struct generation *generation,
                                                    struct error *err);
 
-/* Before generation_choice_take(). ST_WOULD_BE_HEAVY: the grammar of the request makes that take
- * long; call this again in a heavy task, which ends behind it, until it says so no more. */
+/* Call before generation_choice_take(). ST_WOULD_BE_HEAVY: the grammar of the request makes that
+ * take long; call this again in a heavy task, which ends behind it, until it says so no more. */
 MUST_CHECK enum status generation_choice_weigh(struct infer *infer, struct error *err);
 
-/* The logits of the last token so far are |result|: takes the next token and tells it. After the
- * last one of a choice the next choice begins, or the generation is over. */
+/* Call when the logits of the last token so far are |result|: takes the next token and tells it.
+ * After the last one of a choice the next choice begins, or the generation is over. */
 MUST_CHECK enum status generation_choice_take(struct infer *infer, const struct rt_result *result,
                                               struct error *err);
 
 /* ---- generation_drafts.c --------------------------------------------------------------------- */
 
-/* A choice begins. */
+/* Call when a choice begins. */
 void generation_drafts_begin(struct generation *generation);
 
-/* Before a step of the answer: decides how many guesses it checks, |draft_count|. */
+/* Call before a step of the answer: decides how many guesses it checks, |draft_count|. */
 void generation_drafts_choose(const struct infer *infer);
 
-/* The call of a step that checks guesses. */
+/* Decodes the call of a step that checks guesses. */
 MUST_CHECK enum status generation_drafts_decode(struct infer *infer, struct error *err);
 
 /* Takes the tokens that the call of a step has given: one, and one for each guess that was right.
  * ST_WOULD_BE_HEAVY: call it again, see generation_choice_weigh(). */
 MUST_CHECK enum status generation_drafts_sample(struct infer *infer, struct error *err);
 
-/* On the loop: the model's counts get what has been checked since the last time. */
+/* Call on the loop: the model's counts get what has been checked since the last time. */
 void generation_drafts_count(const struct infer *infer);
 
 /* ---- generation_prefix.c --------------------------------------------------------------------- */
 
-/* A choice begins: it may look for a state that has had some of its tokens. */
+/* Call when a choice begins: it may look for a state that has had some of its tokens. */
 void generation_prefix_begin(struct generation *generation);
 
-/* Before the first step of a choice: sets |fed_count|. If a state was found and there is room, the
- * sequence is open, with its content. */
+/* Call before the first step of a choice: sets |fed_count|. If a state was found and there is room,
+ * the sequence is open, with its content. */
 void generation_prefix_find(struct infer *infer);
 
-/* A step has run, and |fed_count| does not count it yet. */
+/* Call when a step has run, and |fed_count| does not count it yet. */
 void generation_prefix_note(struct infer *infer);
 
-/* The sequence is about to end. */
+/* Call when the sequence is about to end. */
 void generation_prefix_keep(struct infer *infer);
 
 #endif

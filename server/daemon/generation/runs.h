@@ -16,7 +16,7 @@ struct model;
 struct infer;
 
 /*
- * The model of a request that names none: the only one that |can_answer|, whose name goes to
+ * Finds the model of a request that names none: the only one that |can_answer|, whose name goes to
  * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what| and |page| of docs/ are for
  * these messages. Files that are only listed count if they were loaded once. Any thread.
  */
@@ -35,7 +35,7 @@ struct runs_times {
     uint64_t waited_ns, computed_ns;
 };
 
-/* A call is over, and |job| has its times. */
+/* Call when a call is over, and |job| has its times. */
 void runs_add_times(struct runs_times *times, const struct rt_sched_job *job);
 
 /* Gives |job| the times of all calls as if there were only one, for statistics and logs. */
@@ -45,10 +45,10 @@ void runs_join_times(const struct runs_times *times, struct rt_sched_job *job);
  * "generation" or "transcription". */
 MUST_CHECK enum status runs_open_sequence(struct infer *infer, const char *kind, struct error *err);
 
-/* The call begins with the state of the sequence, if there is one. */
+/* Makes the call begin with the state of the sequence, if there is one. */
 void runs_give_state(struct infer_call *call);
 
-/* Any thread: the sequence, if there is one, is not left in the table. */
+/* Call on any thread: the sequence, if there is one, is not left in the table. */
 void runs_end_sequence(struct infer_call *call);
 
 #endif

@@ -33,7 +33,7 @@ struct speech_ask {
     bool is_translation; /* into English; not a field */
 };
 
-/* ST_INVALID: "temperature: expected 0 to 1, got '7'"; ST_UNSUPPORTED. */
+/* Fails with ST_INVALID: "temperature: expected 0 to 1, got '7'"; ST_UNSUPPORTED. */
 MUST_CHECK enum status speech_ask_parse(struct span content_type, struct span body,
                                         struct speech_ask *out, struct error *err);
 

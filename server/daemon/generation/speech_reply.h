@@ -20,7 +20,7 @@ struct speech_reply {
     uint64_t prompt_tokens, answer_tokens;
 };
 
-/* "application/json", "text/plain; charset=utf-8" ... */
+/* Returns "application/json", "text/plain; charset=utf-8" ... */
 const char *speech_reply_type(enum speech_form form);
 
 void speech_reply_print(const struct speech_reply *reply, struct buf *out);

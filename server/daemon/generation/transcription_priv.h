@@ -57,11 +57,11 @@ static inline struct transcription *transcription_of(const struct infer *infer)
     return t;
 }
 
-/* The memory of the answer so far and of what it takes to go on is charged, see
+/* Charges the memory of the answer so far and of what it takes to go on, see
  * infer_count_answer(). */
 MUST_CHECK enum status transcription_count_bytes(struct infer *infer, struct error *err);
 
-/* The window that begins with sample |window|: its tokens in front of the answer. */
+/* Begins the window that begins with sample |window|: puts its tokens in front of the answer. */
 void transcription_begin_window(struct transcription *t, uint64_t window);
 
 #endif

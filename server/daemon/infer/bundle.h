@@ -64,7 +64,7 @@ struct bundle {
 
 extern const struct infer_ops bundle_ops; /* bundle.c */
 
-/* The list that |infer| is. */
+/* Returns the list that |infer| is. */
 struct bundle *bundle_of(const struct infer *infer);
 
 struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step);
@@ -78,7 +78,7 @@ MUST_CHECK enum status bundle_read(struct infer *infer, const struct oip_body *p
  * calls: edges decide which call fails with which. A promise that cannot be kept fails its call. */
 MUST_CHECK enum status bundle_make_edges(struct infer *infer, struct error *err);
 
-/* How messages about the list name call |index|: "[2]". */
+/* Begins a message about call |index| of the list: "[2]". */
 enum status bundle_prefix(uint32_t index, const char *separator, struct error *err);
 
 #endif

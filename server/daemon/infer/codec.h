@@ -47,8 +47,8 @@ extern const struct codec codec_oip, codec_call, codec_predict;
 
 /* ---- for all codecs (codec.c) ---------------------------------------------------------------- */
 
-/* An empty list with room for |count| outputs. A repeated attempt to decode uses the memory of the
- * first one, so that a request that waits takes no more and more. */
+/* Makes an empty list with room for |count| outputs. A repeated attempt to decode uses the memory
+ * of the first one, so that a request that waits takes no more and more. */
 MUST_CHECK enum status codec_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
                                          struct error *err);
 
@@ -60,12 +60,12 @@ struct codec_tensor {
     const struct oip_layout *layout;
 };
 
-/* The tensor lies at |bytes| in the body, which is in a buffer. */
+/* Binds a tensor that lies at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status codec_bind(struct infer *infer, struct infer_call *call,
                                   const struct codec_tensor *tensor, struct span bytes,
                                   struct error *err);
 
-/* The bytes of the tensor are yet to be written: gives memory for |stored| bytes in its layout. */
+/* Gives memory for a tensor whose bytes are yet to be written: for |stored| bytes in its layout. */
 MUST_CHECK enum status codec_stage(struct infer *infer, struct infer_call *call,
                                    const struct codec_tensor *tensor, size_t stored, void **out_ptr,
                                    struct error *err);
@@ -93,7 +93,7 @@ enum status codec_name_none(const struct infer_call *call, uint32_t index, const
 
 /* ---- codec_oip.c ----------------------------------------------------------------------------- */
 
-/* The limits of every request. */
+/* Returns the limits of every request. */
 struct oip_limits codec_oip_limits(const struct infer *infer);
 
 /*
@@ -105,7 +105,7 @@ MUST_CHECK enum status codec_oip_check_names(struct arena *arena, const struct m
                                              const struct oip_request *oip, bool needs_all,
                                              struct error *err);
 
-/* All outputs by name, unless the call has chosen some. */
+/* Chooses all outputs by name, unless the call has chosen some. */
 MUST_CHECK enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                                 struct error *err);
 
@@ -135,7 +135,7 @@ MUST_CHECK enum status codec_call_decode_inputs(struct infer *infer, struct infe
 extern const struct codec codec_form_oip, codec_form_call;
 bool codec_form_is(const struct infer *infer, const struct infer_call *call);
 
-/* Before the body: 200, or 415 if the model takes no such body. */
+/* Call before the body: 200, or 415 if the model takes no such body. */
 int codec_form_check(const struct infer *infer, const struct codec *codec,
                      const struct infer_call *call, struct error *err);
 

@@ -181,22 +181,25 @@ struct infer {
     enum coding coding;         /* content coding of the answer */
 };
 
-/* The caller lends the parts that follow |env| in struct infer. ST_EXHAUSTED. */
+/* Makes a call; the caller lends the parts that follow |env| in struct infer. ST_EXHAUSTED. */
 MUST_CHECK enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err);
 void infer_fini(struct infer *infer);
 void infer_reset(struct infer *infer);
 
-/* The outcome of a step that ends with |status|, for handlers of routes as well. A step that begins
- * again has no error, except one that waits for memory: it is told if the wait takes too long. */
+/*
+ * Returns the outcome of a step that ends with |status|, for handlers of routes as well. A step
+ * that begins again has no error, except one that waits for memory: it is told if the wait takes
+ * too long.
+ */
 MUST_CHECK enum outcome infer_end_step(struct infer *infer, enum status status, struct error *err);
 
-/* The body is complete, and its model has to be loaded, or the pool of its model, or of lists,
- * holds its memory and all that the request takes until it runs. */
+/* Call when the body is complete, and its model has to be loaded, or the pool of its model, or of
+ * lists, holds its memory and all that the request takes until it runs. */
 MUST_CHECK enum outcome infer_settle(struct infer *infer, struct error *err);
 
-/* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
- * and is the request's coding known? |is_starting|: models are not known yet, infer_settle() looks
- * for them. 200 or the status to answer with. */
+/* Call before the body, of a request whose route has |ops| and |codec|: does the model exist and
+ * work, and is the request's coding known? |is_starting|: models are not known yet, infer_settle()
+ * looks for them. 200 or the status to answer with. */
 int infer_begin(struct infer *infer, const struct infer_ops *ops, const struct codec *codec,
                 bool is_starting, struct error *err);
 
@@ -209,9 +212,9 @@ int infer_find_any(struct infer *infer, struct error *err);
 int infer_find_target(struct infer *infer, struct error *err);
 
 /*
- * The call is for the model of that name: takes a reference to it, in place of an older one.
- * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: infer->absent says which file has to be loaded.
- * Any thread.
+ * Finds the model that the call names: takes a reference to it, in place of an older one.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: infer->absent says which file has to be loaded. Any
+ * thread.
  */
 MUST_CHECK enum status infer_find_model(struct infer *infer, struct infer_call *call,
                                         const char *name, uint32_t version, struct error *err);
@@ -230,7 +233,8 @@ bool infer_is_long(const struct infer *infer, enum infer_step step);
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
 
-/* As many bytes of other work take about as long as a byte of the body. */
+/* Returns the weight of text: as many bytes of other work take about as long as a byte of the
+ * body. */
 unsigned infer_text_weight(const struct infer *infer);
 
 /* Frees infer->own. */
@@ -241,15 +245,15 @@ void infer_drop_own(struct infer *infer);
  * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
 MUST_CHECK enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *err);
 
-/* A call of |method| before its inputs: infer->call.invocation, with memory to run from the share
- * of its model. */
+/* Makes a call of |method| before its inputs: infer->call.invocation, with memory to run from the
+ * share of its model. */
 MUST_CHECK enum status infer_invoke(struct infer *infer, struct rt_method *method,
                                     struct error *err);
 
 /* infer->call.invocation has been made: its memory to run is from the share of its model. */
 void infer_run_in(struct infer *infer);
 
-/* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
+/* Gives memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
 MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t index,
                                    enum dtype dtype, const struct shape *shape, void **out_ptr,
                                    struct error *err);
@@ -264,7 +268,7 @@ struct rt_sched_queue *infer_enter(struct infer *infer);
 bool infer_start(struct infer *infer, enum hal_caller caller, struct error *err);
 bool infer_cancel(struct infer *infer);
 
-/* The run has ended with |status|; sets what the client is told. */
+/* Call when the run has ended with |status|; sets what the client is told. */
 MUST_CHECK enum outcome infer_finish(struct infer *infer, enum status status, struct error *err);
 
 /* Does the call consist of several runs? Step SAMPLE after each; then, was it the last one, and are
@@ -276,18 +280,18 @@ bool infer_has_events(const struct infer *infer);
 
 MUST_CHECK enum outcome infer_encode(struct infer *infer, struct error *err);
 
-/* The last event of a stream that fails. */
+/* Prints the last event of a stream that fails. */
 void infer_print_error_event(const struct infer *infer, const struct error *why, int http_status,
                              struct buf *out);
 
 /* Statistics, at the end. |http_status| of the answer; 0: it has no error as a whole. */
 void infer_count(const struct infer *infer, int http_status, uint64_t now_ns);
 
-/* The answer is the text in infer->out: applies the content coding that the client accepts. */
+/* Applies to the text in infer->out, the answer, the content coding that the client accepts. */
 MUST_CHECK enum status infer_compress_text(struct infer *infer, struct error *err);
 
-/* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
- * that pool may not hold so much now. */
+/* Call when the answer cannot be written at once: the pool of clients holds its memory from now on.
+ * False: that pool may not hold so much now. */
 MUST_CHECK bool infer_hand_over(struct infer *infer);
 
 /* Limits given in the request beside those of its head: the shorter time and the higher priority
@@ -298,31 +302,31 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
 void infer_explain(const struct infer_call *call, const struct error *why,
                    const struct rt_culprit *culprit, struct error *err);
 
-/* ST_TIMEOUT: "not done after 50 ms". */
+/* Fails with ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct infer *infer, struct error *err);
 
-/* Bytes of the call's results that become text or go to shared memory, and the cost of their
- * classes. */
+/* Returns the bytes of the call's results that become text or go to shared memory, and the cost of
+ * their classes. */
 size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call);
 
-/* Bytes of results that ENCODE has to touch; they decide which thread does it. */
+/* Returns the bytes of results that ENCODE has to touch; they decide which thread does it. */
 size_t infer_encode_bytes(const struct infer *infer);
 
 /* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
 enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error *err);
 
-/* When the step RUN has to be over. A generation has one limit for each of its steps, and one for
- * all of them. */
+/* Returns when the step RUN has to be over. A generation has one limit for each of its steps, and
+ * one for all of them. */
 uint64_t infer_deadline_ns(const struct infer *infer);
 
-/* When the time that the client has given is over; RT_SCHED_NEVER: it has given none. */
+/* Returns when the time that the client has given is over; RT_SCHED_NEVER: it has given none. */
 uint64_t infer_client_due_ns(const struct infer *infer);
 
-/* Until when its first heavy step waits for a thread. */
+/* Returns until when its first heavy step waits for a thread. */
 uint64_t infer_wait_due_ns(const struct infer *infer);
 
-/* Bytes of memory for requests that the request holds while it waits to run. */
+/* Returns the bytes of memory for requests that the request holds while it waits to run. */
 size_t infer_held_bytes(const struct infer *infer);
 
 #endif

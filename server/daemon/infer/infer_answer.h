@@ -17,7 +17,7 @@ struct infer_output;
  * made from become its parts. */
 void infer_answer_choose(struct infer_call *call);
 
-/* The client has asked for |output| as an answer. */
+/* Notes that the client has asked for |output| as an answer. */
 MUST_CHECK enum status infer_answer_ask(struct infer_output *output, bool is_json,
                                         struct error *err);
 
@@ -30,10 +30,11 @@ MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
 MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
                                          struct infer_output *output, struct error *err);
 
-/* The cost of printing, in bytes of text. */
+/* Returns the cost of printing, in bytes of text. */
 size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
 
-/* Bytes of memory that printing the answers of |call| takes at a time, beside their text. */
+/* Returns the bytes of memory that printing the answers of |call| takes at a time, beside their
+ * text. */
 size_t infer_answer_work_bytes(const struct infer_call *call);
 
 #endif

@@ -49,36 +49,36 @@ struct infer_media {
 };
 
 /*
- * On a thread (work_leave_loop()): the items of raw input |index|. Texts fill the inputs beside it
- * that the call has not given. Errors have the client's name for the input in front.
+ * Decodes on a thread (work_leave_loop()): the items of raw input |index|. Texts fill the inputs
+ * beside it that the call has not given. Errors have the client's name for the input in front.
  */
 MUST_CHECK enum status infer_media_decode(struct infer *infer, struct infer_call *call,
                                           uint32_t index, const struct call_item *items,
                                           uint32_t count, bool is_list, struct error *err);
 
-/* The time of reading files and texts begins, unless it has; it ends when all inputs are decoded,
- * or begins again because memory was short (|is_done| is false). */
+/* Begins the time of reading files and texts, unless it has begun; it ends when all inputs are
+ * decoded, or begins again because memory was short (|is_done| is false). */
 void infer_media_start(struct infer *infer);
 void infer_media_stop(struct infer *infer, bool is_done);
 
 /* ns that it has taken; 0: there were none. */
 uint64_t infer_media_ns(const struct infer_media *media);
 
-/* After all codecs: reads what is to be read at once. */
+/* Call after all codecs: reads what is to be read at once. */
 MUST_CHECK enum status infer_media_read(struct infer *infer, struct error *err);
 
 /* Is there more than one file, so that threads have to read them? */
 bool infer_media_needs_threads(const struct infer *infer);
 
-/* The loop: starts the threads, at least one; server/daemon/request/request.c is told by
- * turns_add() when all of them are back. ST_EXHAUSTED. */
+/* Starts the threads, at least one; server/daemon/request/request.c is told by turns_add() when all
+ * of them are back. ST_EXHAUSTED. */
 MUST_CHECK enum status infer_media_begin(struct infer *infer, struct error *err);
 
-/* The client has gone, and threads read its files: they take no other one. True: none has one any
- * more. The loop. */
+/* Call when the client has gone, and threads read its files: they take no other one. True: none has
+ * one any more. The loop. */
 bool infer_media_leave(struct infer *infer);
 
-/* The first error, in the order of the request. */
+/* Returns the first error, in the order of the request. */
 MUST_CHECK enum status infer_media_end(struct infer *infer, struct error *err);
 
 void infer_media_reset(struct infer_media *media);

@@ -15,7 +15,8 @@
  * the only place where a row's defaults are filled in. */
 #define INFER_OP(infer, slot) ((infer)->ops->slot ? (infer)->ops->slot : infer_one_ops.slot)
 
-/* Bytes of memory for requests that its calls hold, and what its kind holds beside them. */
+/* Returns the bytes of memory for requests that its calls hold, and what its kind holds beside
+ * them. */
 size_t infer_calls_bytes(const struct infer *infer);
 
 #endif

@@ -8,16 +8,16 @@
 struct infer;
 
 /*
- * The call of the request is going to be measured. One call at a time, because a profile takes
- * memory; ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of the
- * method, has no profiles.
+ * Prepares to measure the call of the request. One call at a time, because a profile takes memory;
+ * ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of the method,
+ * has no profiles.
  */
 MUST_CHECK enum status infer_profile_begin(struct infer *infer, struct error *err);
 
 /* Appends the member "profile" to the answer, if the call was measured. */
 MUST_CHECK enum status infer_profile_print(struct infer *infer, struct error *err);
 
-/* The call is over, and its invocation is freed. */
+/* Call when the call is over, and its invocation is freed. */
 void infer_profile_end(struct infer *infer);
 
 #endif

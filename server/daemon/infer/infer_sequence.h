@@ -28,7 +28,7 @@ MUST_CHECK enum status infer_sequence_open(struct infer *infer, struct infer_cal
 MUST_CHECK bool infer_sequence_find_generation(struct infer *infer, struct infer_call *call,
                                                struct model **out_newest);
 
-/* The call has run; if it was the last of its sequence, the sequence ends. */
+/* Call when the call has run; if it was the last of its sequence, the sequence ends. */
 void infer_sequence_end(const struct infer_call *call);
 
 /* Releases the sequence, if there is one. */

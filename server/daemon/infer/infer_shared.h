@@ -26,7 +26,7 @@ MUST_CHECK enum status infer_shared_note(struct infer *infer, struct infer_outpu
 MUST_CHECK enum status infer_shared_write(struct infer_output *output,
                                           const struct oip_result *result, struct error *err);
 
-/* The request is over. */
+/* Call when the request is over. */
 void infer_shared_drop(struct infer *infer);
 
 #endif

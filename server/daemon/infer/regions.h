@@ -61,11 +61,11 @@ struct regions_load {
 
 struct regions_load regions_load(struct regions *regions);
 
-/* No request is left. Also if regions_init() was not called: zeroed. */
+/* Call when no request is left. Also if regions_init() was not called: zeroed. */
 void regions_fini(struct regions *regions);
 
-/* ST_INVALID: the key, the range or the object is wrong, or the name is taken; ST_EXHAUSTED: there
- * are too many regions, or they are too large. */
+/* Fails with ST_INVALID: the key, the range or the object is wrong, or the name is taken;
+ * ST_EXHAUSTED: there are too many regions, or they are too large. */
 MUST_CHECK enum status regions_register(struct regions *regions, const char *name,
                                         const struct oip_region *order, struct error *err);
 
@@ -73,12 +73,13 @@ MUST_CHECK enum status regions_register(struct regions *regions, const char *nam
  * clients unregister whatever an earlier run may have left behind. */
 void regions_unregister(struct regions *regions, const char *name);
 
-/* The caller owns a reference. ST_NOT_FOUND. */
+/* Finds a region; the caller owns a reference. ST_NOT_FOUND. */
 MUST_CHECK enum status regions_find(struct regions *regions, struct span name,
                                     struct region **out_region, struct error *err);
 void region_unref(struct region *region);
 
-/* The answer to a request for the status of |name|, or of all regions if it is "". ST_NOT_FOUND. */
+/* Prints the answer to a request for the status of |name|, or of all regions if it is "".
+ * ST_NOT_FOUND. */
 MUST_CHECK enum status regions_print(struct regions *regions, const char *name, struct buf *out,
                                      struct error *err);
 

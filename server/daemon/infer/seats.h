@@ -47,20 +47,21 @@ struct seats {
 };
 
 void seats_init(struct seats *seats);
-/* No request is left. Also if seats_init() was not called: zeroed. */
+/* Call when no request is left. Also if seats_init() was not called: zeroed. */
 void seats_fini(struct seats *seats);
 
-/* How many seats a model has: at least one. */
+/* Returns how many seats a model has: at least one. */
 uint64_t seats_count(const struct model *model, const struct params *params);
 
 /*
- * A seat for |request|, whose model is known, in |share|, which is the model's. |what| is for the
- * message: "generations". ST_EXHAUSTED. Any thread.
+ * Takes a seat for |request|, whose model is known, in |share|, which is the model's. |what| is for
+ * the message: "generations". ST_EXHAUSTED. Any thread.
  */
 MUST_CHECK enum status seats_take(struct infer *infer, struct share *share, const char *what,
                                   struct error *err);
 
-/* The request may have no seat. Any thread, but not while the request waits for its client. */
+/* Gives a seat back; the request may have none. Any thread, but not while the request waits for its
+ * client. */
 void seats_leave(struct infer *infer);
 
 /* rt_sequences_open(), which finds room where streams are not read. Any thread. */

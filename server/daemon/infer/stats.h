@@ -24,15 +24,14 @@ void stats_add(struct model_stats *stats, const struct infer *infer, const struc
 /* |job|, a step of a generation, has run. The loop. */
 void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job);
 
-/* When the last request ended, in ms since 1970; 0: there was none. Any thread. */
+/* Returns when the last request ended, in ms since 1970; 0: there was none. Any thread. */
 uint64_t stats_last_ms(const struct model_stats *stats);
 
-/* "memory": the parts of --ring-bytes that requests hold, by purpose; |evicted| clients lost
- * theirs.
- */
+/* Prints "memory": the parts of --ring-bytes that requests hold, by purpose; |evicted| clients lost
+ * theirs. */
 void stats_print_memory(struct buf *out, const struct serving *serving, uint64_t evicted);
 
-/* A row of "model_stats" in the protocol's statistics extension. */
+/* Prints a row of "model_stats" in the protocol's statistics extension. */
 void stats_print(struct buf *out, const struct model *model);
 
 #endif

@@ -32,27 +32,29 @@ struct work {
     uint64_t found;              /* that it handles at least, as a run of it has found out */
 };
 
-/* The place for the present step, which handles |known| bytes as far as that is known before it.
- * |is_long|: it may take long, whatever its bytes. */
+/* Chooses the place for the present step, which handles |known| bytes as far as that is known
+ * before it. |is_long|: it may take long, whatever its bytes. */
 enum work_place work_place(const struct work *work, uint64_t known, bool is_long);
 
 /* Begins a run of the present step, at |place|. */
 void work_begin(struct work *work, enum work_place place);
 
-/* The present run of the step is about to handle |bytes| more. ST_WOULD_BE_HEAVY: not here. */
+/* Tells that the present run of the step is about to handle |bytes| more. ST_WOULD_BE_HEAVY: not
+ * here. */
 MUST_CHECK enum status work_add(struct work *work, uint64_t bytes, struct error *err);
 
-/* What follows may take long, or wait for a disk. ST_WOULD_BE_HEAVY: the step runs on the loop. */
+/* Call when what follows may take long, or wait for a disk. ST_WOULD_BE_HEAVY: the step runs on the
+ * loop. */
 MUST_CHECK enum status work_leave_loop(const struct work *work, struct error *err);
 
-/* The bytes of one piece of work, such as a file, in a run at |place|; 0: no limit. */
+/* Returns the bytes of one piece of work, such as a file, in a run at |place|; 0: no limit. */
 uint64_t work_piece_max(const struct work *work, enum work_place place);
 
-/* The present run of the step has ended with ST_WOULD_BE_HEAVY: work_place() is a later one now, or
- * still WORK_HEAVY. */
+/* Call when the present run of the step has ended with ST_WOULD_BE_HEAVY: work_place() is a later
+ * one now, or still WORK_HEAVY. */
 void work_move_on(struct work *work);
 
-/* Another step is the present one from now on. */
+/* Call when another step is the present one. */
 void work_reset(struct work *work);
 
 #endif

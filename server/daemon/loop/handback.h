@@ -20,18 +20,18 @@ struct handback {
     _Atomic(struct turn_job *) jobs; /* a stack of those that workers have finished */
 };
 
-/* There is no descriptor yet. */
+/* Begins without a descriptor. */
 void handback_init(struct handback *handback, struct turns *turns);
 
-/* Its descriptor is at least |fd_min|, if the process may have that many. ST_SYSTEM: there are none
- * left. */
+/* Opens a descriptor that is at least |fd_min|, if the process may have that many. ST_SYSTEM: there
+ * are none left. */
 MUST_CHECK enum status handback_open(struct handback *handback, uv_loop_t *uv, int fd_min,
                                      struct error *err);
 
-/* The loop has ended. */
+/* Call when the loop has ended. */
 void handback_fini(struct handback *handback);
 
-/* Any thread: |job| is finished by its worker; go_on_job() follows on the loop. */
+/* Call on any thread: |job| is finished by its worker; go_on_job() follows on the loop. */
 void handback_push(struct handback *handback, struct turn_job *job);
 
 #endif

@@ -25,7 +25,7 @@ void log_gate_open(struct log_gate *gate, uv_loop_t *uv);
 /* May a line of |kind| be logged now that |client| has caused, or SHARE_NOBODY? */
 bool log_gate_admits(struct log_gate *gate, enum log_kind kind, uint64_t client);
 
-/* The loop has to turn once before log_gate_fini(), which writes all counts. */
+/* Closes it: the loop has to turn once before log_gate_fini(), which writes all counts. */
 void log_gate_close(struct log_gate *gate);
 void log_gate_fini(struct log_gate *gate);
 

@@ -36,9 +36,9 @@ struct loop {
     bool has_uv;      /* |uv| is initialised */
 };
 
-/* The thread that calls this turns the loop. |steps| are the steps of requests, for the watch over
- * turns. The caller sets |alarm| and |offload|. loop_fini() also after a failure; then the loop's
- * handles are closed and it has ended. */
+/* Makes a loop, which the thread that calls this turns. |steps| are the steps of requests, for the
+ * watch over turns. The caller sets |alarm| and |offload|. loop_fini() also after a failure; then
+ * the loop's handles are closed and it has ended. */
 MUST_CHECK enum status loop_init(struct loop *loop, const struct turn_steps *steps,
                                  struct error *err);
 void loop_fini(struct loop *loop);

@@ -51,20 +51,20 @@ struct turn_watch {
     uint64_t longest_part_ns; /* in this turn */
 };
 
-/* NULL: there is no such part. */
+/* Returns NULL: there is no such part. */
 const char *turn_part_name(const struct turn_steps *steps, enum turn_part part);
 
-/* Nothing has begun. */
+/* Begins with nothing begun. */
 void turn_watch_init(struct turn_watch *watch, const struct turn_steps *steps,
                      struct log_gate *log);
 
-/* From now on the loop does |part|. */
+/* Notes that the loop does |part| from now on. */
 void turn_watch_enter(struct turn_watch *watch, enum turn_part part);
 
-/* A step has handled |bytes|. */
+/* Call when a step has handled |bytes|. */
 void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64_t bytes);
 
-/* The turn is over. Returns how long it was; 0: nothing has begun. */
+/* Call when the turn is over. Returns how long it was; 0: nothing has begun. */
 uint64_t turn_watch_end(struct turn_watch *watch);
 
 #endif

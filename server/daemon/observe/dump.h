@@ -5,8 +5,8 @@
 
 struct observed;
 
-/* A line for the daemon, one for each model that has calls, and one for each request in flight; so
- * many of each, and then how many more there are. */
+/* Writes a line for the daemon, one for each model that has calls, and one for each request in
+ * flight; so many of each, and then how many more there are. */
 void dump_in_flight(const struct observed *observed);
 
 #endif

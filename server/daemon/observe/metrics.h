@@ -38,10 +38,11 @@ struct metrics_look {
     struct turn_records turns;
 };
 
-/* The loop. |request| is over, or its client has gone; the exchange is still known. */
+/* Counts |request|, which is over or whose client has gone; the exchange is still known. The
+ * loop. */
 void metrics_count_request(struct metrics *metrics, const struct request *request);
 
-/* The loop. */
+/* Returns the loop. */
 struct metrics_look metrics_take_look(const struct observed *observed);
 
 #endif

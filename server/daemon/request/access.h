@@ -40,10 +40,10 @@ MUST_CHECK enum status access_read(struct access *access, const struct options *
 MUST_CHECK enum status access_verify(const struct options *options, struct error *err);
 void access_fini(struct access *access);
 
-/* The route is known: 200, or the status to answer with and |request->err|. */
+/* Call when the route is known: 200, or the status to answer with and |request->err|. */
 int access_begin(struct request *request);
 
-/* The request is over. */
+/* Call when the request is over. */
 void access_end(struct request *request);
 
 /* Does a browser ask whether its page may send a request? It is answered without a token. */
@@ -53,7 +53,7 @@ bool access_is_preflight(const struct request *request, const struct exchange_he
 struct http_answer;
 void access_describe(const struct request *request, struct http_answer *answer);
 
-/* "no token" */
+/* Returns "no token" */
 const char *access_denial_name(enum access_denial denial);
 
 #endif

@@ -147,35 +147,35 @@ struct exchange {
 void exchange_init(struct exchange *exchange, struct requests *requests,
                    const struct exchange_ops *ops, const char *remote);
 
-/* The exchange has no request and no waiting write; the protocol holds no more memory for it. */
+/* Call when the exchange has no request and no waiting write; the protocol holds no more memory for
+ * it. */
 void exchange_fini(struct exchange *exchange);
 
-/* The protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
+/* Notes that the protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
 void exchange_keep(struct exchange *exchange, size_t bytes);
 
-/* A request begins; no write of one before it waits. False: there is no memory. */
+/* Call when a request begins; no write of one before it waits. False: there is no memory. */
 MUST_CHECK bool exchange_begin(struct exchange *exchange);
 
-/* The target and the fields go there (server/http/head.h). */
+/* Gives where the target and the fields go (server/http/head.h). */
 struct head *exchange_fields(struct exchange *exchange);
 
-/* The head is complete: checks the route, its limits and its model. False: the request is refused.
- */
+/* Call when the head is complete: checks the route, its limits and its model. False: the request is
+ * refused. */
 MUST_CHECK bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head);
 
 /*
- * The body: |bytes| more have been announced, or have come. Both return 0, or the status to refuse
- * the request with; exchange_error() has the text then.
+ * Returns the body: |bytes| more have been announced, or have come. Both return 0, or the status to
+ * refuse the request with; exchange_error() has the text then.
  */
 MUST_CHECK int exchange_expect_body(struct exchange *exchange, uint64_t bytes);
 MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 
 /*
- * Before the protocol reads more of the body. False: others need the memory, so nothing may be read
- * now; the protocol stops reading and calls transfers_wait_for_memory() for |upload|. |missing| is
- * 0, or the number of bytes that are certain to come: then |*out_len| of them can be read straight
- * to
- * |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
+ * Call before the protocol reads more of the body. False: others need the memory, so nothing may be
+ * read now; the protocol stops reading and calls transfers_wait_for_memory() for |upload|.
+ * |missing| is 0, or the number of bytes that are certain to come: then |*out_len| of them can be
+ * read straight to |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
  */
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
@@ -195,30 +195,34 @@ bool exchange_is_refused(const struct exchange *exchange);
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
                       int http_status);
 
-/* The request is complete, or refused: calls request_run(). The call may have ended on return. */
+/* Call when the request is complete, or refused: calls request_run(). The call may have ended on
+ * return. */
 void exchange_run(struct exchange *exchange);
 
-/* After EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation, too. */
+/* Call after EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation,
+ * too. */
 void exchange_note_written(struct exchange *exchange, bool is_ok);
 
-/* The client has gone. The call ends now or as soon as it can; end() will not be called. */
+/* Call when the client has gone. The call ends now or as soon as it can; end() will not be
+ * called. */
 void exchange_cancel(struct exchange *exchange);
 
-/* After end(): the protocol still has a rest of the answer for the client. It has it no more. */
+/* Call after end(): the protocol still has a rest of the answer for the client. It has it no
+ * more. */
 void exchange_begin_flush(struct exchange *exchange);
 void exchange_end_flush(struct exchange *exchange);
 
-/* Fewer bytes than --rate-min have come of the body, or been taken of the answer. */
+/* Have fewer bytes than --rate-min come of the body, or been taken of the answer? */
 bool exchange_is_upload_slow(struct exchange *exchange, uint64_t now_ms);
 bool exchange_is_answer_slow(struct exchange *exchange, uint64_t now_ms);
 
-/* The loop has stood still until |now_ms|: both halves begin their paces anew. */
+/* Call when the loop has stood still until |now_ms|: both halves begin their paces anew. */
 void exchange_restart_paces(struct exchange *exchange, uint64_t now_ms);
 
-/* Memory for the protocol's text around the parts of a write, until the write is done. */
+/* Returns memory for the protocol's text around the parts of a write, until the write is done. */
 char *exchange_scratch(struct exchange *exchange);
 
-/* The answer is on its way: only the client has something left to do. */
+/* Is the answer on its way? Then only the client has something left to do. */
 bool exchange_is_answering(const struct exchange *exchange);
 
 /* ---- for calls ------------------------------------------------------------------------------- */
@@ -235,10 +239,11 @@ static inline bool exchange_has_begun(const struct exchange *exchange)
 /* See struct exchange_ops. */
 enum exchange_written exchange_write(struct exchange *exchange, const struct exchange_part *part);
 
-/* The answer is over, its last write has been made; or nothing reaches the client any more. */
+/* Call when the answer is over, its last write has been made; or nothing reaches the client any
+ * more. */
 void exchange_end(struct exchange *exchange);
 
-/* The call waits for memory, since |since_ms|: request_retry() will be called. */
+/* Call when the call waits for memory, since |since_ms|: request_retry() will be called. */
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 
 /* ---- for the rules of memory (transfers.c) --------------------------------------------------- */
@@ -246,11 +251,11 @@ void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 /* Does a complete body wait because its model's queue is full? */
 bool exchange_is_parked(const struct exchange *exchange);
 
-/* The body that is being received, or NULL. */
+/* Returns the body that is being received, or NULL. */
 struct body *exchange_upload(const struct exchange *exchange);
 
-/* Memory that is held for the client: on the heap; on the heap and in the pool. Of the body that is
- * being received alone. */
+/* Returns memory that is held for the client: on the heap; on the heap and in the pool. Of the body
+ * that is being received alone. */
 size_t exchange_heap_bytes(const struct exchange *exchange);
 size_t exchange_held_bytes(const struct exchange *exchange);
 size_t exchange_upload_bytes(const struct exchange *exchange);

@@ -134,18 +134,18 @@ struct request {
     char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */
 };
 
-/* A request in step READ for |exchange|; NULL without memory. */
+/* Returns a request in step READ for |exchange|; NULL without memory. */
 struct request *request_take(struct requests *requests, struct exchange *exchange);
 
-/* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
- * wrong. */
+/* Call when the head is complete: checks route, limits and memory. False: |http_status| and |err|
+ * say what is wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct exchange_head *head);
 
-/* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
+/* Adds more of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
 MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
-/* A complete request whose exchange waits for memory (transfers_wait_for_memory()) tries again: to
- * go on, or to keep its answer. True: it waits no more. */
+/* Lets a complete request whose exchange waits for memory (transfers_wait_for_memory()) try again:
+ * to go on, or to keep its answer. True: it waits no more. */
 MUST_CHECK bool request_retry(struct request *request);
 
 /* Refuses a request whose body waits for room in the pool of its model. */
@@ -158,40 +158,41 @@ enum exchange_written request_answer_write(struct request *request);
 /* Step SEND: the next write of a stream, of the events in |out|. */
 enum exchange_written request_answer_send(struct request *request, bool is_last);
 
-/* Memory that an answer holds while it is written: on the heap; in the pool. */
+/* Returns memory that an answer holds while it is written: on the heap; in the pool. */
 size_t request_answer_heap_bytes(const struct request *request);
 size_t request_answer_pool_bytes(const struct request *request);
 
-/* The answer is going to be an error; |err| is set. */
+/* Call when the answer is going to be an error; |err| is set. */
 void request_refuse(struct request *request, int http_status);
 
-/* The message is complete, or has been refused: runs steps until one has to wait. */
+/* Call when the message is complete, or has been refused: runs steps until one has to wait. */
 void request_run(struct request *request);
 
-/* A write that had to wait is done, see exchange_note_written(). The client may have gone. */
+/* Call when a write that had to wait is done, see exchange_note_written(). The client may have
+ * gone. */
 void request_written(struct request *request, bool is_ok);
 
 /* Goes on after the call has ended (handback_push()), after a thread has done the steps that it was
  * given, or with a handler that is unfinished. |turn| is its own. */
 void request_go_on(struct turn_job *turn);
 
-/* The client has gone. The one way out of any step before its time; ends the request now or as soon
- * as the worker that has it gives it back. */
+/* Call when the client has gone. The one way out of any step before its time; ends the request now
+ * or as soon as the worker that has it gives it back. */
 void request_abandon(struct request *request);
 
-/* The status that the client got, for logs and counts; HTTP_GONE: it left before its answer. The
- * exchange is known. */
+/* Returns the status that the client got, for logs and counts; HTTP_GONE: it left before its
+ * answer. The exchange is known. */
 int request_status(const struct request *request);
 
 /* At the end: do the parts of the request belong to the loop? A client may leave while a thread or
  * the device has them. */
 bool request_is_loops(const struct request *request);
 
-/* Likewise, and has a model run? Then |job| has the times of this request. */
+/* Is that so, and has a model run? Then |job| has the times of this request. */
 bool request_has_run(const struct request *request);
 
-/* The request's trace, with the request's id in it: the trace that the client named, or a new one
- * that begins with this call. NULL: there is none. */
+/* Returns the request's trace, with the request's id in it: the trace that the client named, or a
+ * new one that begins with this call. NULL: there is none. */
 const struct trace *request_trace(struct request *request);
 
 void request_free(struct request *request);

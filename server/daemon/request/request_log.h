@@ -10,12 +10,12 @@
 
 struct request;
 
-/* The answer is the error |why|, which the client gets as |http_status|; |index| is the number of
- * the call in a list, otherwise -1. */
+/* Call when the answer is the error |why|, which the client gets as |http_status|; |index| is the
+ * number of the call in a list, otherwise -1. */
 void request_log_error(struct request *request, int http_status, const struct error *why,
                        int index);
 
-/* The answer is out, or the client has gone; the exchange is still known. */
+/* Call when the answer is out, or the client has gone; the exchange is still known. */
 void request_log_end(struct request *request);
 
 #endif

@@ -18,30 +18,30 @@ static inline const struct route *request_route(const struct request *request)
 
 /* ---- request_head.c -------------------------------------------------------------------------- */
 
-/* The offset of the tensors in the body, if the client gives it; otherwise 0. Only the place of the
- * body and the thread of its step depend on it. */
+/* Returns the offset of the tensors in the body, if the client gives it; otherwise 0. Only the
+ * place of the body and the thread of its step depend on it. */
 size_t request_announced_json(const struct request *request);
 
 /* ---- request_work.c -------------------------------------------------------------------------- */
 
-/* Bytes that the present step handles, as far as that is known before it. */
+/* Returns the bytes that the present step handles, as far as that is known before it. */
 uint64_t request_work_known(const struct request *request);
 
-/* The place for the present step (server/daemon/infer/work.h). */
+/* Chooses the place for the present step (server/daemon/infer/work.h). */
 enum work_place request_work_place(const struct request *request);
 
 /* ---- request.c ------------------------------------------------------------------------------- */
 
-/* The change that the request has begun is made, or cannot be, for the reason |err|; or the file
- * that it waits for is loaded. */
+/* Call when the change that the request has begun is made, or cannot be, for the reason |err|; or
+ * the file that it waits for is loaded. */
 void request_note_changed(struct waiter *waiter, enum status status, const struct error *err);
 
 /* ---- request_take.c -------------------------------------------------------------------------- */
 
-/* The results of the job are gone, or belong to the client. */
+/* Call when the results of the job are gone, or belong to the client. */
 void request_release_job(struct request *request);
 
-/* The opposite of request_take(): the request is over, and may be taken again. */
+/* Undoes request_take(): the request is over, and may be taken again. */
 void request_give_back(struct request *request);
 
 #endif

@@ -77,16 +77,16 @@ struct requests {
     uint32_t busy_count; /* includes requests whose client has gone */
 };
 
-/* There are none, and nobody is admitted yet. */
+/* Begins with none; nobody is admitted yet. */
 void requests_init(struct requests *requests, const struct requests_uses *uses);
 
-/* Once the loop is initialised, with its alarm and its threads. */
+/* Call once the loop is initialised, with its alarm and its threads. */
 void requests_open(struct requests *requests);
 
 /* None is busy any more, and there is no exchange. */
 void requests_fini(struct requests *requests);
 
-/* So many are admitted at a time. */
+/* Admits so many at a time. */
 void requests_resize(struct requests *requests, uint32_t count);
 
 #endif

@@ -42,7 +42,7 @@ struct route_match {
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err);
 
-/* The pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
+/* Returns the pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
 const char *route_pattern(enum route_id id);
 
 #endif

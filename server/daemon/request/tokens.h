@@ -57,13 +57,13 @@ struct tokens {
 /* Reads the file |path| again. If it fails, the old tokens stay; ST_INVALID names the line. */
 MUST_CHECK enum status tokens_read(struct tokens *tokens, const char *path, struct error *err);
 
-/* Likewise the lines |text| of the file |path|. */
+/* Does the same for the lines |text| of the file |path|. */
 MUST_CHECK enum status tokens_parse(struct tokens *tokens, const char *path, struct span text,
                                     struct error *err);
 void tokens_fini(struct tokens *tokens);
 
-/* The token that a client has sent; NULL: it is not known. The time does not depend on how much of
- * it is right. */
+/* Returns the token that a client has sent; NULL: it is not known. The time does not depend on how
+ * much of it is right. */
 const struct token *tokens_find(const struct tokens *tokens, struct span text);
 
 /* The token that a connection has sent last: it is not hashed again. Zeroed at first. */
@@ -74,7 +74,7 @@ struct token_memory {
     uint8_t text[TOKEN_MEMORY_BYTES]; /* longer tokens are not remembered */
 };
 
-/* Likewise, and looks into |memory| first. */
+/* Does the same, and looks into |memory| first. */
 const struct token *tokens_find_again(const struct tokens *tokens, struct token_memory *memory,
                                       struct span text);
 

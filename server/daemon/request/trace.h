@@ -39,10 +39,10 @@ struct trace {
 /* |field|: the value of traceparent; "" is malformed. */
 void trace_begin(struct trace_source *source, struct span field, struct trace *out_trace);
 
-/* The id of another span of that trace. */
+/* Makes the id of another span of that trace. */
 void trace_make_span(struct trace_source *source, char out[TRACE_SPAN_CHARS]);
 
-/* The value of traceparent for the answer; not terminated. */
+/* Prints the value of traceparent for the answer; not terminated. */
 void trace_print(const struct trace *trace, char out[TRACE_PARENT_CHARS]);
 
 #endif

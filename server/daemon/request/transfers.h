@@ -56,10 +56,11 @@ struct pace {
 void pace_begin(struct pace *pace, uint64_t now_ms);
 void pace_move(struct pace *pace, size_t bytes, uint64_t now_ms);
 
-/* The client could not move since |since_ms| and now can: the time between does not count. */
+/* Call when the client could not move since |since_ms| and now can: the time between does not
+ * count. */
 void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms);
 
-/* Fewer bytes a second have moved over the last whole window than --rate-min requires. */
+/* Have fewer bytes a second moved over the last whole window than --rate-min requires? */
 bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t now_ms);
 
 /* One half of an exchange. */
@@ -93,24 +94,24 @@ struct transfers {
     uv_timer_t timer; /* runs while there are any */
 };
 
-/* Once the loop is initialised. */
+/* Call once the loop is initialised. */
 void transfers_init(struct transfers *transfers, struct loop *loop,
                     const struct servings *servings);
 
-/* There is no exchange any more, or there never was one: zeroed. */
+/* Call when there is no exchange any more, or there never was one: zeroed. */
 void transfers_fini(struct transfers *transfers);
 
-/* What transfers hold, by client; the size is not set. Looks at each exchange. */
+/* Counts what transfers hold, by client; the size is not set. Looks at each exchange. */
 void transfers_stats(struct transfers *transfers, struct share_stats *out_stats);
 
-/* The memory that |exchange| holds has changed. */
+/* Call when the memory that |exchange| holds has changed. */
 void transfers_update(struct exchange *exchange);
 
 /* Around the replacement of the serving, and before a serving gives up its memory. */
 void transfers_leave_pool(struct transfers *transfers);
 void transfers_enter_pool(struct transfers *transfers);
 
-/* All transfers together hold more than they may, and others than |exchange| hold some of it. */
+/* Do all transfers together hold more than they may, and others than |exchange| some of it? */
 bool transfers_are_over(const struct exchange *exchange);
 
 /* |transfer| waits for memory: exchange_retry() is called now and then until it reports success. */
@@ -122,9 +123,9 @@ void transfers_wait_for_memory(struct transfer *transfer);
  */
 bool transfers_may_send(struct exchange *exchange);
 
-/* Others wait for memory: the slowest of all other than |except| gives its own back if
- * it hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction
- * makes no other: with its answer the client's next request may begin, and the caller relies on
+/* Call when others wait for memory: the slowest of all other than |except| gives its own back if it
+ * hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction makes
+ * no other: with its answer the client's next request may begin, and the caller relies on
  * |except|. */
 bool transfers_evict_slowest(struct transfers *transfers, const struct exchange *except,
                              bool is_pressing);

@@ -125,18 +125,19 @@ struct changes {
 
 void changes_init(struct changes *changes, const struct changes_uses *uses);
 
-/* All calls are over: frees retired models. The loop has ended. */
+/* Call when all calls are over: frees retired models. The loop has ended. */
 void changes_fini(struct changes *changes);
 
-/* The first models, into the empty repository; end_start() is told of the result. */
+/* Starts the change that brings the first models, into the empty repository; end_start() is told of
+ * the result. */
 MUST_CHECK enum status changes_start(struct changes *changes, struct error *err);
 
 /* Looks for files that have come, changed or gone. With |retries_failed| files that did not load
  * are tried again. Without memory for it the log says so. */
 void changes_scan(struct changes *changes, bool retries_failed);
 
-/* Likewise, also with files that did not load, for the settings |config|, which reload_adopt() or
- * reload_refuse() gets; NULL: for those in use. */
+/* Does the same, also with files that did not load, for the settings |config|, which reload_adopt()
+ * or reload_refuse() gets; NULL: for those in use. */
 void changes_reload(struct changes *changes, struct conf *config);
 
 /* A change that somebody wants. */
@@ -160,7 +161,8 @@ MUST_CHECK enum status changes_need(struct changes *changes, struct waiter *wait
 MUST_CHECK enum status changes_begin(struct changes *changes, struct waiter *waiter,
                                      const struct changes_order *order, struct error *err);
 
-/* The daemon stops while the first models are loading: refuses those that wait for them. */
+/* Call when the daemon stops while the first models are loading: refuses those that wait for
+ * them. */
 void changes_refuse_start(struct changes *changes);
 
 /* |waiter| waits no more; the change goes on. */
@@ -170,21 +172,22 @@ void changes_forget(struct changes *changes, struct waiter *waiter);
  * them. Returns when to call again; ALARM_NEVER: when changes_watch_idle() says so. */
 uint64_t changes_unload_idle(struct changes *changes, uint64_t now_ns);
 
-/* There may be such models at |due_ns|. */
+/* Tells that there may be such models at |due_ns|. */
 void changes_watch_idle(struct changes *changes, uint64_t due_ns);
 
-/* No change begins between the two: a recovery is under way, or files are being looked at. A change
- * that a thread has prepared meanwhile is made again. */
+/* Lets no change begin between the two: a recovery is under way, or files are being looked at. A
+ * change that a thread has prepared meanwhile is made again. */
 void changes_hold(struct changes *changes);
 void changes_release(struct changes *changes);
 
 /* While |keeps|, models that nobody uses stay: a recovery loads them all again. */
 void changes_keep_idle(struct changes *changes, bool keeps);
 
-/* A thread has a change: models may come and go in a moment. */
+/* Has a thread a change? Then models may come and go in a moment. */
 bool changes_is_busy(const struct changes *changes);
 
-/* The device is lost, and with it all sequences: frees the retired models that no call holds. */
+/* Call when the device is lost, and with it all sequences: frees the retired models that no call
+ * holds. */
 void changes_drop_retired(struct changes *changes);
 
 #endif

@@ -57,10 +57,10 @@ struct proving {
 
 void proving_init(struct proving *proving, const struct proving_uses *uses);
 
-/* The loop has begun, or has a new serving. */
+/* Call when the loop has begun, or has a new serving. */
 void proving_begin(struct proving *proving);
 
-/* The daemon stops: ends the present try soon, and begins no other. The loop. */
+/* Call when the daemon stops: ends the present try soon, and begins no other. The loop. */
 void proving_stop(struct proving *proving);
 
 #endif

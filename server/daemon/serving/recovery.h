@@ -56,7 +56,7 @@ struct recovery {
 void recovery_init(struct recovery *recovery, const struct recovery_uses *uses,
                    const char *device_name);
 
-/* The device of the serving in use is lost; no effect while a recovery is under way. */
+/* Call when the device of the serving in use is lost; no effect while a recovery is under way. */
 void recovery_begin(struct recovery *recovery);
 
 #endif

@@ -23,8 +23,8 @@ struct watch;
 
 #define RELOAD_MAGIC 0x726c6f64u
 
-/* The files beside the settings: who has read them uses them from now on. On failure the old ones
- * stay in use. */
+/* Returns the files beside the settings: who has read them uses them from now on. On failure the
+ * old ones stay in use. */
 typedef enum status reload_files_f(void *owner, const struct options *options, struct error *err);
 
 struct reload {
@@ -50,13 +50,14 @@ void reload_use_sources(struct reload *reload, const struct conf_sources *source
 /* Reads the settings, and begins the change. */
 void reload_begin(struct reload *reload);
 
-/* The change for |config| is made: its settings of models are in use from now on. Takes it over. */
+/* Call when the change for |config| is made: its settings of models are in use from now on. Takes
+ * it over. */
 void reload_adopt(struct reload *reload, struct conf *config);
 
-/* The change for |config| was not made. */
+/* Call when the change for |config| was not made. */
 void reload_refuse(struct reload *reload, struct conf *config);
 
-/* The daemon ends. */
+/* Call when the daemon ends. */
 void reload_fini(struct reload *reload);
 
 #endif

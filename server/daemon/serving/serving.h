@@ -49,14 +49,15 @@ struct serving {
 MUST_CHECK enum status serving_new(const struct options *options, const char *device_name,
                                    bool or_cpu, struct serving **out_serving, struct error *err);
 
-/* No request holds it. NULL is fine. */
+/* Call when no request holds it. NULL is fine. */
 void serving_free(struct serving *serving);
 
-/* No request holds it, and all models have failed: gives up everything but the names of the models.
- */
+/* Call when no request holds it, and all models have failed: gives up everything but the names of
+ * the models. */
 void serving_shed(struct serving *serving);
 
-/* It has a device and memory; ST_UNAVAILABLE: it was shed, because the device was lost. */
+/* Checks that it has a device and memory; ST_UNAVAILABLE: it was shed, because the device was
+ * lost. */
 MUST_CHECK enum status serving_verify(const struct serving *serving, struct error *err);
 
 #endif

@@ -21,10 +21,10 @@ struct servings {
     void *owner; /* given to |ops| */
 };
 
-/* There is none yet. */
+/* Begins with none. */
 void servings_init(struct servings *servings, const struct servings_ops *ops, void *owner);
 
-/* Nobody holds any. */
+/* Call when nobody holds any. */
 void servings_fini(struct servings *servings);
 
 /* For a request, from its beginning to its end. */
@@ -34,8 +34,8 @@ void servings_let_go(struct servings *servings, struct serving *serving);
 /* Takes |fresh| over. The old one goes now, or with the last request that holds it. */
 void servings_replace(struct servings *servings, struct serving *fresh);
 
-/* Nobody holds the present one, and all its models have failed: gives up everything but the names
- * of the models. */
+/* Call when nobody holds the present one, and all its models have failed: gives up everything but
+ * the names of the models. */
 void servings_shed(struct servings *servings);
 
 #endif

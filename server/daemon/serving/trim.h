@@ -28,7 +28,8 @@ struct trim {
 
 void trim_init(struct trim *trim, struct loop *loop, const struct servings *servings);
 
-/* A request has ended, or models have been loaded or freed: memory may be idle from now on. */
+/* Call when a request has ended, or models have been loaded or freed: memory may be idle from now
+ * on. */
 void trim_note_use(struct trim *trim);
 
 #endif

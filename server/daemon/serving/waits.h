@@ -20,7 +20,7 @@ struct waiter;
 
 #define WAITS_MAGIC 0x77616974u
 
-/* The change is made, or cannot be, or the wait was too long, for the reason |err|. */
+/* Called when the change is made, or cannot be, or the wait was too long, for the reason |err|. */
 typedef void waiter_f(struct waiter *waiter, enum status status, const struct error *err);
 
 /* Who waits: for a change, or for a model to load, which the change does. Its owner sets the first
@@ -57,7 +57,7 @@ void waiter_init(struct waiter *waiter, waiter_f *done);
 /* |waiter| waits from now on, until waits_end(). ST_EXHAUSTED: there is no place. */
 MUST_CHECK enum status waits_begin(struct waits *waits, struct waiter *waiter, struct error *err);
 
-/* The place is free again. Nothing happens if it does not wait. */
+/* Call when the place is free again. Nothing happens if it does not wait. */
 void waits_end(struct waits *waits, struct waiter *waiter);
 
 /* Refuses those that have waited for too long. Returns when to call again, or ALARM_NEVER. */

@@ -41,7 +41,7 @@ struct watch {
     bool is_short;      /* the system has no room for all folders; the log has said so */
 };
 
-/* Nothing is watched yet. */
+/* Begins with nothing watched. */
 void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
                 const struct reload *reload);
 
@@ -49,7 +49,7 @@ void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
  * ST_SYSTEM: the system has no more watches or descriptors. */
 MUST_CHECK enum status watch_open(struct watch *watch, struct error *err);
 
-/* The folders are others now. */
+/* Call when the folders are others now. */
 void watch_look(struct watch *watch);
 
 void watch_fini(struct watch *watch);

@@ -100,8 +100,8 @@ static inline bool answer_has_part(const struct answer_form *answer, uint32_t in
 /* Can the answer be made from results like these, whose dims may be bounds? ST_INVALID. */
 MUST_CHECK enum status answer_verify(const struct answer_source *source, struct error *err);
 
-/* How many numbers for scores each box has; 0: the model has chosen the classes, or the answer is
- * not of boxes. */
+/* Returns how many numbers for scores each box has; 0: the model has chosen the classes, or the
+ * answer is not of boxes. */
 uint64_t answer_score_count(const struct answer_source *source);
 
 /* Do they follow the four numbers of the box in one tensor? */
@@ -118,19 +118,19 @@ size_t answer_rows(const struct answer_source *source);
 MUST_CHECK enum status answer_print(const struct answer_source *source, size_t row, struct buf *out,
                                     struct error *err);
 
-/* The same as bytes: JSON of boxes, a PNG file, a text without quotes. */
+/* Does the same in bytes: JSON of boxes, a PNG file, a text without quotes. */
 MUST_CHECK enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
                                     struct error *err);
 
-/* As JSON that people read in a terminal: a map without its PNG. */
+/* Prints JSON that people read in a terminal: a map without its PNG. */
 MUST_CHECK enum status answer_describe(const struct answer_source *source, size_t row,
                                        struct buf *out, struct error *err);
 
-/* Bytes of memory that printing a row takes beside |out|, at most; of rows that are refused for
- * their size, as much as others may take. */
+/* Returns the bytes of memory that printing a row takes beside |out|, at most; of rows that are
+ * refused for their size, as much as others may take. */
 size_t answer_work_bytes(const struct answer_source *source);
 
-/* Bytes of text that take about as long to print. */
+/* Returns the bytes of text that take about as long to print. */
 size_t answer_cost(const struct answer_source *source);
 
 #endif

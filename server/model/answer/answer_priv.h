@@ -5,18 +5,18 @@
 
 #include "server/model/answer/answer.h"
 
-/* Elements of a row of dim 0. */
+/* Returns the elements of a row of dim 0. */
 static inline size_t answer_row_numel(const struct answer_tensor *tensor)
 {
     size_t rows = (size_t)tensor->shape.dims[0];
     return rows ? (size_t)shape_numel(&tensor->shape) / rows : 0;
 }
 
-/* Where the picture of a row comes from; NULL: it is the picture that was sent, or the answer is
- * about the model's picture. A single picture serves all rows. */
+/* Returns where the picture of a row comes from; NULL: it is the picture that was sent, or the
+ * answer is about the model's picture. A single picture serves all rows. */
 const struct image_place *answer_place(const struct answer_source *source, size_t row);
 
-/* The floats of |row|, where they are or as a copy that free() takes. */
+/* Reads the floats of |row|, where they are or as a copy that free() takes. */
 MUST_CHECK enum status answer_read_floats(const struct answer_tensor *tensor, size_t row,
                                           const float **out, float **out_copy, struct error *err);
 
@@ -49,18 +49,18 @@ struct answer_placer answer_placer_of(const struct answer_source *source, size_t
 /* |clips|: to the borders of the picture. */
 void answer_put_point(const struct answer_placer *placer, bool clips, double *x, double *y);
 
-/* A number as JSON. */
+/* Prints a number as JSON. */
 void answer_print_float(float number, struct buf *out);
 
 /* ,"points":[[1,2,0.5]] */
 void answer_print_points(const struct answer_form *answer, const struct answer_placer *placer,
                          const struct answer_rest *rest, uint32_t candidate, struct buf *out);
 
-/* The corners of the turned box in the picture, and the box around them. */
+/* Finds the corners of the turned box in the picture, and the box around them. */
 void answer_turn(const struct answer_placer *placer, const struct answer_rest *rest,
                  const struct box *raw, float corners[4][2], struct box *around);
 
-/* Bytes of memory for the masks of a row. */
+/* Returns the bytes of memory for the masks of a row. */
 size_t answer_mask_work_bytes(const struct answer_source *source);
 
 /* The masks of a row's boxes. */
@@ -81,14 +81,14 @@ bool answer_masks_find(struct answer_masks *masks, const struct answer_rest *res
 MUST_CHECK enum status answer_masks_print(const struct answer_masks *masks, struct buf *out,
                                           struct error *err);
 
-/* "label":"cat", if the class has one, and "index":3 */
+/* Prints "label":"cat", if the class has one, and "index":3 */
 void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out);
 
 /* The parts of a map that are printed: the PNG and the rest as JSON, the PNG alone, the rest alone.
  */
 enum answer_map_part { ANSWER_MAP_ALL, ANSWER_MAP_FILE, ANSWER_MAP_CLASSES };
 
-/* As answer_work_bytes(). */
+/* Does as answer_work_bytes(). */
 size_t answer_map_work_bytes(const struct answer_source *source);
 
 MUST_CHECK enum status answer_print_map(const struct answer_source *source, size_t row,

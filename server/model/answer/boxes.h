@@ -69,8 +69,8 @@ struct box {
     uint32_t candidate; /* its index */
 };
 
-/* The boxes that are left, |*out_count| of them, the best one first; free() takes them. NULL if
- * there are none. ST_EXHAUSTED. */
+/* Finds the boxes that are left, |*out_count| of them, the best one first; free() takes them. NULL
+ * if there are none. ST_EXHAUSTED. */
 MUST_CHECK enum status boxes_find(const struct boxes_candidates *candidates,
                                   const struct boxes_rules *rules, struct box **out_boxes,
                                   uint32_t *out_count, struct error *err);

@@ -37,7 +37,7 @@ struct beside {
     struct error notes[BESIDE_FILES];    /* why a file is left out; ST_OK: it is not */
 };
 
-/* "metadata.yaml" */
+/* Returns "metadata.yaml" */
 const char *beside_name(enum beside_file file);
 
 /* Is one of the files beside the program at |path|? */
@@ -47,14 +47,14 @@ bool beside_has_any(const char *path);
 void beside_open(struct beside *beside, const char *path);
 void beside_close(struct beside *beside);
 
-/* The path of |file| beside the program at |path|. False: it is too long. */
+/* Finds the path of |file| beside the program at |path|. False: it is too long. */
 bool beside_path(const char *path, enum beside_file file, char *out, size_t size);
 
 /*
- * The program that |path| stands for, |size| bytes at |out|: |path| itself, or, if it is a folder,
- * its model.pte, or decode.pte beside export.json, or else its only file NAME.pte. ST_NOT_FOUND: a
- * folder without one, or with several, and |out| is the path of its model.pte, which is missing;
- * ST_INVALID: the path is too long.
+ * Finds the program that |path| stands for, |size| bytes at |out|: |path| itself, or, if it is a
+ * folder, its model.pte, or decode.pte beside export.json, or else its only file NAME.pte.
+ * ST_NOT_FOUND: a folder without one, or with several, and |out| is the path of its model.pte,
+ * which is missing; ST_INVALID: the path is too long.
  */
 MUST_CHECK enum status beside_find_program(const char *path, char *out, size_t size,
                                            struct error *err);

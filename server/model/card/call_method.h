@@ -9,7 +9,8 @@
 #include "protocol/call.h"
 #include "runtime/program/program.h"
 
-/* The shape of an input or result in the protocols: -1 for a dim that varies; of a string [1]. */
+/* Returns the shape of an input or result in the protocols: -1 for a dim that varies; of a string
+ * [1]. */
 struct shape card_shape_of(const struct rt_io *io);
 
 /* Borrows from |method|; the rest is in |arena|. ST_EXHAUSTED. */

@@ -261,7 +261,7 @@ struct card {
     bool is_settled;
 };
 
-/* An empty card. NULL: no memory. */
+/* Makes an empty card. NULL: no memory. */
 struct card *card_new(void);
 void card_free(struct card *card); /* NULL is fine */
 
@@ -286,14 +286,14 @@ MUST_CHECK enum status card_read_members(struct card *card, const struct documen
  */
 MUST_CHECK enum status card_read_beside(struct card *card, const char *path, struct error *err);
 
-/* "shorter", "stretch", "inside". */
+/* Returns "shorter", "stretch", "inside". */
 const char *card_fit_word(enum image_fit fit);
 
-/* "classes", "boxes", "map", "text"; NULL: the tensor. */
+/* Returns "classes", "boxes", "map", "text"; NULL: the tensor. */
 const char *card_answer_word(enum answer_kind kind);
 enum answer_kind card_find_answer_kind(const char *word); /* ANSWER_TENSOR: none of them */
 
-/* "sent", "shown", "model". */
+/* Returns "sent", "shown", "model". */
 const char *card_picture_word(enum answer_picture picture);
 
 /* Does card_read_members() read the member |member| of a model in pted.json? */
@@ -305,9 +305,9 @@ MUST_CHECK enum status card_verify_members(const struct document *document,
                                            const struct cJSON *object, struct error *err);
 
 /*
- * A rt_adapt_f, whose |card| is a struct card that has been read, or NULL: for each method that is
- * loaded, the steps that the card declares become a part of the program. Errors are about the card,
- * as above. The program gets its names later, by card_apply().
+ * Is a rt_adapt_f, whose |card| is a struct card that has been read, or NULL: for each method that
+ * is loaded, the steps that the card declares become a part of the program. Errors are about the
+ * card, as above. The program gets its names later, by card_apply().
  */
 MUST_CHECK enum status card_adapt(void *card, struct rt_method *method, bool is_default,
                                   struct error *err);
@@ -316,38 +316,40 @@ MUST_CHECK enum status card_adapt(void *card, struct rt_method *method, bool is_
  * says of inputs, outputs and methods. Reads files of labels. */
 MUST_CHECK enum status card_apply(struct card *card, struct rt_program *program, struct error *err);
 
-/* Everything has been applied: no document is needed any more. */
+/* Call when everything has been applied: no document is needed any more. */
 void card_settle(struct card *card);
 
-/* The card's entry for the method called |name|, or NULL. |is_default|: it is the default method.
- */
+/* Returns the card's entry for the method called |name|, or NULL. |is_default|: it is the default
+ * method. */
 const struct card_method *card_find_named(const struct card *card, struct span name,
                                           bool is_default);
 
-/* The card's entry for |method|, or NULL. */
+/* Returns the card's entry for |method|, or NULL. */
 const struct card_method *card_find_method(const struct card *card, const struct rt_method *method);
 
-/* Its entry for the input or output with the raw |index|, after card_apply(); or NULL. */
+/* Finds its entry for the input or output with the raw |index|, after card_apply(); or NULL. */
 const struct card_io *card_find_io(const struct card_method *method, enum rt_side side,
                                    uint32_t index);
 
-/* The names of the classes of result |index| of |method|; NULL: none. After card_apply(). */
+/* Returns the names of the classes of result |index| of |method|; NULL: none. After
+ * card_apply(). */
 const struct card_labels *card_find_labels(const struct card *card, const struct rt_method *method,
                                            uint32_t index);
 
-/* The answer that the card says for result |index| of |method|; NULL: the tensor. After
+/* Returns the answer that the card says for result |index| of |method|; NULL: the tensor. After
  * card_apply(). */
 const struct answer_form *card_find_answer(const struct card *card, const struct rt_method *method,
                                            uint32_t index);
 
-/* The input whose pictures answers are about: the first one that is a picture. NULL: none is. */
+/* Returns the input whose pictures answers are about: the first one that is a picture. NULL: none
+ * is. */
 const struct card_io *card_find_picture(const struct card *card, const struct rt_method *method);
 
 /* Is what the card says of an input likely to be a mistake, though it fits the program? |*out| says
  * why, with the place. After card_apply() and before card_settle(). */
 bool card_find_doubt(const struct card_io *io, struct error *out);
 
-/* Result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
+/* Describes result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
 struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t index);
 
 /* Do they come from pted.json, not from files? */
@@ -359,16 +361,17 @@ bool card_has_int8_cache(const struct card *card);
 /* Puts the card's parameters into |params|, except parameters that |options| set. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);
 
-/* The kinds of media, one by one; NULL from their number on. */
+/* Returns the kinds of media, one by one; NULL from their number on. */
 const struct card_medium *card_medium_at(size_t index);
 
-/* By word, by a body's media type without parameters, by the formats of its files. NULL: none. */
+/* Finds a medium by word, by a body's media type without parameters, by the formats of its files.
+ * NULL: none. */
 const struct card_medium *card_find_medium(const char *word);
 const struct card_medium *card_find_medium_type(struct span type);
 const struct card_medium *card_find_medium_files(enum media_kind formats);
 
-/* Their words, for messages: "image, sound or text" where |last| is " or "; or their nouns: "a
- * picture, a sound or a text". Returns |out|. */
+/* Lists their words, for messages: "image, sound or text" where |last| is " or "; or their nouns:
+ * "a picture, a sound or a text". Returns |out|. */
 const char *card_list_media(const char *last, bool are_nouns, char out[CARD_MEDIA_TEXT_MAX]);
 
 /* "dir/NAME.card.json" of "dir/NAME.pte". False: too long for |size|. */
@@ -379,7 +382,7 @@ MUST_CHECK enum status card_take_lines(struct arena *arena, struct span text,
                                        const struct span **out_items, uint32_t *out_count,
                                        struct error *err);
 
-/* How many scores a row of result |index| has, as classes are counted; 0: it varies. */
+/* Returns how many scores a row of result |index| has, as classes are counted; 0: it varies. */
 uint64_t card_class_count(const struct rt_method *method, uint32_t index);
 
 /* Sets the error about a value of a card, with the document and the place in front. */
@@ -389,11 +392,11 @@ enum status card_fail(const struct card_place *place, struct error *err, enum st
 /* Errors of documents have their place at the end; it goes to the front, with the file's name. */
 enum status card_put_in_front(const char *path, struct error *err);
 
-/* The same for an error that is set already: "PLACE: PATH: TEXT". */
+/* Does the same for an error that is set already: "PLACE: PATH: TEXT". */
 enum status card_blame(const struct card_place *place, struct error *err);
 
-/* A first card of |program|, with everything that the file says, and what |derive|, which may be
- * NULL, says of the default method; a person changes the rest. */
+/* Prints a first card of |program|, with everything that the file says, and what |derive|, which
+ * may be NULL, says of the default method; a person changes the rest. */
 void card_print(const struct rt_program *program, const struct derive *derive, struct buf *out);
 
 #endif

@@ -21,7 +21,7 @@ struct card_source {
 /* The kinds of media: a file has each (card_media.c lists them). */
 extern const struct card_medium card_medium_image, card_medium_sound, card_medium_text;
 
-/* The index of the word |value| among |names|, which |expected| lists; a name may be NULL. */
+/* Reads the index of the word |value| among |names|, which |expected| lists; a name may be NULL. */
 MUST_CHECK enum status card_read_word(const struct card_source *s, const struct cJSON *value,
                                       const char *const *names, unsigned count,
                                       const char *expected, unsigned *out, struct error *err);
@@ -43,7 +43,7 @@ const char *card_path_beside(struct card *card, const char *document_path, const
 MUST_CHECK enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
                                         uint32_t index, struct error *err);
 
-/* The same for pictures. */
+/* Does the same for pictures. */
 MUST_CHECK enum status card_adapt_pixels(struct rt_method *method, const struct card_io *io,
                                          uint32_t index, struct error *err);
 
@@ -58,7 +58,7 @@ MUST_CHECK enum status card_read_derived(struct card *card, struct error *err);
 MUST_CHECK enum status card_derive(struct card *card, const struct rt_method *method,
                                    struct error *err);
 
-/* The index of the input or output that |io| is about. */
+/* Finds the index of the input or output that |io| is about. */
 MUST_CHECK enum status card_find_index(const struct rt_method *method, enum rt_side side,
                                        struct card_io *io, struct error *err);
 

@@ -5,10 +5,11 @@
 
 #include "base/buf.h"
 
-/* The schema of NAME.card.json. */
+/* Prints the schema of NAME.card.json. */
 void card_schema_print(struct buf *out);
 
-/* Its members and definitions for the schema of pted.json; each member has a comma before it. */
+/* Prints its members and definitions for the schema of pted.json; each member has a comma before
+ * it. */
 void card_schema_print_members(const char *indent, struct buf *out);
 void card_schema_print_defs(struct buf *out);
 

@@ -10,7 +10,7 @@ MUST_CHECK enum status card_read_steps(struct card *card, const struct document 
                                        const char *path, const struct cJSON *value,
                                        struct card_io *io, struct error *err);
 
-/* The same of "answer". */
+/* Does the same for "answer". */
 MUST_CHECK enum status card_read_answer(struct card *card, const struct document *in,
                                         const char *path, const struct cJSON *value,
                                         struct card_io *io, struct error *err);
@@ -19,8 +19,8 @@ MUST_CHECK enum status card_read_answer(struct card *card, const struct document
 MUST_CHECK enum status card_adapt_answer(struct rt_method *method, struct card_io *io,
                                          struct error *err);
 
-/* The number of labels that result |index| needs by its entry |io|, which may be NULL; 0: it
- * varies. */
+/* Returns the number of labels that result |index| needs by its entry |io|, which may be NULL; 0:
+ * it varies. */
 uint64_t card_label_count(const struct rt_method *method, uint32_t index, const struct card_io *io);
 
 /* Compares the answer with the results of |method|, whose names and labels are known. */

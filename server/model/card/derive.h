@@ -55,7 +55,7 @@ struct derive {
     uint32_t carry_count; /* inputs of the file that became mutable buffers, by export.json */
 };
 
-/* "image" */
+/* Returns "image" */
 const char *derive_word(enum derive_kind kind);
 
 /* Everything that |beside| says of |method|, the default method, whose inputs and results are still

@@ -42,7 +42,7 @@ struct derive_names {
     uint32_t count;
 };
 
-/* False: |value| is none, or the heap is exhausted. */
+/* Returns false: |value| is none, or the heap is exhausted. */
 bool derive_read_names(const struct document *in, const struct cJSON *value,
                        struct derive_names *out);
 void derive_free_names(struct derive_names *names);
@@ -50,7 +50,8 @@ void derive_print_names(const struct derive_names *names, struct buf *out);
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* The input that takes pictures: "pixel_values", or else the first one that might. False: none. */
+/* Finds the input that takes pictures: "pixel_values", or else the first one that might. False:
+ * none. */
 bool derive_find_picture(const struct rt_method *method, uint32_t *out_index,
                          struct rt_pixels *out_pixels);
 

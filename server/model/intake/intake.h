@@ -22,12 +22,12 @@ struct rt_composition;
 struct rt_method;
 struct transcriber;
 
-/* The method that a program may get when it is loaded, beside those of its file: see
+/* Returns the method that a program may get when it is loaded, beside those of its file: see
  * server/language/form.h. */
 const struct rt_composition *intake_composition(void);
 
 /*
- * What the export.json beside the program at |path| says of its caches
+ * Reads what the export.json beside the program at |path| says of its caches
  * (server/language/exported.h). NULL: nothing. The errors are those of a file that is left out, and
  * ST_EXHAUSTED.
  */
@@ -36,8 +36,8 @@ MUST_CHECK enum status intake_read_exported(const char *path, struct exported **
 const struct rt_carries *intake_carries(const struct exported *exported); /* NULL of NULL */
 void intake_free_exported(struct exported *exported);                     /* NULL is fine */
 
-/* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
- * results of one, with or without a tokenizer; else NULL. */
+/* Returns "a language model", "a speech model" or "an encoder of texts", if the method has the
+ * inputs and results of one, with or without a tokenizer; else NULL. */
 const char *intake_kind(const struct rt_method *method);
 
 /* rt_gains_find() for what the method is. */

@@ -79,14 +79,14 @@ struct medium {
     };
 };
 
-/* How a file or a text becomes the input, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
- * {"rate":16000}, {"max_tokens":128}. */
+/* Prints how a file or a text becomes the input, as JSON:
+ * {"resize":256,"fit":"shorter","crop":[224,224]}, {"rate":16000}, {"max_tokens":128}. */
 void medium_print(const struct medium *medium, struct buf *out);
 
 /*
- * The medium that |said|, an entry of a card that has been applied to |method|, gives its input;
- * |*out| is NULL if it gives none. |path|, |tokenizer|: as of generator_new(). ST_UNSUPPORTED: a
- * library is missing; ST_INVALID; ST_EXHAUSTED. Blocks.
+ * Makes the medium that |said|, an entry of a card that has been applied to |method|, gives its
+ * input; |*out| is NULL if it gives none. |path|, |tokenizer|: as of generator_new().
+ * ST_UNSUPPORTED: a library is missing; ST_INVALID; ST_EXHAUSTED. Blocks.
  */
 MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
                                   const char *path, const char *tokenizer, struct medium **out,
@@ -145,14 +145,14 @@ enum medium_way medium_way(const struct medium *medium);
  * the program takes several sizes. */
 bool medium_is_fixed(const struct medium *medium);
 
-/* The shape of |rows| rows, which are |length| samples, frames or tokens long where that varies.
- * ST_INVALID: the program does not take so many rows, or none so long. */
+/* Finds the shape of |rows| rows, which are |length| samples, frames or tokens long where that
+ * varies. ST_INVALID: the program does not take so many rows, or none so long. */
 MUST_CHECK enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t length,
                                     struct shape *out, struct error *err);
 
-/* The height and the width that the picture in |file| gets, which must not be read for that: all
- * pictures of a call have one size. Errors as of image_open() and image_size(); ST_INVALID: the
- * program does not take such large ones. */
+/* Measures the height and the width that the picture in |file| gets, which must not be read for
+ * that: all pictures of a call have one size. Errors as of image_open() and image_size();
+ * ST_INVALID: the program does not take such large ones. */
 MUST_CHECK enum status medium_measure(const struct medium *medium, struct span file,
                                       struct medium_reader *reader, uint32_t out_sides[2],
                                       struct error *err);
@@ -162,7 +162,7 @@ MUST_CHECK enum status medium_compare(const struct medium *medium, uint32_t inde
                                       const uint32_t sides[2], const uint32_t first[2],
                                       struct error *err);
 
-/* The shape of |rows| pictures that have |sides|; otherwise as medium_shape(). */
+/* Finds the shape of |rows| pictures that have |sides|; otherwise as medium_shape(). */
 MUST_CHECK enum status medium_shape_sides(const struct medium *medium, int64_t rows,
                                           const uint32_t sides[2], struct shape *out,
                                           struct error *err);
@@ -179,13 +179,13 @@ struct medium_held {
     size_t bytes; /* accounted for */
 };
 
-/* A file whose row is written when the longest one is known. */
+/* Holds a file whose row is written when the longest one is known. */
 MUST_CHECK enum status medium_hold(const struct medium *medium, struct span file,
                                    struct medium_reader *reader, struct medium_held *out,
                                    struct error *err);
 void medium_drop(struct medium_held *held, const struct medium_reader *reader);
 
-/* The input of |invocation| from |count| > 0 files, as long as the longest one. */
+/* Puts the input of |invocation| from |count| > 0 files, as long as the longest one. */
 MUST_CHECK enum status medium_put_held(const struct medium *medium, const struct medium_held *held,
                                        uint32_t count, struct rt_invocation *invocation,
                                        struct shape *out_shape, struct error *err);
@@ -195,8 +195,8 @@ MUST_CHECK enum status medium_put_held(const struct medium *medium, const struct
 MUST_CHECK enum status medium_encode(const struct medium *medium, struct span text,
                                      struct arena *arena, struct texts_ids *out, struct error *err);
 
-/* The inputs of |invocation| from |count| > 0 texts: the ids and, unless the caller has them, the
- * mask and the types. */
+/* Puts the inputs of |invocation| from |count| > 0 texts: the ids and, unless the caller has them,
+ * the mask and the types. */
 MUST_CHECK enum status medium_put_texts(const struct medium *medium, const struct texts_ids *ids,
                                         uint32_t count, const bool are_given[MEDIUM_PARTS],
                                         struct rt_invocation *invocation, struct shape *out_shape,

@@ -69,10 +69,10 @@ MUST_CHECK enum status medium_weigh(struct medium_reader *reader, struct span fi
  */
 bool medium_has_length(const struct medium *medium, struct rt_method *method);
 
-/* The last dim of the input, and whether it is the only length. */
+/* Returns the last dim of the input, and whether it is the only length. */
 uint64_t medium_last_dim(const struct medium *medium, bool *out_is_fixed);
 
-/* The types of the inputs that |parts| are. */
+/* Finds the types of the inputs that |parts| are. */
 void medium_find_dtypes(struct medium *medium, const struct rt_method *method);
 
 static inline uint64_t medium_least(uint64_t a, uint64_t b)

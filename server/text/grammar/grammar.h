@@ -36,8 +36,8 @@ struct grammar_state {
 
 /* ---- grammars -------------------------------------------------------------------------------- */
 
-/* The subset of JSON Schema in docs/grammars.md; members come in the order of "properties". A
- * keyword that is not understood is refused with its path. ST_INVALID: no schema; ST_UNSUPPORTED:
+/* Parses the subset of JSON Schema in docs/grammars.md; members come in the order of "properties".
+ * A keyword that is not understood is refused with its path. ST_INVALID: no schema; ST_UNSUPPORTED:
  * not understood; ST_TOO_LARGE: a bound; ST_EXHAUSTED: no memory. So for the others. */
 MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
                                             struct error *err);
@@ -53,15 +53,15 @@ MUST_CHECK enum status grammar_parse_call(const struct value *tools, struct span
 /* Any JSON object. */
 MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *err);
 
-/* The whole text matches |regex|. */
+/* Makes the rule that the whole text matches |regex|. */
 MUST_CHECK enum status grammar_parse_regex(struct span regex, struct grammar **out,
                                            struct error *err);
 
-/* The whole text is one of |texts|, a list of strings. */
+/* Makes the rule that the whole text is one of |texts|, a list of strings. */
 MUST_CHECK enum status grammar_parse_choice(const struct value *texts, struct grammar **out,
                                             struct error *err);
 
-/* A grammar in the form of llama.cpp (GBNF): its rule "root" describes the whole text. */
+/* Parses a grammar in the form of llama.cpp (GBNF): its rule "root" describes the whole text. */
 MUST_CHECK enum status grammar_parse_gbnf(struct span source, struct grammar **out,
                                           struct error *err);
 
@@ -86,11 +86,11 @@ bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *stat
 bool grammar_state_may_end(const struct grammar_walk *walk, struct grammar_state state);
 bool grammar_state_must_end(struct grammar_walk *walk, struct grammar_state state);
 
-/* The memory of a grammar, and of a walk now, about. */
+/* Returns the memory of a grammar, and of a walk now, about. */
 size_t grammar_bytes_held(const struct grammar *grammar);
 size_t grammar_walk_bytes(const struct grammar_walk *walk);
 
-/* ST_OK, or why the walk could not go on: ST_TOO_LARGE or ST_EXHAUSTED. */
+/* Returns ST_OK, or why the walk could not go on: ST_TOO_LARGE or ST_EXHAUSTED. */
 MUST_CHECK enum status grammar_walk_check(const struct grammar_walk *walk, struct error *err);
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
@@ -108,9 +108,9 @@ MUST_CHECK enum status grammar_mask(struct grammar_walk *walk, struct grammar_st
                                     const struct grammar_vocabulary *vocabulary, uint64_t *bits,
                                     struct error *err);
 
-/* The same, if it takes no more than |work_max|, in ways to go on that are looked at: some 10 ns
- * each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try for this state goes on
- * from there. */
+/* Does the same, if it takes no more than |work_max|, in ways to go on that are looked at: some 10
+ * ns each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try for this state goes
+ * on from there. */
 MUST_CHECK enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
                                            const struct grammar_vocabulary *vocabulary,
                                            uint64_t *bits, uint64_t work_max, struct error *err);

@@ -17,7 +17,7 @@ struct grammar_json {
 /* Makes the rules; |builder| says whether that failed. */
 void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder);
 
-/* A character of JSON and the space behind it. */
+/* Makes a character of JSON and the space behind it. */
 const struct part *grammar_json_mark(struct grammar_json *json, const char *text);
 
 /* |content| between quotation marks. */
@@ -32,7 +32,7 @@ const struct part *grammar_json_listed(struct grammar_json *json, const char *op
 const struct part *grammar_json_member(struct grammar_json *json, const struct part *key,
                                        const struct part *value);
 
-/* Any object, such as {"a": [1]}. */
+/* Makes the rule for any object, such as {"a": [1]}. */
 const struct part *grammar_json_object(struct grammar_json *json);
 
 #endif

@@ -82,25 +82,27 @@ const struct part *grammar_repeat(struct grammar_builder *builder, const struct 
 /* Code points lo..hi in UTF-8, without surrogates. */
 const struct part *grammar_codes(struct grammar_builder *builder, uint32_t lo, uint32_t hi);
 
-/* The same as they stand in a string of JSON: some are escaped. */
+/* Does the same as they stand in a string of JSON: some are escaped. */
 const struct part *grammar_json_codes(struct grammar_builder *builder, uint32_t lo, uint32_t hi);
 
-/* A new rule without content; UINT32_MAX: failed. */
+/* Makes a new rule without content; UINT32_MAX: failed. */
 uint32_t grammar_rule_new(struct grammar_builder *builder);
 void grammar_rule_set(struct grammar_builder *builder, uint32_t rule, const struct part *part);
 const struct part *grammar_rule(struct grammar_builder *builder, uint32_t rule);
 
-/* A regular expression. |in_json|: of the text that a string of JSON holds, and then it need not
- * match the whole, unless ^ and $ say so. */
+/* Reads a regular expression. |in_json|: of the text that a string of JSON holds, and then it need
+ * not match the whole, unless ^ and $ say so. */
 const struct part *grammar_regex(struct grammar_builder *builder, struct span regex, bool in_json);
 
-/* The character at |*at|, which is not the end, of a source in UTF-8; moves behind it. */
+/* Returns the character at |*at|, which is not the end, of a source in UTF-8; moves behind it. */
 uint32_t grammar_code(struct span source, size_t *at);
 
-/* The character of the escape whose letter stands at |*at|; moves behind it. False: refused. */
+/* Finds the character of the escape whose letter stands at |*at|; moves behind it. False:
+ * refused. */
 bool grammar_escape(struct grammar_builder *builder, struct span source, size_t *at, uint32_t *out);
 
-/* A class such as [^a-z] at |*at|, and an escape that stands for characters; both move |*at|. */
+/* Reads a class such as [^a-z] at |*at|, and an escape that stands for characters; both move
+ * |*at|. */
 const struct part *grammar_class(struct grammar_builder *builder, struct span source, size_t *at,
                                  bool in_json);
 
@@ -120,7 +122,7 @@ const struct part *grammar_integers(struct grammar_builder *builder,
 const struct part *grammar_numbers(struct grammar_builder *builder,
                                    const struct grammar_bounds *bounds);
 
-/* "{2,5}" and "*" behind |part|, as often as they stand at |*at|. */
+/* Reads "{2,5}" and "*" behind |part|, as often as they stand at |*at|. */
 const struct part *grammar_quantify(struct grammar_builder *builder, struct span source, size_t *at,
                                     const struct part *part);
 

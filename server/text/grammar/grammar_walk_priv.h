@@ -76,7 +76,7 @@ struct grammar_walk {
     enum status status; /* why a state could not be made */
 };
 
-/* Where |byte| leads; may move walk->states. GRAMMAR_DEAD, too, when the walk fails. */
+/* Returns where |byte| leads; may move walk->states. GRAMMAR_DEAD, too, when the walk fails. */
 uint32_t grammar_walk_step(struct grammar_walk *walk, uint32_t from, uint8_t byte);
 
 #endif

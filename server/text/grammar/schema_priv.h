@@ -7,7 +7,7 @@
 
 #include "server/text/value/value.h"
 
-/* The keyword |name| of a schema, or NULL. */
+/* Returns the keyword |name| of a schema, or NULL. */
 const struct value *schema_get(const struct value *schema, const char *name);
 
 /* Does "required", a list or NULL, name the member |key|? */
@@ -21,7 +21,7 @@ bool schema_are_disjoint(const struct value *a, const struct value *b);
  * "#/properties/a/items"? */
 bool schema_is_reference(const struct value *reference);
 
-/* The place of |root| that it leads to, or NULL. */
+/* Returns the place of |root| that it leads to, or NULL. */
 const struct value *schema_follow(const struct value *root, const struct value *reference);
 
 /* Does a schema without faults let any value through, as {} and true do? */

@@ -12,13 +12,13 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-/* The bytes of the character at |at|, which is before |end|. */
+/* Returns the bytes of the character at |at|, which is before |end|. */
 size_t pytext_char(const uint8_t *at, const uint8_t *end);
 
-/* The bytes of the white space at |at|; 0: there is none. */
+/* Returns the bytes of the white space at |at|; 0: there is none. */
 size_t pytext_space(const uint8_t *at, const uint8_t *end);
 
-/* How many code points; and the byte where code point |index| begins, at most text.len. */
+/* Returns how many code points; and the byte where code point |index| begins, at most text.len. */
 size_t pytext_length(struct span text);
 size_t pytext_offset(struct span text, size_t index);
 
@@ -26,14 +26,14 @@ size_t pytext_offset(struct span text, size_t index);
  */
 struct span pytext_strip(struct span text, const struct span *chars, bool at_begin, bool at_end);
 
-/* Where |part| first or last begins in text, or SIZE_MAX. */
+/* Returns where |part| first or last begins in text, or SIZE_MAX. */
 size_t pytext_find(struct span text, struct span part);
 size_t pytext_find_last(struct span text, struct span part);
 
-/* The bytes of the line end at |at| by str.splitlines(); 0: there is none. */
+/* Returns the bytes of the line end at |at| by str.splitlines(); 0: there is none. */
 size_t pytext_line_end(const uint8_t *at, const uint8_t *end);
 
-/* Each appends |text| as str.lower() and str.upper() change it. The final form of sigma is not
+/* Appends |text| as str.lower() and str.upper() change it. The final form of sigma is not
  * chosen. */
 void pytext_print_lower(struct span text, struct buf *out);
 void pytext_print_upper(struct span text, struct buf *out);

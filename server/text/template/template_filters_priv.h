@@ -13,11 +13,11 @@
 bool filter_is_given(const struct value *value);
 bool filter_is_true(const struct value *value, bool otherwise);
 
-/* "'sort' does not take a number" */
+/* Fails with "'sort' does not take a number" */
 MUST_CHECK enum status filter_refuse(struct render *render, const struct node *node,
                                      const char *filter, const struct value *value);
 
-/* The method |name| of strings, on str() of |self|. */
+/* Gives the method |name| of strings, on str() of |self|. */
 MUST_CHECK enum status filter_by_method(struct render *render, const struct node *node,
                                         const char *name, const struct value *self,
                                         const struct value *args, struct value *out);

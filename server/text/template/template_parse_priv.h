@@ -39,10 +39,10 @@ bool parser_skip_op(struct parser *parser, uint16_t op);
 bool parser_skip_name(struct parser *parser, const char *name);
 bool parser_expect_op(struct parser *parser, uint16_t op); /* false: refused */
 
-/* The text of a name that must stand here; an empty span: refused. */
+/* Returns the text of a name that must stand here; an empty span: refused. */
 struct span parser_expect_name(struct parser *parser);
 
-/* The string, or strings behind each other, or the number that stands here. */
+/* Reads the string, or strings behind each other, or the number that stands here. */
 struct node *parser_string(struct parser *parser);
 struct node *parser_number(struct parser *parser);
 
@@ -51,7 +51,7 @@ struct node *parser_expression(struct parser *parser);
 /* Expressions with commas between them, which make a tuple. |has_condition|: "a if b" is one. */
 struct node *parser_tuple(struct parser *parser, bool has_condition);
 
-/* Names to assign to: a name, ns.name or a tuple of names. */
+/* Reads names to assign to: a name, ns.name or a tuple of names. */
 struct node *parser_target(struct parser *parser, bool may_be_attribute);
 
 /* Filters behind |self|; a pipe stands here unless |is_inline|. */

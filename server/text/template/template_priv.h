@@ -191,9 +191,9 @@ struct arguments {
     size_t count;
 };
 
-/* A filter, a test, a method or a function. |args| has one value for each name in |params|, which
- * is an OBJECT_MISSING if it was not given. A parameter whose name begins with '*' takes all the
- * others that have no name, as a list. A name in capitals takes no argument by name. */
+/* Runs a filter, a test, a method or a function. |args| has one value for each name in |params|,
+ * which is an OBJECT_MISSING if it was not given. A parameter whose name begins with '*' takes all
+ * the others that have no name, as a list. A name in capitals takes no argument by name. */
 typedef enum status builtin_f(struct render *render, const struct node *node, struct value self,
                               const struct value *args, struct value *out);
 
@@ -224,8 +224,8 @@ enum status template_run(struct render *render, const struct node *items);
 enum status template_fail(struct render *render, const struct node *node, enum status code,
                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* The same with a text that quotes a value. The client has it from us or has sent it, so it is not
- * logged: see error_hide(). */
+/* Does the same with a text that quotes a value. The client has it from us or has sent it, so it is
+ * not logged: see error_hide(). */
 enum status template_fail_quoting(struct render *render, const struct node *node, enum status code,
                                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 enum status template_no_memory(struct render *render);
@@ -237,7 +237,7 @@ struct scope *template_scope_new(struct render *render, struct scope *parent);
 enum status template_scope_set(struct render *render, struct scope *scope, struct span name,
                                struct value value);
 
-/* Text that is built: write to render->out after begin; end takes it from there. */
+/* Builds text: write to render->out after begin; end takes it from there. */
 size_t template_text_begin(struct render *render);
 enum status template_text_end(struct render *render, const struct node *node, size_t begin,
                               struct value *out);
@@ -271,7 +271,7 @@ enum status template_print(struct render *render, const struct node *node,
 enum status template_text(struct render *render, const struct node *node, const struct value *value,
                           struct value *out);
 
-/* The values that a loop walks: characters, items or keys. An iterator is empty after it. */
+/* Gives the values that a loop walks: characters, items or keys. An iterator is empty after it. */
 enum status template_iterate(struct render *render, const struct node *node,
                              const struct value *value, struct value_list **out);
 enum status template_length(struct render *render, const struct node *node,

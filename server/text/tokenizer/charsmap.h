@@ -17,7 +17,7 @@ struct charsmap;
 MUST_CHECK enum status charsmap_new(struct span bytes, struct charsmap **out, struct error *err);
 void charsmap_free(struct charsmap *map);
 
-/* The longest, or the shortest, sequence that |text| begins with: its length, or 0. */
+/* Returns the longest, or the shortest, sequence that |text| begins with: its length, or 0. */
 size_t charsmap_longest(const struct charsmap *map, struct span text, struct span *out);
 size_t charsmap_shortest(const struct charsmap *map, struct span text, struct span *out);
 

@@ -12,15 +12,15 @@ struct json_reader {
     struct error *err;
 };
 
-/* The member of an object; NULL: there is none, or it is null. */
+/* Returns the member of an object; NULL: there is none, or it is null. */
 const struct cJSON *json_reader_find(struct json_reader *in, const struct cJSON *object,
                                      const char *name);
 
-/* A string, copied into the tokenizer. */
+/* Reads a string, copied into the tokenizer. */
 MUST_CHECK enum status json_reader_span(struct json_reader *in, const struct cJSON *value,
                                         struct span *out);
 
-/* The member, or |otherwise| if there is none. NULL: there must be one. */
+/* Reads the member, or |otherwise| if there is none. NULL: there must be one. */
 MUST_CHECK enum status json_reader_text(struct json_reader *in, const struct cJSON *object,
                                         const char *name, const char *otherwise, struct span *out);
 MUST_CHECK enum status json_reader_bool(struct json_reader *in, const struct cJSON *object,
@@ -35,7 +35,7 @@ MUST_CHECK enum status json_reader_choice(struct json_reader *in, const struct c
                                           const char *name, const char *const *names,
                                           size_t otherwise, size_t *out);
 
-/* The chains of the file, each a member of the root. */
+/* Reads the chains of the file, each a member of the root. */
 MUST_CHECK enum status json_reader_normalizer(struct json_reader *in);
 MUST_CHECK enum status json_reader_pre_tokenizer(struct json_reader *in);
 MUST_CHECK enum status json_reader_decoder(struct json_reader *in);

@@ -18,8 +18,8 @@ struct json_vocab {
 /* Finds them. Errors of JSON elsewhere are found later, by the document. */
 void json_vocab_find(struct span file, struct json_vocab *out);
 
-/* A copy of the file in which the members are the number 0 and blanks, so that each other value has
- * its line and its column. */
+/* Gives a copy of the file in which the members are the number 0 and blanks, so that each other
+ * value has its line and its column. */
 MUST_CHECK enum status json_vocab_blank(const struct json_vocab *vocab, struct buf *out,
                                         struct error *err);
 

@@ -42,9 +42,9 @@ struct pattern_search {
 void pattern_search_begin(struct pattern_search *search, const struct pattern *pattern,
                           struct span literal, struct span text);
 
-/* The next match; *out_start becomes SIZE_MAX if there is none. Nothing matches in an empty text,
- * and no empty match begins where the match before ends. Fails with ST_INVALID if a match takes
- * more than PATTERN_STEPS_MAX steps. */
+/* Finds the next match; *out_start becomes SIZE_MAX if there is none. Nothing matches in an empty
+ * text, and no empty match begins where the match before ends. Fails with ST_INVALID if a match
+ * takes more than PATTERN_STEPS_MAX steps. */
 MUST_CHECK enum status pattern_search_next(struct pattern_search *search,
                                            struct pattern_scratch **scratch, size_t *out_start,
                                            size_t *out_end, struct error *err);

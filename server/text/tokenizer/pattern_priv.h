@@ -42,8 +42,8 @@ MUST_CHECK enum status pattern_fail(const struct pattern_reader *in, size_t at, 
 /* Does |text| stand at |at|? */
 bool pattern_at(const struct pattern_reader *in, const char *text);
 
-/* The character at |at|, which is behind a backslash if |is_escaped|; goes behind it. Escapes of
- * sets and assertions are the caller's. */
+/* Reads the character at |at|, which is behind a backslash if |is_escaped|; goes behind it. Escapes
+ * of sets and assertions are the caller's. */
 MUST_CHECK enum status pattern_read_code(struct pattern_reader *in, bool is_escaped, uint32_t *out);
 
 /* Appends a character that stands for itself, in a class or outside. */
@@ -72,7 +72,7 @@ bool pattern_class_escape(uint8_t letter, struct pattern_set *out);
 MUST_CHECK enum status pattern_class_property(struct pattern_reader *in, bool is_negated,
                                               struct pattern_set *out);
 
-/* A whole class; |at| is on its bracket. */
+/* Puts a whole class; |at| is on its bracket. */
 MUST_CHECK enum status pattern_class_put(struct pattern_reader *in);
 
 /* Is one of these characters several letters if case is ignored? */

@@ -22,7 +22,7 @@ void pattern_translation_fini(struct pattern_translation *translation);
 MUST_CHECK enum status pattern_translate(struct span source, enum pattern_dialect dialect,
                                          struct pattern_translation *out, struct error *err);
 
-/* The byte of the source whose translation stands at |at|. */
+/* Returns the byte of the source whose translation stands at |at|. */
 size_t pattern_translation_place(const struct pattern_translation *translation, size_t at);
 
 #endif

@@ -24,10 +24,10 @@ struct protobuf_field {
 
 void protobuf_init(struct protobuf *in, struct span message);
 
-/* The next field; false: this was the last one, or |is_wrong|. */
+/* Finds the next field; false: this was the last one, or |is_wrong|. */
 bool protobuf_next(struct protobuf *in, struct protobuf_field *out);
 
-/* The number of an I32 field as a float. */
+/* Returns the number of an I32 field as a float. */
 float protobuf_float(const struct protobuf_field *field);
 
 #endif

@@ -41,14 +41,14 @@ enum tokenizer_pattern {
  * ST_UNAVAILABLE (a library is missing) and ST_EXHAUSTED. */
 MUST_CHECK enum status tokenizer_load(const char *path, struct tokenizer **out, struct error *err);
 
-/* The same with a pattern for lists of ranks; other formats ignore it. */
+/* Does the same with a pattern for lists of ranks; other formats ignore it. */
 MUST_CHECK enum status tokenizer_load_pattern(const char *path, enum tokenizer_pattern pattern,
                                               struct tokenizer **out, struct error *err);
 
-/* The pattern of this name: "auto", "gpt2", "cl100k", "o200k", "llama3". */
+/* Finds the pattern of this name: "auto", "gpt2", "cl100k", "o200k", "llama3". */
 bool tokenizer_pattern_find(const char *name, enum tokenizer_pattern *out);
 
-/* The same from the content of a file. */
+/* Does the same from the content of a file. */
 MUST_CHECK enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
                                        struct tokenizer **out, struct error *err);
 
@@ -74,7 +74,7 @@ struct token_list {
 void token_list_init(struct token_list *list);
 void token_list_fini(struct token_list *list);
 
-/* ST_EXHAUSTED: no memory; the list is unchanged. */
+/* Fails with ST_EXHAUSTED: no memory; the list is unchanged. */
 MUST_CHECK enum status token_list_add(struct token_list *list, uint32_t id, struct error *err);
 
 /* Appends the tokens of |text| to |out|. Fails with ST_TOO_LARGE if the text has more than
@@ -85,7 +85,7 @@ MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, struc
                                         unsigned flags, size_t tokens_max, struct token_list *out,
                                         struct error *err);
 
-/* The same for a pair of texts, as the file's post-processor joins them (for rerankers). If
+/* Does the same for a pair of texts, as the file's post-processor joins them (for rerankers). If
  * |out_second| is not NULL it becomes the number of type 1 tokens' first index in |out|, or the
  * count of |out| if there is none. */
 MUST_CHECK enum status tokenizer_encode_pair(const struct tokenizer *tokenizer,
@@ -125,23 +125,23 @@ MUST_CHECK enum status tokenizer_stream_end(struct tokenizer_stream *stream, str
 
 /* ---- the vocabulary -------------------------------------------------------------------------- */
 
-/* One more than the largest id, added tokens included. There may be ids without a token. */
+/* Returns one more than the largest id, added tokens included. There may be ids without a token. */
 uint32_t tokenizer_size(const struct tokenizer *tokenizer);
 
-/* The bytes of the longest token as it is stored, which no token's part of a text exceeds: unless a
- * normalizer shortens texts, or an unknown token stands for several characters. */
+/* Returns the bytes of the longest token as it is stored, which no token's part of a text exceeds:
+ * unless a normalizer shortens texts, or an unknown token stands for several characters. */
 uint32_t tokenizer_longest(const struct tokenizer *tokenizer);
 
-/* The id of the token that is stored as |text|. */
+/* Finds the id of the token that is stored as |text|. */
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id);
 
-/* The token as it is stored, e.g. "Ġthe" or "▁the" or "<0x0A>"; empty: there is no such token. An
- * added token that is found in the normal form of texts has that form. */
+/* Returns the token as it is stored, e.g. "Ġthe" or "▁the" or "<0x0A>"; empty: there is no such
+ * token. An added token that is found in the normal form of texts has that form. */
 struct span tokenizer_text(const struct tokenizer *tokenizer, uint32_t id);
 
 bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id);
 
-/* The bytes that the token stands for inside of a text, without what a decoder does at the
+/* Gives the bytes that the token stands for inside of a text, without what a decoder does at the
  * beginning of one: " the" for "Ġthe", "\n" for "<0x0A>". Constrained output needs them. Appends
  * nothing for special tokens and ids without a token. */
 MUST_CHECK enum status tokenizer_bytes(const struct tokenizer *tokenizer, uint32_t id,

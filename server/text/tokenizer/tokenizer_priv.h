@@ -293,7 +293,7 @@ struct encoder {
     size_t lattice_capacity;
 };
 
-/* NULL: no memory. */
+/* Returns NULL: no memory. */
 struct encoder *encoder_new(const struct tokenizer *tokenizer);
 void encoder_free(struct encoder *encoder);
 
@@ -362,7 +362,7 @@ MUST_CHECK enum status unigram_encode(struct encoder *encoder, struct span word)
 MUST_CHECK enum status model_make_trie(struct trie *trie, const struct vocab *vocab,
                                        const uint8_t *types, unsigned type_set, struct error *err);
 
-/* The ids of <0x00> to <0xFF>. */
+/* Finds the ids of <0x00> to <0xFF>. */
 void model_find_fallback(struct token_model *model, const struct vocab *vocab);
 
 /* ---- chains ---------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ MUST_CHECK enum status normal_run(struct encoder *encoder, struct span text, siz
 MUST_CHECK enum status split_run(struct encoder *encoder, size_t step, struct span text,
                                  size_t first_len);
 
-/* The |first_len| of the part that begins at |start|. */
+/* Returns the |first_len| of the part that begins at |start|. */
 static inline size_t first_behind(size_t first_len, size_t start)
 {
     return first_len > start ? first_len - start : 0;
@@ -387,7 +387,7 @@ MUST_CHECK enum status sentencepiece_encode(struct encoder *encoder, struct span
 
 /* The byte level's alphabet: a character for each byte. */
 extern const uint16_t byte_level_code[256];
-/* The byte of |code|, or -1. */
+/* Returns the byte of |code|, or -1. */
 int byte_level_byte(uint32_t code);
 void byte_level_add(struct buf *out, struct span bytes);
 

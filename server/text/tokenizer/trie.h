@@ -39,7 +39,7 @@ MUST_CHECK enum status trie_init(struct trie *trie, struct trie_entry *entries, 
                                  struct error *err);
 void trie_fini(struct trie *trie);
 
-/* The node behind |node| by |byte|; 0: there is none. */
+/* Returns the node behind |node| by |byte|; 0: there is none. */
 static inline uint32_t trie_step(const struct trie *trie, uint32_t node, uint8_t byte)
 {
     if (node == 0) {
@@ -62,7 +62,7 @@ static inline uint32_t trie_step(const struct trie *trie, uint32_t node, uint8_t
     return 0;
 }
 
-/* The longest string that |text| begins with; its length, or 0. */
+/* Returns the longest string that |text| begins with; its length, or 0. */
 size_t trie_longest(const struct trie *trie, struct span text, uint32_t *out_value);
 
 #endif

@@ -18,7 +18,8 @@
 /* Loads utf8proc; ST_UNAVAILABLE: it is not there. The functions below that say so need it. */
 MUST_CHECK enum status unicode_load(struct error *err);
 
-/* The character at |at| in a valid text, which does not end there; it has |*out_len| bytes. */
+/* Returns the character at |at| in a valid text, which does not end there; it has |*out_len|
+ * bytes. */
 static inline uint32_t unicode_next(const uint8_t *at, size_t *out_len)
 {
     if (*at < 0x80) {
@@ -38,7 +39,7 @@ static inline uint32_t unicode_next(const uint8_t *at, size_t *out_len)
            (uint32_t)(at[2] & 0x3f) << 6 | (at[3] & 0x3fu);
 }
 
-/* The length of the last character of a valid text. */
+/* Returns the length of the last character of a valid text. */
 size_t unicode_last_len(struct span text);
 
 /* Writes |code|; returns the number of bytes, at most 4. */
@@ -48,7 +49,7 @@ void unicode_add(struct buf *out, uint32_t code);
 /* Appends |bytes| with U+FFFD for each longest part that is no UTF-8. */
 void unicode_repair(struct span bytes, struct buf *out);
 
-/* How many bytes at the end of |bytes| may be the beginning of a character; 0 to 3. */
+/* Returns how many bytes at the end of |bytes| may be the beginning of a character; 0 to 3. */
 size_t unicode_tail(struct span bytes);
 
 /* White_Space of Unicode, which has not changed since version 6.3; needs no library. */

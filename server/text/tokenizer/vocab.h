@@ -44,7 +44,7 @@ void vocab_fini(struct vocab *vocab);
 /* Different in each process. */
 uint64_t vocab_seed(void);
 
-/* Room for |count| tokens of |bytes| together; only a hint. */
+/* Reserves room for |count| tokens of |bytes| together; only a hint. */
 MUST_CHECK enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t bytes,
                                      struct error *err);
 
@@ -52,11 +52,11 @@ MUST_CHECK enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t
 MUST_CHECK enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text,
                                  struct error *err);
 
-/* The same, but another id may have the text: the id that was added last is found. */
+/* Does the same, but another id may have the text: the id that was added last is found. */
 MUST_CHECK enum status vocab_add_again(struct vocab *vocab, uint32_t id, struct span text,
                                        struct error *err);
 
-/* The id of |text|, or VOCAB_NONE. */
+/* Returns the id of |text|, or VOCAB_NONE. */
 uint32_t vocab_find(const struct vocab *vocab, struct span text);
 
 static inline bool vocab_has(const struct vocab *vocab, uint32_t id)

@@ -95,10 +95,10 @@ struct value value_bool(bool boolean);
 struct value value_int(int64_t integer);
 struct value value_double(double number);
 
-/* The bytes are borrowed: they must be UTF-8 and live as long as the tree. */
+/* Makes a string of borrowed bytes: they must be UTF-8 and live as long as the tree. */
 struct value value_string(struct span bytes);
 
-/* An empty list or map in |arena|; false: no memory. */
+/* Makes an empty list or map in |arena|; false: no memory. */
 MUST_CHECK bool value_list_new(struct arena *arena, struct value *out);
 MUST_CHECK bool value_map_new(struct arena *arena, struct value *out);
 
@@ -115,10 +115,10 @@ MUST_CHECK bool value_map_set(struct arena *arena, struct value *map, const char
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* The member of a map, or NULL: there is none, or |map| is no map. */
+/* Returns the member of a map, or NULL: there is none, or |map| is no map. */
 const struct value *value_map_get(const struct value *map, struct span key);
 
-/* "a string", "a list" and so on, for "expected ..., got ...". */
+/* Returns "a string", "a list" and so on, for "expected ..., got ...". */
 const char *value_kind_text(enum value_kind kind);
 
 /* ---- printing -------------------------------------------------------------------------------- */
