@@ -241,6 +241,31 @@ includes_sorted() {
         }' $C_FILES
 }
 
+NOUNS='The|A|An|Another|Each|Every|Its|As|Like|Bytes|Number|Units|Elements'
+NOUNS="$NOUNS|Nothing|No|There|Before|After|Once|Likewise|How|What|When|Where|Which|Who|Whose|Why"
+
+# Finds contracts of functions in headers that begin with what the function is about rather than
+# with a verb: "The bytes that ..." says less than "Returns the bytes that ..." or "Frees ...".
+contracts_begin_with_verbs() {
+    # shellcheck disable=SC2046
+    awk '
+        FNR == 1 { word = "" }
+        /^\/\*/ {
+            first = FNR; word = ""; is_open = 1
+            text = $0; sub(/^\/\*/, "", text)
+        }
+        is_open && word == "" {
+            if (FNR > first) { text = $0; sub(/^ \*/, "", text) }
+            if (split(text, part, " ") > 0 && part[1] != "*/") word = part[1]
+        }
+        /\*\/$/ { is_open = 0; next }
+        !is_open && word != "" {
+            if ($0 ~ /^[A-Za-z_][A-Za-z0-9_ *]*[ *][a-z0-9_]+\(/ && word ~ nouns)
+                print FILENAME ":" first ": a contract begins with a verb, not with " word
+            word = ""
+        }' nouns="$1" $(files '*.h' | grep -v '^tests/')
+}
+
 # Finds magic words that are used twice: objects with the same word could not be told apart.
 magics_unique() {
     # shellcheck disable=SC2086
@@ -282,6 +307,7 @@ shell_scripts() {
         headers_guarded
         includes_sorted
         magics_unique
+        contracts_begin_with_verbs "^($NOUNS)\$"
         commit_subjects
         shell_scripts
     } >>"$report"
