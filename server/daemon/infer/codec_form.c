@@ -47,18 +47,6 @@ static bool is_type(struct span type, const char *word)
     return type.len == strlen(word) && begins_with(type, word);
 }
 
-static bool says_file(struct span type)
-{
-    const struct card_medium *kind = card_find_medium_type(type);
-    return kind && !kind->is_text;
-}
-
-static bool says_text(struct span type)
-{
-    const struct card_medium *kind = card_find_medium_type(type);
-    return kind && kind->is_text;
-}
-
 /* Types that clients send if they do not know the body's: then its first bytes decide. */
 static bool says_nothing(struct span type)
 {
@@ -86,19 +74,21 @@ static bool may_be_json(struct span body)
 
 static enum form form_of(const struct infer *infer, const struct infer_call *call)
 {
-    struct span type = type_of(infer);
     if (head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
         return FORM_NONE;
+    }
+    struct span type = type_of(infer), body = body_span(infer->body);
+    if (says_nothing(type)) {
+        return takes(call, false) && !may_be_json(body) ? FORM_FILE : FORM_NONE;
     }
     if (is_type(type, "multipart/form-data")) {
         return FORM_PARTS;
     }
-    if (says_text(type) && (takes(call, true) || !may_be_json(body_span(infer->body)))) {
-        return FORM_TEXT;
+    const struct card_medium *kind = card_find_medium_type(type);
+    if (kind && kind->is_text) {
+        return takes(call, true) || !may_be_json(body) ? FORM_TEXT : FORM_NONE;
     }
-    bool may_be_file =
-        says_nothing(type) && takes(call, false) && !may_be_json(body_span(infer->body));
-    return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
+    return kind ? FORM_FILE : FORM_NONE;
 }
 
 bool codec_form_is(const struct infer *infer, const struct infer_call *call)
@@ -125,8 +115,11 @@ int codec_form_check(const struct infer *infer, const struct codec *codec,
                      const struct infer_call *call, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    bool is_wrong = codec->takes_files && says_file(type_of(infer)) && !takes(call, false) &&
-                    !head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    if (!codec->takes_files || head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+        return 200;
+    }
+    const struct card_medium *kind = card_find_medium_type(type_of(infer));
+    bool is_wrong = kind && !kind->is_text && !takes(call, false);
     if (is_wrong) {
         (void)refuse_type(infer, call, err);
     }

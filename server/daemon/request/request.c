@@ -171,12 +171,13 @@ static enum step_result run_at(struct request *request, enum work_place place)
     return steps[request->step].run(request);
 }
 
-/* The memory for inputs that a step takes is counted apart from what the step says. */
-static enum step_result run_on_loop(struct request *request)
+/* |known|: bytes of request_work_known(). The memory for inputs that a step takes is counted apart
+ * from what the step says. */
+static enum step_result run_on_loop(struct request *request, uint64_t known)
 {
     struct turn_watch *watch = &request->requests->uses.loop->watch;
     enum turn_part part = (enum turn_part)request->step;
-    uint64_t known = request_work_known(request), before = hal_pool_taken(request->infer.pool);
+    uint64_t before = hal_pool_taken(request->infer.pool);
     turn_watch_enter(watch, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
@@ -193,13 +194,15 @@ static void run_steps(struct request *request)
     must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
-        enum work_place place =
-            steps[request->step].where == ANYWHERE ? request_work_place(request) : WORK_ON_LOOP;
+        uint64_t known = request_work_known(request);
+        enum work_place place = steps[request->step].where == ANYWHERE
+                                    ? request_work_place(request, known)
+                                    : WORK_ON_LOOP;
         if (place != WORK_ON_LOOP) {
             offload_steps(request, place);
             return;
         }
-        result = run_on_loop(request);
+        result = run_on_loop(request, known);
     }
 }
 
@@ -212,7 +215,7 @@ static void on_work(uv_work_t *work)
     enum step_result result = STEP_NEXT;
     must(request->is_on_worker && place != WORK_ON_LOOP);
     while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
-           request_work_place(request) <= place) {
+           request_work_place(request, request_work_known(request)) <= place) {
         result = run_at(request, place);
         must(result != STEP_WAIT);
     }

@@ -86,7 +86,7 @@ static bool is_long(const struct request *request)
     return reads_body(request) && is_long_body(request);
 }
 
-enum work_place request_work_place(const struct request *request)
+enum work_place request_work_place(const struct request *request, uint64_t known)
 {
-    return work_place(&request->infer.work, request_work_known(request), is_long(request));
+    return work_place(&request->infer.work, known, is_long(request));
 }

@@ -44,9 +44,9 @@ static bool is_type(struct span type, const char *pattern)
 
 const struct card_medium *card_find_medium_type(struct span type)
 {
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; type.len > 0 && i < KINDS; i++) {
         for (size_t t = 0; t < CARD_MEDIUM_TYPES_MAX && kinds[i]->types[t]; t++) {
-            if (type.len > 0 && is_type(type, kinds[i]->types[t])) {
+            if (is_type(type, kinds[i]->types[t])) {
                 return kinds[i];
             }
         }
