@@ -230,7 +230,7 @@ enum status embedder_new(const struct rt_method *method, const char *path, const
                    ? error_set(err, ST_INVALID,
                                "embedding: the method is no encoder of texts, expected input_ids "
                                "[b, n], perhaps attention_mask, token_type_ids and position_ids, "
-                               "and floats [b, n, d] or [b, d], see docs/embeddings.md")
+                               "and floats [b, n, d] or [b, d]")
                    : ST_OK;
     }
     struct embedder *embedder = malloc(sizeof(*embedder));

@@ -100,16 +100,16 @@ bool model_reads_words(const struct model *model)
            model_lacks_tokenizer(model);
 }
 
-enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
-                               struct error *err)
+enum status model_refuse_texts(const struct model *model, const char *what, struct error *err)
 {
     return model_lacks_tokenizer(model)
                ? error_set(err, ST_INVALID,
                            "model '%s' has no tokenizer: expected tokenizer.json or "
-                           "tokenizer.model beside its program, see docs/%s",
-                           model->name, page)
-               : error_set(err, ST_INVALID, "model '%s' is no %s, see docs/%s", model->name, what,
-                           page);
+                           "tokenizer.model beside its program",
+                           model->name)
+               : error_set(err, ST_INVALID,
+                           "model '%s' is no %s: GET /v2/models/%s says what it takes", model->name,
+                           what, model->name);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -190,10 +190,8 @@ bool model_lacks_tokenizer(const struct model *model);
 /* Does its tokenizer matter to it, or would one? */
 bool model_reads_words(const struct model *model);
 
-/* Fails with ST_INVALID: the model is no |what|, such as "language model"; |page| of docs/ says
- * more. */
-enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
-                               struct error *err);
+/* Fails with ST_INVALID: the model is no |what|, such as "language model". */
+enum status model_refuse_texts(const struct model *model, const char *what, struct error *err);
 
 /* Returns the cost of step |step| of a pipeline, summed over all devices that it ran on; the names
  * come from the last device. The loop. */

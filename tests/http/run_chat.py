@@ -176,7 +176,7 @@ def no_language():
     """It is said before the prompt, of the file that the user named."""
     path = str(MODELS / "add.pte")
     with Terminal([path]) as user:
-        text = user.read(rb"add\.pte: HTTP 400: model 'add' is no language model, see")
+        text = user.read(rb"add\.pte: HTTP 400: model 'add' is no language model: GET ")
         expect("a prompt", "> " in text or "socket" in text, False)
         expect("status", user.wait(), 65)
     with tempfile.TemporaryDirectory() as folder:

@@ -51,7 +51,7 @@ static enum status find_vocabulary(struct request *request, struct vocabulary *o
                                    embedder->tokens_max};
         return ST_OK;
     }
-    return model_refuse_texts(model, "language model", "language-models.md", err);
+    return model_refuse_texts(model, "language model", err);
 }
 
 static enum status read_text(struct request *request, struct json *in, struct words_query *query,

@@ -109,8 +109,7 @@ static enum status find_only(struct infer *infer, bool is_ranking, bool takes_na
         best++;
     }
     if (best == 2 * EMBEDDER_CLAIMS) {
-        return error_set(err, ST_NOT_FOUND,
-                         "no model here is an encoder of texts, see docs/embeddings.md");
+        return error_set(err, ST_NOT_FOUND, "no encoder of texts is loaded");
     }
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
     return all.counts[best] == 1 ? ST_OK
@@ -140,7 +139,7 @@ static enum status find_model(struct infer *infer, struct embedding *embedding, 
     }
     embedding->embedder = call->model->embedder;
     if (!embedding->embedder) {
-        return model_refuse_texts(call->model, "encoder of texts", "embeddings.md", err);
+        return model_refuse_texts(call->model, "encoder of texts", err);
     }
     if (embedding->embedder->is_ranker && !is_ranking(embedding)) {
         return error_set(err, ST_INVALID,

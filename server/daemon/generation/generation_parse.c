@@ -32,8 +32,7 @@ static enum status find_model(struct infer *infer, struct generation *generation
     char only[MODEL_NAME_MAX + 1];
     const char *name = generation->ask.model ? generation->ask.model : infer->model_name;
     if (!call->model && !*name) {
-        TRY(runs_find_only(infer, is_language_model, "language model", "language-models.md", only,
-                           err));
+        TRY(runs_find_only(infer, is_language_model, "language model", only, err));
         name = only;
     }
     if (!call->model) {
@@ -41,7 +40,7 @@ static enum status find_model(struct infer *infer, struct generation *generation
     }
     struct generator *generator = call->model->generator;
     if (!generator) {
-        return model_refuse_texts(call->model, "language model", "language-models.md", err);
+        return model_refuse_texts(call->model, "language model", err);
     }
     generation->generator = generator;
     /* For logs: the target may have no name. */

@@ -17,8 +17,7 @@
 #include "server/http/client.h"
 
 enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct model *model),
-                           const char *what, const char *page, char out_name[MODEL_NAME_MAX + 1],
-                           struct error *err)
+                           const char *what, char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     struct repository_index *index = repository_ref_index(&infer->serving->repository);
@@ -34,8 +33,7 @@ enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct 
     repository_unref_index(index);
     return count == 1  ? ST_OK
            : count > 1 ? error_set(err, ST_INVALID, "model is missing: several could answer")
-                       : error_set(err, ST_NOT_FOUND,
-                                   "model is missing: no %s is loaded, see docs/%s", what, page);
+                       : error_set(err, ST_NOT_FOUND, "model is missing: no %s is loaded", what);
 }
 
 enum status runs_parse(struct infer *infer, const struct oip_body *parts, struct error *err)

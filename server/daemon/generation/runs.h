@@ -17,13 +17,14 @@ struct infer;
 
 /*
  * Finds the model of a request that names none: the only one that |can_answer|, whose name goes to
- * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what| and |page| of docs/ are for
- * these messages. Files that are only listed count if they were loaded once. Any thread.
+ * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what|, such as "language
+ * model", is for this message. Files that are only listed count if they were loaded once. Any
+ * thread.
  */
 MUST_CHECK enum status runs_find_only(struct infer *infer,
                                       bool (*can_answer)(const struct model *model),
-                                      const char *what, const char *page,
-                                      char out_name[MODEL_NAME_MAX + 1], struct error *err);
+                                      const char *what, char out_name[MODEL_NAME_MAX + 1],
+                                      struct error *err);
 
 /* parse() of struct infer_ops: the codec, which is a row of route.def, reads all. */
 MUST_CHECK enum status runs_parse(struct infer *infer, const struct oip_body *parts,

@@ -38,13 +38,12 @@ static enum status find_model(struct infer *infer, struct transcription *t, stru
 {
     struct infer_call *call = &infer->call;
     if (t->ask.model[0] == '\0') {
-        TRY(runs_find_only(infer, is_speech_model, "speech model", "speech.md", t->ask.model, err));
+        TRY(runs_find_only(infer, is_speech_model, "speech model", t->ask.model, err));
     }
     TRY(infer_find_model(infer, call, t->ask.model, 0, err));
     t->transcriber = call->model->transcriber;
     snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
-    return t->transcriber ? ST_OK
-                          : model_refuse_texts(call->model, "speech model", "speech.md", err);
+    return t->transcriber ? ST_OK : model_refuse_texts(call->model, "speech model", err);
 }
 
 static enum status find_language(struct transcription *t, struct error *err)
