@@ -79,7 +79,7 @@ install_build_packages() {
         printf 'the build needs these packages:\n\n%s\n\n' "$(install_command "$column")"
         ;;
     *)
-        echo 'the build needs the libraries that docs/building.md lists'
+        echo 'the build needs the libraries that docs/how-to/building.md lists'
         ;;
     esac
 }

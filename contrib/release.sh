@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Makes a release of the commit that is checked out, in build/release/VERSION. It publishes nothing.
-# docs/releases.md says what has to be done before and after.
+# docs/project/releases.md says what has to be done before and after.
 #
 #   contrib/release.sh VERSION [OPTION]...
 #
@@ -97,7 +97,7 @@ check_tree() {
 
 check_tools() {
     for tool in apt-ftparchive autoreconf dpkg-buildpackage git python3 sha256sum; do
-        command -v "$tool" >/dev/null || fail "there is no $tool: see docs/releases.md"
+        command -v "$tool" >/dev/null || fail "there is no $tool: see docs/project/releases.md"
     done
     [ -z "$targets" ] || contrib/portable.sh --check ||
         fail "portable programs need these, or --targets ''"

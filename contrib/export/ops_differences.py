@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cases of docs/differences.md: where eager PyTorch and ExecuTorch's own runtime disagree."""
+"""Cases of docs/explanation/differences.md: eager PyTorch and ExecuTorch's own runtime disagree."""
 import torch
 import torch.nn.functional as F
 

@@ -112,7 +112,7 @@ def make_texts(count, seed):
 @functools.lru_cache(None)
 def is_old(char):
     """Do the tables of tokenizers and those of Unicode 14 say the same of it? Those of tokenizers
-    are older for marks, punctuation and compatibility; docs/tokenizers.md has the numbers."""
+    are older for marks, punctuation and compatibility; tokenizers.md of docs/ has the numbers."""
     category = unicodedata.category(char)
     if category in ("Cn", "Cs"):
         return False

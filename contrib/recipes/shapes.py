@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Pictures of circles, squares and triangles, and small networks that learn them in seconds.
 
-The pages of docs/recipes use it in place of pictures and networks of your own.
+The pages of docs/tutorials/recipes use it in place of pictures and networks of your own.
 
     python3 shapes.py circle square >scene.png      # needs no packages
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sounds that stand for words, and a small network that learns to spot them in seconds.
 
-The pages of docs/recipes use it in place of recordings and a network of your own. A word is a tone
-that rises, falls, stays or trembles.
+The pages of docs/tutorials/recipes use it in place of recordings and a network of your own. A word
+is a tone that rises, falls, stays or trembles.
 
     python3 words.py yes stop >words.wav            # needs no packages
 

@@ -3,7 +3,7 @@
 #
 # Makes a folder with packages a repository for apt: Packages, Packages.gz and Release; with a key
 # of gpg also InRelease, Release.gpg and the key. A folder that is signed needs its key again. Any
-# web server can serve it. docs/releases.md has the line for clients.
+# web server can serve it. docs/project/releases.md has the line for clients.
 #
 #   contrib/release/apt.sh FOLDER [KEY]
 

@@ -6,7 +6,7 @@
  * slot. So calls that follow each other on one core use the same memory, whatever model they belong
  * to, and find it in the core's own cache. Memory that submissions bring is mostly in the cache of
  * another core or in none: a line takes five to seven times as long to get from there. Large
- * workspaces lie in huge pages. docs/figures.md has what both gain.
+ * workspaces lie in huge pages. docs/project/figures.md has what both gain.
  *
  * A workspace belongs to one submission at a time. If the thread leaves a submission for another
  * one, the other one uses the memory that it has brought.

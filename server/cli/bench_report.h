@@ -38,7 +38,7 @@ void bench_report_print(const struct bench_report *report, uint32_t width, struc
  * is empty. */
 void bench_report_print_csv(const struct bench_report *report, struct buf *out);
 
-/* Prints one object; docs/load.md explains its members. */
+/* Prints one object; docs/how-to/load.md explains its members. */
 void bench_report_print_json(const struct bench_report *report, struct buf *out);
 
 #endif

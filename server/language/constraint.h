@@ -4,7 +4,7 @@
  * guided_regex): before each token the set of tokens that may come, and behind it the move.
  *
  * Tokens that end an answer are allowed exactly where the text may end. Special tokens stand for no
- * text and are never allowed otherwise. docs/grammars.md has the forms and the bounds.
+ * text and are never allowed otherwise. docs/reference/grammars.md has the forms and the bounds.
  *
  * A constraint belongs to one generation and one thread at a time. Masks take milliseconds with
  * large vocabularies, so the loop may not make them.

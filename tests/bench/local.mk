@@ -50,7 +50,7 @@ BENCHES += %D%/bench_calls
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
 # Runs all benches, scripts included. The figures of this source tree's own models go into
-# docs/figures.md, and three of them into README.md.
+# docs/project/figures.md, and three of them into README.md.
 EXTRA_DIST += %D%/daemon.py %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 # Well-known networks, pictures and a language model, beside other engines; not part of `make bench`.
@@ -64,5 +64,5 @@ bench: all-am $(BENCHES)
 		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS) | tee figures.txt
 	test -n '$(MODELS)$(COLLECTION)' || \
 		python3 $(abs_top_srcdir)/%D%/readme_figures.py figures.txt \
-		$(abs_top_srcdir)/docs/figures.md $(abs_top_srcdir)/README.md
+		$(abs_top_srcdir)/docs/project/figures.md $(abs_top_srcdir)/README.md
 .PHONY: bench

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes what `make bench` measured into the tables of docs/figures.md and README.md.
+"""Writes what `make bench` measured into the tables of docs/project/figures.md and README.md.
 
 A table stands between markers, and all of it comes from one run. Figures that the run could not
 measure (without wrk, cJSON or ExecuTorch) are not in the table. README.md has three of the rows.
 The output of an incomplete run is refused, and the documents stay as they are.
 
-usage: readme_figures.py FIGURES docs/figures.md README.md; FIGURES is the output of figures.sh
+usage: readme_figures.py FIGURES docs/project/figures.md README.md; FIGURES is what figures.sh says
 """
 import datetime
 import os
@@ -128,7 +128,7 @@ def print_table(rows):
 
 
 def render(figures, machine, date):
-    """The text between the markers of docs/figures.md."""
+    """The text between the markers of docs/project/figures.md."""
     table = print_table(measured_rows(figures))
     load = figures.get("load_at_start")
     busy = f", load average {load[0]} before it began" if load else ""

@@ -127,8 +127,8 @@ def wrong_documents():
 
 
 def documented():
-    """The example of docs/pipelines.md is valid, comments included; only its models are missing."""
-    page = (SOURCE / "docs" / "pipelines.md").read_text().split("\n\n")[1]
+    """The example of pipelines.md is valid, comments included; only its models are missing."""
+    page = (SOURCE / "docs/how-to/pipelines.md").read_text().split("\n\n")[1]
     example = "\n".join(line.removeprefix("    ") for line in page.split("\n"))
     expect("comments in the example", "//" in example and "/*" in example, True)
     refuse("pipelines.json: pipeline 'digit_code': step 0: no model 'digits'", example, ADD)

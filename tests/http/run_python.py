@@ -553,8 +553,8 @@ def package():
 
 
 def page():
-    """The example of docs/python.md prints what is below it."""
-    text = (SOURCE / "docs" / "python.md").read_text(encoding="utf-8")
+    """The example of docs/how-to/python.md prints what is below it."""
+    text = (SOURCE / "docs/how-to/python.md").read_text(encoding="utf-8")
     script, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.S).groups()
     with Daemon([ADD]) as daemon:
         done = subprocess.run([sys.executable, "-c", script.replace("8000", str(daemon.port))],

@@ -3,7 +3,7 @@
 """contrib/packages.tsv is the one table of the names of packages and sonames.
 
 It is compared with what configure found here, the messages of configure.ac, debian/control, the
-names in the sources and docs/building.md.
+names in the sources and docs/how-to/building.md.
 
 usage: names.py, with top_srcdir and top_builddir in the environment.
 """
@@ -126,14 +126,14 @@ def library_table():
 
 
 def check_document():
-    """docs/building.md has the table of libraries, and a command for each other distribution."""
-    text = read("docs/building.md")
+    """building.md has the table of libraries, and a command for each other distribution."""
+    text = read("docs/how-to/building.md")
     commands = "\n".join(shell(f"install_command {name}") for name in DISTRIBUTIONS
                          if not name.startswith("debian"))
     for what, block in (("contrib/packages.tsv", "\n".join(library_table())),
                         ("contrib/packages.sh", re.sub("^", "    ", commands, flags=re.M))):
         if f"<!-- of {what} -->\n{block}\n<!-- end -->" not in text:
-            complaints.append(f"docs/building.md: expected behind <!-- of {what} -->:\n{block}")
+            complaints.append(f"building.md: expected behind <!-- of {what} -->:\n{block}")
 
 
 check_configured()

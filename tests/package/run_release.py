@@ -74,7 +74,7 @@ class Repository:
         path.write_text(new)
 
     def begin(self, version):
-        """What docs/releases.md says has to be done before."""
+        """What docs/project/releases.md says has to be done before."""
         self.change("configure.ac", r"^(AC_INIT\(\[pted\]), \[.*\]\)", rf"\1, [{version}])")
         self.change("CHANGELOG.md", r"^## \[Unreleased\]\n",
                     f"## [Unreleased]\n\n## [{version}] - 2026-12-01\n")

@@ -36,7 +36,7 @@ NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 
 
 def read_blocks(page):
-    lines = (SOURCE / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    lines = next((SOURCE / "docs").glob(f"*/{page}.md")).read_text(encoding="utf-8").splitlines()
     blocks = [[]]
     for line in lines:
         if line.startswith("    "):
@@ -110,7 +110,7 @@ def follow(page):
 
 def files_are_shown():
     """Each file of docs/examples is part of a page."""
-    text = "".join(page.read_text(encoding="utf-8") for page in (SOURCE / "docs").glob("*.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in (SOURCE / "docs").rglob("*.md"))
     for path in EXAMPLES.iterdir():
         expect(path.name, f"docs/examples/{path.name}" in text, True)
 

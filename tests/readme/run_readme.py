@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs docs/your-model.md as a reader would, and tests the tables of figures.
+"""Runs docs/tutorials/your-model.md as a reader would, and tests the tables of figures.
 
 The test takes the blocks between code fences from the page and runs them in order, in a folder with
 links to pted and pte. The first block exports scorer.pte. Each later block of shell or Python must
@@ -44,8 +44,8 @@ BLOCK_S = 60
 
 def read_blocks():
     """Returns (language, text) of each block of the page."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", (SOURCE / "docs" / "your-model.md").read_text(),
-                      re.DOTALL | re.MULTILINE)
+    text = (SOURCE / "docs/tutorials/your-model.md").read_text(encoding="utf-8")
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def pop(blocks, language, *words):
@@ -158,7 +158,7 @@ ROWS = """\
 """
 
 
-DOCUMENTS = [SOURCE / "docs" / "figures.md", SOURCE / "README.md"]
+DOCUMENTS = [SOURCE / "docs/project/figures.md", SOURCE / "README.md"]
 
 
 def write_figures(folder, text):

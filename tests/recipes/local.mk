@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Follows the pages of docs/recipes; each folder has what the export of its page made.
+# Follows the pages of docs/tutorials/recipes; each folder has what the export of its page made.
 TESTS += %D%/run_recipes.py
 EXTRA_DIST += %D%/run_recipes.py %D%/small_models.py \
 	%D%/chat/export.txt %D%/chat/smollm.pte %D%/chat/tokenizer.json \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Follows the pages of docs/recipes as a reader would, and compares the answers.
+"""Follows the pages of docs/tutorials/recipes as a reader would, and compares the answers.
 
 A page has a block of Python, which is export.py, a block of shell, and the answer that the last
 command prints. Numbers in it may differ a little, and a text that ends in "..." is a beginning.
@@ -31,7 +31,7 @@ sys.path.insert(0, str(SOURCE / "tests" / "http"))
 
 from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this folder
 
-PAGES = SOURCE / "docs" / "recipes"
+PAGES = SOURCE / "docs/tutorials/recipes"
 STORED = SOURCE / "tests" / "recipes"
 PYTHON = shutil.which(os.environ.get("PYTHON", "")) or sys.executable
 PTED = Path(os.environ.get("PTED", BUILD / "pted")).resolve()

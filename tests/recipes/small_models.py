@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Small models that stand in for those that docs/recipes downloads: the same files, less of it.
+"""Small models that stand in for those that docs/tutorials/recipes downloads: the same files, less.
 
 The speech model and the chat learn a few sentences by heart; the encoder has random weights.
 

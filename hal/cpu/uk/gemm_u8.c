@@ -11,7 +11,8 @@
  * at its full rate, but not a stream that alternates with others, not even with lines that are in
  * the second-level cache. So panels may have the scales and columns in them, and nothing is asked
  * for ahead there, which takes longer. Processors with AMX read faster if it is, and four panels
- * side by side faster than one, so levels with AMX set |asks_ahead|. docs/figures.md has the rates.
+ * side by side faster than one, so levels with AMX set |asks_ahead|. docs/project/figures.md has
+ * the rates.
  */
 #include "config.h"
 

@@ -15,7 +15,7 @@ writes mobilenet.pte and mobilenet.card.json. Positional arguments of forward() 
 the card; those of keyword arguments and of dictionaries are in the program already. Clients then
 say "x" in place of "input_0", and get "tabby" in place of 281.
 
-Entries of inputs= and outputs= are names, or what else the card can say (docs/cards.md of pted):
+Entries of inputs= and outputs= are names, or what else the card can say (cards.md of pted's docs/):
 inputs={"x": {"image": {...}}} says that clients may send pictures, outputs={"logits": {"steps":
 ["softmax"], "answer": {"classes": 3}}} what they get. Other members of the card are given like
 max_batch=8. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What export() says in cards, and which packages it needs: all of it that needs no PyTorch.
 
-card_of() makes a card from what export() is told, and refuses what a card cannot say (docs/cards.md
-of pted, conf/pted-card.schema.json). check_packages() comes before any long work.
+card_of() makes a card from what export() is told, and refuses what a card cannot say (cards.md
+of pted's docs/, conf/pted-card.schema.json). check_packages() comes before any long work.
 """
 from __future__ import annotations
 

@@ -156,8 +156,8 @@ struct card_io {
 #define CARD_MEDIA_TEXT_MAX 128
 
 /*
- * A kind of media, which an input may be sent as (docs/media.md): a row. How rows of tensors are
- * made of it says its other row, of server/model/intake/medium_priv.h.
+ * A kind of media, which an input may be sent as (docs/how-to/media.md): a row. How rows of tensors
+ * are made of it says its other row, of server/model/intake/medium_priv.h.
  */
 struct card_medium {
     const char *word; /* the member of an input that says it, and "media" in metadata: "image" */

@@ -36,9 +36,10 @@ struct grammar_state {
 
 /* ---- grammars -------------------------------------------------------------------------------- */
 
-/* Parses the subset of JSON Schema in docs/grammars.md; members come in the order of "properties".
- * A keyword that is not understood is refused with its path. ST_INVALID: no schema; ST_UNSUPPORTED:
- * not understood; ST_TOO_LARGE: a bound; ST_EXHAUSTED: no memory. So for the others. */
+/* Parses the subset of JSON Schema in grammars.md of docs/; members come in the order of
+ * "properties". A keyword that is not understood is refused with its path. ST_INVALID: no schema;
+ * ST_UNSUPPORTED: not understood; ST_TOO_LARGE: a bound; ST_EXHAUSTED: no memory. So for the
+ * others. */
 MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
                                             struct error *err);
 

@@ -3,7 +3,7 @@
  * Chat templates: the part of Jinja 3.1 that templates of published language models use, as
  * transformers' apply_chat_template() sets it up: trim_blocks and lstrip_blocks, loop controls,
  * `generation` blocks, raise_exception(), strftime_now(), an immutable sandbox, no automatic
- * escapes. docs/templates.md lists what is understood.
+ * escapes. docs/reference/templates.md lists what is understood.
  *
  * A template is compiled once. Whatever it contains that is not understood is refused then, with
  * line and column. A compiled template is immutable, and any number of threads may render it at

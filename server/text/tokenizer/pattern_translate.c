@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From Oniguruma's syntax to PCRE2's. docs/tokenizers.md has the table of differences. What stands
- * in a pattern is read atom by atom; an atom that both engines read alike is copied, one that they
- * read differently is written anew, and one that PCRE2 cannot do alike is refused by name.
+ * From Oniguruma's syntax to PCRE2's. docs/reference/tokenizers.md has the table of differences.
+ * What stands in a pattern is read atom by atom; an atom that both engines read alike is copied,
+ * one that they read differently is written anew, and one that PCRE2 cannot do alike is refused by
+ * name.
  */
 #include "config.h"
 

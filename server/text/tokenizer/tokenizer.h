@@ -3,10 +3,10 @@
  * Tokenizers: text to the numbers of tokens and back, as the files say that models come with.
  *
  * Three formats are read: tokenizer.json of Hugging Face, tokenizer.model of SentencePiece, and
- * lists of ranks as tiktoken has them. docs/tokenizers.md says what of each is read and what is
- * refused. A tokenizer is immutable after tokenizer_load(), so any number of threads may use it at
- * once; a stream belongs to one thread at a time. No function here takes a lock that another call
- * may hold for long.
+ * lists of ranks as tiktoken has them. docs/reference/tokenizers.md says what of each is read and
+ * what is refused. A tokenizer is immutable after tokenizer_load(), so any number of threads may
+ * use it at once; a stream belongs to one thread at a time. No function here takes a lock that
+ * another call may hold for long.
  *
  * Texts may have any bytes. Bytes that are not UTF-8 count as U+FFFD, one for each longest wrong
  * part, as Python's errors="replace" does.
@@ -27,7 +27,7 @@ struct tokenizer;
 /* The patterns that are known by name, for lists of ranks: the list has only tokens, but neither
  * the pattern that cuts a text nor the special tokens. */
 enum tokenizer_pattern {
-    TOKENIZER_PATTERN_AUTO, /* by the number of ranks, see docs/tokenizers.md */
+    TOKENIZER_PATTERN_AUTO, /* by the number of ranks, see docs/reference/tokenizers.md */
     TOKENIZER_PATTERN_GPT2, /* also r50k and p50k */
     TOKENIZER_PATTERN_CL100K,
     TOKENIZER_PATTERN_O200K,

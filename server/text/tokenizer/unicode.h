@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Properties of characters, by the tables of utf8proc. The library is loaded when a tokenizer first
- * needs it. docs/tokenizers.md says which versions of Unicode the engines have, and how they
- * differ.
+ * needs it. docs/reference/tokenizers.md says which versions of Unicode the engines have, and how
+ * they differ.
  *
  * All texts here are valid UTF-8. Any thread.
  */
