@@ -21,6 +21,7 @@ EXTRA_DIST += %D%/check.sh %D%/commit.sh %D%/coverage.py %D%/newer_mesa.sh %D%/p
 	%D%/export/ops_order.py %D%/export/ops_quant.py %D%/export/ops_tensors.py \
 	%D%/export/ops_vision.py %D%/export/pictures.py %D%/export/prefill.py \
 	%D%/export/requirements.txt \
+	%D%/export/schemas.mjs %D%/export/schemas.py \
 	%D%/export/squares.py %D%/export/static_cache.py %D%/export/sweep.py \
 	%D%/export/sweep_corners.py %D%/export/sweep_kernels.py %D%/export/text.py \
 	%D%/export/text_patterns.py %D%/export/text_rules.py %D%/export/unicode_text.py \

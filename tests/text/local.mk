@@ -15,15 +15,17 @@ TOKENIZERS = bert.json classic_bpe.json clip.json gemma.json gpt2.json llama2.js
 	tik_cl100k.cases
 EXTRA_DIST += $(TOKENIZERS:%=%D%/%)
 
-# Grammars against what Python takes: contrib/export/grammars.py wrote grammars.jsonl. Chat templates
-# against what jinja2 made of them: contrib/export/chat_templates.py wrote cases.jsonl.
+# Grammars against what Python takes: grammars.py and schemas.py of contrib/export wrote
+# grammars.jsonl and schemas.jsonl. Chat templates against what jinja2 made of them:
+# chat_templates.py wrote cases.jsonl.
 check_PROGRAMS += %D%/test_grammar %D%/test_templates
 TESTS += %D%/test_grammar %D%/test_templates
 %C%_test_templates_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_templates_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
 %C%_test_grammar_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_grammar_LDADD = $(TEXT_LIBS) $(PROTOCOL_LIBS) -lm
-EXTRA_DIST += %D%/grammars.jsonl %D%/templates %D%/cases.jsonl %D%/constructs.json %D%/constructs.txt
+EXTRA_DIST += %D%/grammars.jsonl %D%/schemas.jsonl %D%/templates %D%/cases.jsonl \
+	%D%/constructs.json %D%/constructs.txt
 
 # Rules of tokenizer.json and of its regular expressions: contrib/export/text_rules.py and
 # text_patterns.py wrote the files.

@@ -4,7 +4,8 @@
  *
  *     test_grammar [CASES [SAMPLES]]
  *
- * Each line of CASES, tests/text/grammars.jsonl if it is not given, is an object: "schema",
+ * Each line of CASES, if it is not given of grammars.jsonl and schemas.jsonl in tests/text, is an
+ * object: "schema",
  * "regex", "gbnf" or neither (any object), and "accepts" and "rejects", texts, or "refused", a
  * part of the error. Each text is also taken byte by byte through the mask of a small vocabulary.
  * With SAMPLES, that many texts of each grammar are printed, for Python to check: a line {"case":
@@ -288,39 +289,52 @@ static void make_vocabulary(void)
     must(grammar_vocabulary_new(tokens, TOKEN_COUNT, &vocabulary, &err) == ST_OK);
 }
 
-int main(int argc, char **argv)
+/* |path|: relative to the sources unless |is_given|. */
+static int check_file(const char *path, bool is_given, int samples, struct arena *arena)
 {
     const char *top = getenv("top_srcdir");
-    char path[PATH_BYTES], *line = NULL;
+    char whole[PATH_BYTES], *line = NULL;
     size_t capacity = 0;
     ssize_t len;
-    struct arena arena;
-    snprintf(path, sizeof(path), "%s/tests/text/grammars.jsonl", top ? top : ".");
-    FILE *file = fopen(argc > 1 ? argv[1] : path, "r");
+    snprintf(whole, sizeof(whole), "%s/tests/text/%s", top ? top : ".", path);
+    FILE *file = fopen(is_given ? path : whole, "r");
     if (!file) {
         perror(path);
         return 1;
     }
-    make_vocabulary();
-    check_lengths();
-    check_parts();
-    arena_init(&arena, 64u << 20);
-    check_enum(3900, true, &arena);
-    check_enum(5000, false, &arena); /* its text says what there are too many of */
     for (int number = 0; (len = getline(&line, &capacity, file)) > 0; number++) {
         struct value test;
         struct error err = {0};
-        must(value_parse(span_of(line, (size_t)len), &VALUE_LIMITS_DEFAULT, &arena, &test, &err) ==
+        must(value_parse(span_of(line, (size_t)len), &VALUE_LIMITS_DEFAULT, arena, &test, &err) ==
              ST_OK);
-        check_case(number, &test, argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
-        arena_reset(&arena);
+        check_case(number, &test, samples);
+        arena_reset(arena);
+    }
+    free(line);
+    fclose(file);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct arena arena;
+    int missing;
+    make_vocabulary();
+    arena_init(&arena, 64u << 20);
+    if (argc > 1) {
+        missing = check_file(argv[1], true, argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0, &arena);
+    } else {
+        check_lengths();
+        check_parts();
+        check_enum(3900, true, &arena);
+        check_enum(5000, false, &arena); /* its text says what there are too many of */
+        missing = check_file("grammars.jsonl", false, 0, &arena) +
+                  check_file("schemas.jsonl", false, 0, &arena);
     }
     arena_fini(&arena);
     grammar_vocabulary_free(vocabulary);
-    free(line);
-    fclose(file);
     if (argc <= 2) {
         printf("%d texts and refusals as expected, %d not\n", passed, failures);
     }
-    return failures || passed == 0;
+    return missing || failures || passed == 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/check.h"
 #include "server/text/grammar/grammar_priv.h"
 
 #define BUILDER_BYTES_MAX (64u << 20)
@@ -39,7 +40,7 @@ void *grammar_refuse(struct grammar_builder *builder, enum status code, const ch
 /* Parts that are empty are PART_EMPTY, and nothing else: each other part becomes at least one move,
  * so the greatest number of moves bounds the work, whatever is repeated. */
 
-static const struct part *make(struct grammar_builder *builder, struct part part)
+const struct part *grammar_part(struct grammar_builder *builder, struct part part)
 {
     struct part *out = arena_alloc(&builder->arena, sizeof(*out));
     if (!out) {
@@ -54,17 +55,17 @@ static const struct part *make(struct grammar_builder *builder, struct part part
 
 const struct part *grammar_empty(struct grammar_builder *builder)
 {
-    return make(builder, (struct part){.kind = PART_EMPTY});
+    return grammar_part(builder, (struct part){.kind = PART_EMPTY});
 }
 
 const struct part *grammar_never(struct grammar_builder *builder)
 {
-    return make(builder, (struct part){.kind = PART_NEVER});
+    return grammar_part(builder, (struct part){.kind = PART_NEVER});
 }
 
 const struct part *grammar_bytes(struct grammar_builder *builder, uint8_t lo, uint8_t hi)
 {
-    return make(builder, (struct part){.kind = PART_BYTE, .lo = lo, .hi = hi});
+    return grammar_part(builder, (struct part){.kind = PART_BYTE, .lo = lo, .hi = hi});
 }
 
 const struct part *grammar_then(struct grammar_builder *builder, const struct part *a,
@@ -73,8 +74,9 @@ const struct part *grammar_then(struct grammar_builder *builder, const struct pa
     if (!a || !b || a->kind == PART_EMPTY) {
         return a ? b : NULL;
     }
-    return b->kind == PART_EMPTY ? a
-                                 : make(builder, (struct part){.kind = PART_THEN, .a = a, .b = b});
+    return b->kind == PART_EMPTY
+               ? a
+               : grammar_part(builder, (struct part){.kind = PART_THEN, .a = a, .b = b});
 }
 
 const struct part *grammar_or(struct grammar_builder *builder, const struct part *a,
@@ -83,8 +85,9 @@ const struct part *grammar_or(struct grammar_builder *builder, const struct part
     if (!a || !b || a->kind == PART_NEVER) {
         return a ? b : NULL;
     }
-    return b->kind == PART_NEVER ? a
-                                 : make(builder, (struct part){.kind = PART_OR, .a = a, .b = b});
+    return b->kind == PART_NEVER
+               ? a
+               : grammar_part(builder, (struct part){.kind = PART_OR, .a = a, .b = b});
 }
 
 const struct part *grammar_repeat(struct grammar_builder *builder, const struct part *a,
@@ -103,7 +106,8 @@ const struct part *grammar_repeat(struct grammar_builder *builder, const struct 
     if (max == 0 || a->kind == PART_EMPTY) {
         return grammar_empty(builder); /* a part with no moves could be repeated without end */
     }
-    return make(builder, (struct part){.kind = PART_REPEAT, .min = min, .max = max, .a = a});
+    return grammar_part(builder,
+                        (struct part){.kind = PART_REPEAT, .min = min, .max = max, .a = a});
 }
 
 const struct part *grammar_text(struct grammar_builder *builder, struct span text)
@@ -140,7 +144,9 @@ void grammar_rule_set(struct grammar_builder *builder, uint32_t rule, const stru
 
 const struct part *grammar_rule(struct grammar_builder *builder, uint32_t rule)
 {
-    return rule == UINT32_MAX ? NULL : make(builder, (struct part){.kind = PART_RULE, .min = rule});
+    return rule == UINT32_MAX
+               ? NULL
+               : grammar_part(builder, (struct part){.kind = PART_RULE, .min = rule});
 }
 
 /* ---- code points ----------------------------------------------------------------------------- */
@@ -240,6 +246,7 @@ struct compiler {
     struct grammar *grammar;
     size_t capacity;
     uint32_t depth;
+    bool may_look; /* for grammar_meet() */
 };
 
 #define NOWHERE UINT32_MAX
@@ -292,6 +299,64 @@ static uint32_t repeat(struct compiler *compiler, const struct part *part, uint3
     return at;
 }
 
+/* The moves of a state of a graph: one to choose for each way but the last. */
+static uint32_t count_ways(const struct graph_state *state)
+{
+    return state->edge_count + state->may_end;
+}
+
+static uint32_t count_moves(const struct graph_state *state)
+{
+    uint32_t ways = count_ways(state);
+    return ways == 0 ? 1 : ways == 1 && state->may_end ? 0 : ways - 1 + state->edge_count;
+}
+
+/* Moves of one state: the choices, and behind them the bytes. */
+static bool add_state(struct compiler *compiler, const struct graph_state *state,
+                      const uint32_t *heads, uint32_t next)
+{
+    uint32_t first = compiler->grammar->move_count, ways = count_ways(state);
+    uint32_t bytes = ways > 0 ? first + ways - 1 : first;
+    bool is_good = count_moves(state) > 0 || next != NOWHERE;
+    for (uint32_t i = 0; i + 1 < ways && is_good; i++) {
+        uint32_t rest = i + 2 < ways ? first + i + 1 : state->may_end ? next : bytes + i + 1;
+        is_good =
+            add(compiler, (struct move){.kind = MOVE_SPLIT, .next = bytes + i, .other = rest}) !=
+            NOWHERE;
+    }
+    for (uint32_t i = 0; i < state->edge_count && is_good; i++) {
+        const struct graph_edge *edge = &state->edges[i];
+        is_good = add(compiler, (struct move){.kind = MOVE_BYTE,
+                                              .lo = edge->lo,
+                                              .hi = edge->hi,
+                                              .next = heads[edge->to]}) != NOWHERE;
+    }
+    return is_good &&
+           (ways > 0 ||
+            add(compiler, (struct move){.kind = MOVE_BYTE, .lo = 1, .next = next}) != NOWHERE);
+}
+
+static uint32_t compile_graph(struct compiler *compiler, const struct graph *graph, uint32_t next)
+{
+    uint32_t *heads = arena_alloc(&compiler->builder->arena, graph->count * sizeof(*heads));
+    uint64_t at = compiler->grammar->move_count;
+    if (!heads) {
+        grammar_refuse(compiler->builder, ST_TOO_LARGE, "a grammar takes too much memory");
+        return NOWHERE;
+    }
+    for (uint32_t i = 0; i < graph->count; i++) {
+        uint32_t count = count_moves(&graph->states[i]);
+        heads[i] = count > 0 ? (uint32_t)at : next;
+        at += count;
+    }
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (!add_state(compiler, &graph->states[i], heads, next)) {
+            return NOWHERE;
+        }
+    }
+    return heads[0];
+}
+
 /* The second part of a chain is compiled first, since the first one goes on there. */
 static uint32_t compile_part(struct compiler *compiler, const struct part *part, uint32_t next)
 {
@@ -313,7 +378,16 @@ static uint32_t compile_part(struct compiler *compiler, const struct part *part,
     }
     case PART_REPEAT:
         return repeat(compiler, part, next);
+    case PART_GRAPH:
+        return compile_graph(compiler, part->graph, next);
+    case PART_LOOK:
+        must(compiler->may_look);
+        return add(compiler, (struct move){.kind = MOVE_LOOK, .next = next, .other = part->min});
+    case PART_BEGIN:
+        must(compiler->may_look);
+        return add(compiler, (struct move){.kind = MOVE_BEGIN, .next = next});
     default:
+        must(!compiler->may_look);
         return add(compiler, (struct move){.kind = MOVE_CALL, .next = next, .other = part->min});
     }
 }
@@ -331,6 +405,15 @@ static uint32_t compile(struct compiler *compiler, const struct part *part, uint
     uint32_t at = compile_part(compiler, part, next);
     compiler->depth--;
     return at;
+}
+
+bool grammar_compile(struct grammar_builder *builder, const struct part *part, struct grammar *out,
+                     uint32_t *out_start)
+{
+    struct compiler compiler = {.builder = builder, .grammar = out, .may_look = true};
+    uint32_t end = add(&compiler, (struct move){.kind = MOVE_RETURN});
+    *out_start = end == NOWHERE ? NOWHERE : compile(&compiler, part, end);
+    return *out_start != NOWHERE;
 }
 
 /* ---- left recursion -------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regular expressions: literals, ".", classes, escapes, groups, "|" and quantifiers. A quantifier
- * may be lazy: the same texts match. Look-around, back references and word borders are refused.
+ * Regular expressions: literals, ".", classes, escapes, groups, "|", quantifiers, anchors and
+ * look-ahead. A quantifier may be lazy: the same texts match. Look-behind, back references and word
+ * borders are refused.
  */
 #include "config.h"
 
@@ -28,8 +29,10 @@ struct regex {
     struct span source;
     size_t at;
     bool in_json;
-    bool has_choice; /* outside of groups */
+    bool looks; /* grammar_meet() is needed: it has anchors that do not stand at its ends alone, or
+                   look-ahead */
     int depth;
+    int look_depth;
 };
 
 static const struct part *codes(struct grammar_builder *builder, uint32_t lo, uint32_t hi,
@@ -318,15 +321,9 @@ static bool is_at(const struct regex *regex, const char *text)
            memcmp(regex->source.ptr + regex->at, text, len) == 0;
 }
 
-static const struct part *parse_group(struct regex *regex)
+/* What stands between parentheses. |place|: of the first one. */
+static const struct part *parse_inside(struct regex *regex, size_t place)
 {
-    size_t place = regex->at++;
-    if (is_at(regex, "?:")) {
-        regex->at += 2;
-    } else if (is_at(regex, "?")) {
-        return grammar_refuse(regex->builder, ST_UNSUPPORTED,
-                              "the group at byte %zu is not supported", place);
-    }
     if (regex->depth == GRAMMAR_NESTING_MAX) {
         return grammar_refuse(regex->builder, ST_TOO_LARGE, "groups are nested too deep");
     }
@@ -339,6 +336,48 @@ static const struct part *parse_group(struct regex *regex)
     }
     regex->at++;
     return part;
+}
+
+static const struct part *parse_look(struct regex *regex, size_t place)
+{
+    bool is_negative = is_at(regex, "?!");
+    regex->at += 2;
+    regex->look_depth++;
+    const struct part *part = parse_inside(regex, place);
+    regex->look_depth--;
+    regex->looks = true;
+    return grammar_look(regex->builder,
+                        grammar_then(regex->builder, part, grammar_rest(regex->builder)),
+                        is_negative);
+}
+
+static const struct part *parse_group(struct regex *regex)
+{
+    size_t place = regex->at++;
+    if (is_at(regex, "?=") || is_at(regex, "?!")) {
+        return parse_look(regex, place);
+    }
+    if (is_at(regex, "?:")) {
+        regex->at += 2;
+    } else if (is_at(regex, "?")) {
+        return grammar_refuse(regex->builder, ST_UNSUPPORTED,
+                              "the group at byte %zu is not supported", place);
+    }
+    return parse_inside(regex, place);
+}
+
+static const struct part *parse_anchor(struct regex *regex)
+{
+    bool is_begin = regex->source.ptr[regex->at] == '^';
+    if (is_begin && regex->look_depth > 0) {
+        return grammar_refuse(regex->builder, ST_UNSUPPORTED,
+                              "the anchor at byte %zu, within a look-ahead, is not supported",
+                              regex->at);
+    }
+    regex->at++;
+    regex->looks = true;
+    return is_begin ? grammar_part(regex->builder, (struct part){.kind = PART_BEGIN})
+                    : grammar_look(regex->builder, grammar_empty(regex->builder), false);
 }
 
 static const struct part *parse_escape(struct regex *regex)
@@ -378,9 +417,7 @@ static const struct part *parse_atom(struct regex *regex)
                               regex->at);
     case '^':
     case '$':
-        return grammar_refuse(regex->builder, ST_UNSUPPORTED,
-                              "the anchor at byte %zu is supported only at an end of the whole",
-                              regex->at);
+        return parse_anchor(regex);
     default: {
         uint32_t code = grammar_code(regex->source, &regex->at);
         return codes(regex->builder, code, code, regex->in_json);
@@ -426,7 +463,6 @@ static const struct part *parse_choice(struct regex *regex)
     const struct part *out = parse_sequence(regex);
     while (out && is_at(regex, "|")) {
         regex->at++;
-        regex->has_choice |= regex->depth == 0;
         out = grammar_or(regex->builder, out, parse_sequence(regex));
     }
     return out;
@@ -445,6 +481,36 @@ static bool ends_with_anchor(struct span regex)
     return slashes % 2 == 0;
 }
 
+/* Does a "|" stand outside of groups, classes and escapes? */
+static bool has_choice(struct span regex)
+{
+    int depth = 0;
+    bool in_class = false;
+    for (size_t i = 0; i < regex.len; i++) {
+        uint8_t byte = regex.ptr[i];
+        if (byte == '\\') {
+            i++;
+        } else if (in_class || byte == '[') {
+            in_class = byte != ']';
+        } else if (byte == '|' && depth == 0) {
+            return true;
+        } else {
+            depth += (byte == '(') - (byte == ')');
+        }
+    }
+    return false;
+}
+
+/* Anything before and behind it, where it need not match the whole. */
+static const struct part *widen(struct grammar_builder *builder, const struct part *part,
+                                bool before, bool behind)
+{
+    const struct part *any =
+        grammar_repeat(builder, grammar_json_codes(builder, 0, CODE_MAX), 0, UINT32_MAX);
+    part = before ? grammar_then(builder, any, part) : part;
+    return behind ? grammar_then(builder, part, any) : part;
+}
+
 const struct part *grammar_regex(struct grammar_builder *builder, struct span regex, bool in_json)
 {
     if (regex.len > GRAMMAR_SOURCE_MAX || !json_is_utf8(regex)) {
@@ -452,7 +518,10 @@ const struct part *grammar_regex(struct grammar_builder *builder, struct span re
                               "a regular expression is UTF-8 of at most %u bytes",
                               GRAMMAR_SOURCE_MAX);
     }
-    bool has_begin = regex.len > 0 && regex.ptr[0] == '^', has_end = ends_with_anchor(regex);
+    /* Anchors at the ends of the whole cost nothing. */
+    bool is_one = !has_choice(regex);
+    bool has_begin = is_one && regex.len > 0 && regex.ptr[0] == '^';
+    bool has_end = is_one && ends_with_anchor(regex);
     struct regex state = {.builder = builder, .in_json = in_json};
     state.source = span_of(regex.ptr + has_begin, regex.len - has_begin - has_end);
     const struct part *out = parse_choice(&state);
@@ -460,17 +529,11 @@ const struct part *grammar_regex(struct grammar_builder *builder, struct span re
         return grammar_refuse(builder, ST_INVALID, "a group is closed that is not open at byte %zu",
                               state.at + has_begin);
     }
-    if ((has_begin || has_end) && out && state.has_choice) {
-        return grammar_refuse(builder, ST_UNSUPPORTED,
-                              "an anchor beside alternatives: put them into a group");
-    }
-    if (in_json && (!has_begin || !has_end)) {
-        const struct part *any =
-            grammar_repeat(builder, grammar_json_codes(builder, 0, CODE_MAX), 0, UINT32_MAX);
-        out = has_begin ? out : grammar_then(builder, any, out);
-        out = has_end ? out : grammar_then(builder, out, any);
-    }
-    return out;
+    out = in_json ? widen(builder, out, !has_begin, !has_end) : out;
+    out = out && state.looks ? grammar_meet(builder, &out, 1) : out;
+    return out && out->kind == PART_NEVER && state.looks
+               ? grammar_refuse(builder, ST_INVALID, "no text matches the expression")
+               : out;
 }
 
 enum status grammar_parse_regex(struct span regex, struct grammar **out, struct error *err)

@@ -3,14 +3,17 @@
  * is any value a map? */
 #include "config.h"
 
-#include "server/text/grammar/schema_priv.h"
-
+#include <math.h>
 #include <string.h>
+
+#include "server/text/grammar/schema_priv.h"
 
 /* References and alternatives that are looked at to find out what values are, some of them again;
  * and how deep: schemas that were parsed have fewer levels and references. */
 #define LOOKS_MAX (1u << 14)
 #define LOOKS_DEPTH_MAX 600
+
+#define NAME_BYTES 1024 /* of a step of a reference */
 
 const struct value *schema_get(const struct value *schema, const char *name)
 {
@@ -27,6 +30,126 @@ bool schema_requires(const struct value *required, const struct value *key)
     }
     return false;
 }
+
+/* ---- keywords -------------------------------------------------------------------------------- */
+
+const char schema_keywords[] =
+    " type enum const properties required additionalProperties propertyNames patternProperties "
+    "minProperties maxProperties unevaluatedProperties items prefixItems additionalItems minItems "
+    "maxItems uniqueItems minLength maxLength pattern format minimum maximum exclusiveMinimum "
+    "exclusiveMaximum multipleOf nullable $ref anyOf oneOf allOf not discriminator ";
+
+bool schema_is_one_of(struct span name, const char *list)
+{
+    char word[48];
+    if (name.len > sizeof(word) - 3 || memchr(name.ptr, ' ', name.len) ||
+        memchr(name.ptr, 0, name.len)) {
+        return false;
+    }
+    word[0] = ' ';
+    memcpy(word + 1, name.ptr, name.len);
+    word[name.len + 1] = ' ';
+    word[name.len + 2] = 0;
+    return strstr(list, word) != NULL;
+}
+
+bool schema_is_note(struct span keyword)
+{
+    static const char notes[] =
+        " title description default example examples $schema $id $comment $anchor $vocabulary id "
+        "deprecated readOnly writeOnly $defs definitions contentEncoding contentMediaType "
+        "contentSchema externalDocs xml ";
+    return (keyword.len > 2 && memcmp(keyword.ptr, "x-", 2) == 0) ||
+           schema_is_one_of(keyword, notes);
+}
+
+bool schema_says_just(const struct value *schema, const char *keyword)
+{
+    for (size_t i = 0; i < schema->map->count; i++) {
+        struct span key = schema->map->members[i].key.string;
+        if (!schema_is_note(key) && !span_is(key, keyword)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct value *schema_sole(const struct value *schema)
+{
+    const struct value *all = schema_get(schema, "allOf");
+    bool is_sole = all && all->kind == VALUE_LIST && all->list->count == 1;
+    return is_sole && schema_says_just(schema, "allOf") ? &all->list->items[0] : NULL;
+}
+
+bool schema_is_never(const struct value *schema)
+{
+    const struct value *no = schema && schema->kind == VALUE_MAP ? schema_get(schema, "not") : NULL;
+    bool is_all = no && ((no->kind == VALUE_BOOL && no->boolean) ||
+                         (no->kind == VALUE_MAP && no->map->count == 0));
+    return is_all || (schema && schema->kind == VALUE_BOOL && !schema->boolean);
+}
+
+bool schema_is_null(const struct value *schema)
+{
+    const struct value *list = schema_get(schema, "enum");
+    return list && list->kind == VALUE_LIST && list->list->count == 1 &&
+           list->list->items[0].kind == VALUE_NONE;
+}
+
+const char *schema_implied_type(const struct value *schema)
+{
+    static const char *const of[][2] = {
+        {"object", " properties required additionalProperties propertyNames patternProperties "
+                   "minProperties maxProperties "},
+        {"array", " items prefixItems minItems maxItems uniqueItems "},
+        {"string", " minLength maxLength pattern format "},
+        {"number", " minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "}};
+    for (size_t t = 0; t < 4; t++) {
+        for (size_t i = 0; i < schema->map->count; i++) {
+            if (schema_is_one_of(schema->map->members[i].key.string, of[t][1])) {
+                return of[t][0];
+            }
+        }
+    }
+    return "";
+}
+
+bool schema_are_equal(const struct value *a, const struct value *b)
+{
+    if (a->kind != b->kind) {
+        return false;
+    }
+    switch (a->kind) {
+    case VALUE_BOOL:
+        return a->boolean == b->boolean;
+    case VALUE_INT:
+        return a->integer == b->integer;
+    case VALUE_DOUBLE:
+        return a->number == b->number;
+    case VALUE_STRING:
+        return span_equal(a->string, b->string);
+    case VALUE_LIST: {
+        bool is_same = a->list->count == b->list->count && a->flags == b->flags;
+        for (size_t i = 0; is_same && i < a->list->count; i++) {
+            is_same = schema_are_equal(&a->list->items[i], &b->list->items[i]);
+        }
+        return is_same;
+    }
+    case VALUE_MAP: {
+        bool is_same = a->map->count == b->map->count;
+        for (size_t i = 0; is_same && i < a->map->count; i++) {
+            const struct value_member *one = &a->map->members[i], *two = &b->map->members[i];
+            is_same = span_equal(one->key.string, two->key.string) &&
+                      schema_are_equal(&one->value, &two->value);
+        }
+        return is_same;
+    }
+    default:
+        return true;
+    }
+}
+
+/* ---- kinds of values ------------------------------------------------------------------------- */
 
 /* The kinds of values that a schema lets through, as bits. */
 enum { OF_NULL = 1, OF_BOOL = 2, OF_NUMBER = 4, OF_STRING = 8, OF_LIST = 16, OF_MAP = 32 };
@@ -65,7 +188,14 @@ static unsigned kind_of_type(const struct value *type)
     return OF_ALL;
 }
 
-static unsigned kinds_of(const struct value *value)
+static bool is_nullable(const struct value *schema)
+{
+    const struct value *nullable = schema_get(schema, "nullable");
+    return nullable && nullable->kind == VALUE_BOOL && nullable->boolean;
+}
+
+/* Of what stands beside "nullable". */
+static unsigned named_kinds_of(const struct value *value)
 {
     const struct value *type = schema_get(value, "type"), *constant = schema_get(value, "const");
     const struct value *list = schema_get(value, "enum");
@@ -85,7 +215,27 @@ static unsigned kinds_of(const struct value *value)
         }
         return kinds;
     }
-    return type ? kind_of_type(type) : schema_get(value, "properties") ? OF_MAP : OF_ALL;
+    struct value implied = value_string(span_str(schema_implied_type(value)));
+    return type ? kind_of_type(type) : implied.string.len > 0 ? kind_of_type(&implied) : OF_ALL;
+}
+
+bool schema_fits_type(const struct value *value, const struct value *type)
+{
+    bool is_list = type && type->kind == VALUE_LIST;
+    for (size_t i = 0; type && i < (is_list ? type->list->count : 1); i++) {
+        const struct value *one = is_list ? &type->list->items[i] : type;
+        bool is_whole = value->kind != VALUE_DOUBLE || one->kind != VALUE_STRING ||
+                        !span_is(one->string, "integer") || value->number == floor(value->number);
+        if (kind_of_type(one) & kind_of(value) && is_whole) {
+            return true;
+        }
+    }
+    return !type;
+}
+
+static unsigned kinds_of(const struct value *value)
+{
+    return named_kinds_of(value) | (is_nullable(value) ? OF_NULL : 0u);
 }
 
 /* The strings that a schema lets through, if it names them: |*out_count| of them at |*out|. */
@@ -127,32 +277,42 @@ static bool have_other_strings(const struct value *a, const struct value *b)
     return true;
 }
 
-/* Both maps need a member whose texts differ: {"kind": {"const": "circle"}}. */
-static bool have_other_members(const struct value *a, const struct value *b)
+static bool is_required(const struct value *schema, const struct value *key, struct span tag)
+{
+    const struct value *required = schema_get(schema, "required");
+    return (tag.len > 0 && span_equal(key->string, tag)) ||
+           schema_requires(required && required->kind == VALUE_LIST ? required : NULL, key);
+}
+
+/* Both maps need a member whose texts differ: {"kind": {"const": "circle"}}; or one needs a member
+ * that the other does not let through. */
+static bool have_other_members(const struct value *a, const struct value *b, struct span tag)
 {
     const struct value *mine = schema_get(a, "properties"), *other = schema_get(b, "properties");
-    const struct value *mine_needed = schema_get(a, "required"),
-                       *other_needed = schema_get(b, "required");
-    if (!mine || !other || mine->kind != VALUE_MAP || other->kind != VALUE_MAP || !mine_needed ||
-        !other_needed || mine_needed->kind != VALUE_LIST || other_needed->kind != VALUE_LIST) {
+    if (kinds_of(a) != OF_MAP || kinds_of(b) != OF_MAP || !mine || !other ||
+        mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
         return false;
     }
+    bool is_closed = schema_is_never(schema_get(b, "additionalProperties")) &&
+                     !schema_get(b, "patternProperties");
     for (size_t i = 0; i < mine->map->count; i++) {
         const struct value *key = &mine->map->members[i].key;
         const struct value *value = value_map_get(other, key->string);
-        if (value && schema_requires(mine_needed, key) && schema_requires(other_needed, key) &&
-            have_other_strings(&mine->map->members[i].value, value)) {
+        if (is_required(a, key, tag) &&
+            (value ? is_required(b, key, tag) &&
+                         have_other_strings(&mine->map->members[i].value, value)
+                   : is_closed)) {
             return true;
         }
     }
     return false;
 }
 
-bool schema_are_disjoint(const struct value *a, const struct value *b)
+bool schema_are_disjoint(const struct value *a, const struct value *b, struct span tag)
 {
     return a->kind == VALUE_MAP && b->kind == VALUE_MAP &&
            ((kinds_of(a) & kinds_of(b)) == 0 || have_other_strings(a, b) ||
-            have_other_members(a, b));
+            have_other_members(a, b, tag) || have_other_members(b, a, tag));
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -160,13 +320,54 @@ bool schema_are_disjoint(const struct value *a, const struct value *b)
 bool schema_is_reference(const struct value *reference)
 {
     struct span text = reference->kind == VALUE_STRING ? reference->string : span_str("");
-    return text.len > 0 && text.ptr[0] == '#' && !memchr(text.ptr, '~', text.len) &&
-           !memchr(text.ptr, '%', text.len);
+    return text.len > 0 && text.ptr[0] == '#' && (text.len == 1 || text.ptr[1] == '/');
+}
+
+/* A step of a reference without its escapes. False: it has another one, or is too long. */
+static bool unescape(struct span step, char out[NAME_BYTES], size_t *out_len)
+{
+    static const char *const escapes[] = {"~0", "~1", "%25", "%20", "%24", "%7B", "%7D"};
+    static const char plain[] = "~/% ${}";
+    *out_len = 0;
+    for (size_t i = 0; i < step.len;) {
+        size_t e = 0, len = 1;
+        char byte = (char)step.ptr[i];
+        if (byte == '~' || byte == '%') {
+            for (; e < sizeof(plain) - 1; e++) {
+                len = strlen(escapes[e]);
+                if (len <= step.len - i && memcmp(step.ptr + i, escapes[e], len) == 0) {
+                    break;
+                }
+            }
+            byte = plain[e];
+        }
+        if (e == sizeof(plain) - 1 || *out_len == NAME_BYTES) {
+            return false;
+        }
+        out[(*out_len)++] = byte;
+        i += len;
+    }
+    return true;
+}
+
+/* A step into a list: "0", "12". */
+static const struct value *item_at(const struct value *list, struct span step)
+{
+    size_t index = 0;
+    for (size_t i = 0; i < step.len; i++) {
+        if (step.ptr[i] < '0' || step.ptr[i] > '9' || index > 100000) {
+            return NULL;
+        }
+        index = index * 10 + (size_t)(step.ptr[i] - '0');
+    }
+    return step.len > 0 && index < list->list->count ? &list->list->items[index] : NULL;
 }
 
 const struct value *schema_follow(const struct value *root, const struct value *reference)
 {
     const struct value *at = root;
+    char name[NAME_BYTES];
+    size_t name_len;
     if (!schema_is_reference(reference)) {
         return NULL;
     }
@@ -174,9 +375,13 @@ const struct value *schema_follow(const struct value *root, const struct value *
     while (at && rest.len > 0) {
         rest = span_of(rest.ptr + 1, rest.len - 1);
         const uint8_t *end = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
-        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
-        at = value_map_get(at, span_of(rest.ptr, len));
-        rest = span_of(rest.ptr + len, rest.len - len);
+        struct span step = span_of(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
+        if (!unescape(step, name, &name_len)) {
+            return NULL;
+        }
+        rest = span_of(rest.ptr + step.len, rest.len - step.len);
+        at =
+            at->kind == VALUE_LIST ? item_at(at, step) : value_map_get(at, span_of(name, name_len));
     }
     return at;
 }
@@ -185,19 +390,19 @@ const struct value *schema_follow(const struct value *root, const struct value *
 
 bool schema_says_nothing(const struct value *schema)
 {
-    static const char *const words[] = {"$ref", "anyOf", "oneOf",     "const",
-                                        "enum", "type",  "properties"};
-    bool says_any = false;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        says_any |= schema_get(schema, words[i]) != NULL;
+    for (size_t i = 0; schema->kind == VALUE_MAP && i < schema->map->count; i++) {
+        if (!schema_is_note(schema->map->members[i].key.string)) {
+            return false;
+        }
     }
-    return !says_any;
+    return true;
 }
 
 static bool is_of_maps(const struct value *root, const struct value *schema, uint32_t depth,
                        uint32_t *looks)
 {
-    if (schema->kind != VALUE_MAP || depth == LOOKS_DEPTH_MAX || ++*looks > LOOKS_MAX) {
+    if (schema->kind != VALUE_MAP || is_nullable(schema) || depth == LOOKS_DEPTH_MAX ||
+        ++*looks > LOOKS_MAX) {
         return false;
     }
     const struct value *reference = schema_get(schema, "$ref");
@@ -206,9 +411,18 @@ static bool is_of_maps(const struct value *root, const struct value *schema, uin
         const struct value *target = schema_follow(root, reference);
         return target && is_of_maps(root, target, depth + 1, looks);
     }
+    const struct value *all = schema_get(schema, "allOf");
+    for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list->count; i++) {
+        if (is_of_maps(root, &all->list->items[i], depth + 1, looks)) {
+            return true;
+        }
+    }
     any = any ? any : schema_get(schema, "oneOf");
+    if (kinds_of(schema) == OF_MAP) {
+        return true;
+    }
     if (!any || any->kind != VALUE_LIST) {
-        return kinds_of(schema) == OF_MAP;
+        return false;
     }
     bool are_all = any->list->count > 0;
     for (size_t i = 0; i < any->list->count && are_all; i++) {

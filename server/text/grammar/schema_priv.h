@@ -13,12 +13,44 @@ const struct value *schema_get(const struct value *schema, const char *name);
 /* Does "required", a list or NULL, name the member |key|? */
 bool schema_requires(const struct value *required, const struct value *key);
 
+/* Is |name| one of |list|, words with a blank before and behind each? */
+bool schema_is_one_of(struct span name, const char *list);
+
+/* All keywords that say something of values here, such a list. */
+extern const char schema_keywords[];
+
+/* Does the keyword say nothing of values: "title", "x-order"? */
+bool schema_is_note(struct span keyword);
+
+/* Is |keyword| the only one that says something of values? */
+bool schema_says_just(const struct value *schema, const char *keyword);
+
+/* Returns the schema of {"allOf": [schema]} where nothing stands beside it; NULL: it is none such.
+ */
+const struct value *schema_sole(const struct value *schema);
+
+/* Does a schema, or NULL, let no value through, as false and {"not": {}} do? */
+bool schema_is_never(const struct value *schema);
+
+/* Is null the only value of "enum"? */
+bool schema_is_null(const struct value *schema);
+
+/* Names the type that values have of which keywords speak, "minLength" of strings; "": any. */
+const char *schema_implied_type(const struct value *schema);
+
+/* Is a value of |type|, the value of the keyword or NULL? */
+bool schema_fits_type(const struct value *value, const struct value *type);
+
+/* Are they the same JSON? 1 and 1.0 are not. */
+bool schema_are_equal(const struct value *a, const struct value *b);
+
 /* Is it certain that no value fits both? By their types, by the strings that they name, or by a
- * member that both require, as in {"kind": {"const": "circle"}}. */
-bool schema_are_disjoint(const struct value *a, const struct value *b);
+ * member that both require, as in {"kind": {"const": "circle"}}, or that one requires and the other
+ * does not let through. |tag|: a member that both require; empty: none. */
+bool schema_are_disjoint(const struct value *a, const struct value *b, struct span tag);
 
 /* Is |reference| the text of a "$ref" that schema_follow() knows: "#", "#/$defs/name",
- * "#/properties/a/items"? */
+ * "#/properties/a/items"? Escapes are ~0, ~1 and %25. */
 bool schema_is_reference(const struct value *reference);
 
 /* Returns the place of |root| that it leads to, or NULL. */
