@@ -333,6 +333,19 @@ static void print_request(const struct chat *chat, struct buf *out)
     buf_add_char(out, '}');
 }
 
+/* Thoughts that were not shown. */
+static void print_thought(const struct chat_answer *answer)
+{
+    if (!answer->has_thought || answer->shows_thought) {
+        return;
+    }
+    if (answer->thought_count > 0) {
+        fprintf(stderr, "[thought for %llu tokens]\n", (unsigned long long)answer->thought_count);
+    } else {
+        fprintf(stderr, "[thought before it answered]\n");
+    }
+}
+
 static void print_times(const struct chat_answer *answer)
 {
     double rest = (double)(answer->all_ns - answer->first_ns) / NS_PER_S;
@@ -368,6 +381,8 @@ static enum status say(struct chat *chat, struct span text, struct error *err)
                               &answer, err);
     if (answer.text.len > 0 || status == ST_OK) {
         putchar('\n');
+        fflush(stdout);
+        print_thought(&answer);
     }
     if (status == ST_OK) {
         print_message(&chat->turns, "assistant", buf_span(&answer.text));
@@ -375,7 +390,6 @@ static enum status say(struct chat *chat, struct span text, struct error *err)
         chat->turns.len = before;
     }
     if (status == ST_OK && chat->is_interactive) {
-        fflush(stdout);
         print_times(&answer);
     }
     chat_answer_fini(&answer);

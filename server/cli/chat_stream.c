@@ -4,6 +4,7 @@
 #include "server/cli/chat_stream.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <uv.h>
@@ -14,6 +15,8 @@
 
 #define PATH "/v1/chat/completions"
 #define EVENT_BYTES_MAX ((size_t)4 << 20)
+#define DIM "\x1b[2m"
+#define PLAIN "\x1b[0m"
 #define POLL_MS 50 /* so long until a signal is seen */
 
 struct stream {
@@ -21,6 +24,7 @@ struct stream {
     struct chat_answer *answer;
     struct buf event; /* the bytes of it that have come */
     bool is_terminal;
+    bool is_dim; /* the last text was a thought */
     const volatile int *stop;
     uint64_t began_ns;
     enum status status; /* of reading the events */
@@ -92,6 +96,43 @@ static enum status show(struct stream *s, struct span text, struct error *err)
     return cli_flush(err);
 }
 
+/* Thoughts look other than the answer, and stand apart from it. */
+static void set_dim(struct stream *s, bool is_dim)
+{
+    if (s->is_dim != is_dim) {
+        fputs(is_dim ? DIM : PLAIN "\n\n", stdout);
+        s->is_dim = is_dim;
+    }
+}
+
+static bool can_dim(const struct stream *s)
+{
+    const char *terminal = getenv("TERM");
+    return s->is_terminal && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static enum status take_thought(struct stream *s, const struct json_string *string,
+                                struct error *err)
+{
+    struct buf text;
+    s->answer->has_thought |= string->bytes > 0;
+    if (string->bytes == 0 || !can_dim(s)) {
+        return ST_OK;
+    }
+    s->answer->shows_thought = true;
+    set_dim(s, true);
+    buf_init(&text, EVENT_BYTES_MAX);
+    uint8_t *room = buf_reserve(&text, string->bytes);
+    enum status status = room ? ST_OK : error_no_memory(err, "the text");
+    if (room) {
+        json_string_decode(string, room);
+        buf_commit(&text, string->bytes);
+        status = show(s, buf_span(&text), err);
+    }
+    buf_fini(&text);
+    return status;
+}
+
 static enum status take_text(struct stream *s, const struct json_string *string, struct error *err)
 {
     struct buf *text = &s->answer->text;
@@ -108,14 +149,16 @@ static enum status take_text(struct stream *s, const struct json_string *string,
     if (s->answer->first_ns == 0) {
         s->answer->first_ns = uv_hrtime() - s->began_ns;
     }
+    set_dim(s, false);
     return show(s, span_of(text->ptr + before, string->bytes), err);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* {"role": "assistant", "content": "..."} */
+/* {"role": "assistant", "content": "..."}. Servers name thoughts in one of two ways, or in both. */
 static enum status read_delta(struct stream *s, struct json *in, struct error *err)
 {
+    bool has_thought = false;
     TRY(json_object(in, err));
     while (true) {
         struct json_string key, text;
@@ -126,6 +169,12 @@ static enum status read_delta(struct stream *s, struct json *in, struct error *e
         if (json_string_is(&key, "content") && json_peek(in) == JSON_STRING) {
             TRY(json_read_string(in, &text, err));
             TRY(take_text(s, &text, err));
+        } else if (!has_thought && json_peek(in) == JSON_STRING &&
+                   (json_string_is(&key, "reasoning_content") ||
+                    json_string_is(&key, "reasoning"))) {
+            has_thought = true;
+            TRY(json_read_string(in, &text, err));
+            TRY(take_thought(s, &text, err));
         } else {
             TRY(json_skip(in, err));
         }
@@ -164,6 +213,23 @@ static enum status read_choices(struct stream *s, struct json *in, struct error 
     }
 }
 
+static enum status read_details(struct stream *s, struct json *in, struct error *err)
+{
+    TRY(json_object(in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(in, &key, err));
+        if (in->is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "reasoning_tokens") && json_peek(in) == JSON_NUMBER) {
+            TRY(json_read_u64(in, &s->answer->thought_count, err));
+        } else {
+            TRY(json_skip(in, err));
+        }
+    }
+}
+
 static enum status read_usage(struct stream *s, struct json *in, struct error *err)
 {
     TRY(json_object(in, err));
@@ -175,6 +241,9 @@ static enum status read_usage(struct stream *s, struct json *in, struct error *e
         }
         if (json_string_is(&key, "completion_tokens") && json_peek(in) == JSON_NUMBER) {
             TRY(json_read_u64(in, &s->answer->token_count, err));
+        } else if (json_string_is(&key, "completion_tokens_details") &&
+                   json_peek(in) == JSON_OBJECT) {
+            TRY(read_details(s, in, err));
         } else {
             TRY(json_skip(in, err));
         }
@@ -343,6 +412,9 @@ enum status chat_stream_run(struct transfer *transfer, struct span body, bool is
     if (status == ST_OK) {
         set_limits(&s);
         status = run(&s, err);
+    }
+    if (s.is_dim) {
+        fputs(PLAIN, stdout);
     }
     buf_fini(&s.event);
     return status;

@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "server/language/ask_prediction.h"
+#include "server/language/ask_reasoning.h"
 #include "server/language/ask_response.h"
 #include "server/language/ask_values.h"
 
@@ -133,6 +134,16 @@ static enum status read_tools(struct reader *r)
 static enum status read_template_values(struct reader *r)
 {
     return take_json(r, JSON_OBJECT, &r->ask->template_values);
+}
+
+static enum status read_effort(struct reader *r)
+{
+    return ask_effort(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_reasoning(struct reader *r)
+{
+    return ask_reasoning(r->in, r->arena, r->ask, r->err);
 }
 
 static enum status read_prediction(struct reader *r)
@@ -705,7 +716,8 @@ static enum status keep_texts(struct reader *r)
 {
     struct ask *ask = r->ask;
     struct span *const texts[] = {&ask->tools,        &ask->instructions, &ask->given_tools,
-                                  &ask->given_choice, &ask->format,       &ask->metadata};
+                                  &ask->given_choice, &ask->format,       &ask->metadata,
+                                  &ask->effort};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (texts[i]->len > 0) {
             TRY(keep_text(r, texts[i]));

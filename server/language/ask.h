@@ -18,9 +18,13 @@
 /* Bits, because a member may belong to several. */
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
+/* Does a client want the model to think before it answers? */
+enum ask_thinking { ASK_THINKING_UNSAID, ASK_THINKING_OFF, ASK_THINKING_ON };
+
 /* The form that the text of an answer must have. */
 enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_CHOICE, ASK_GBNF, ASK_CALL };
 
+#define ASK_EFFORT_BYTES_MAX 32
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
 #define ASK_STOP_BYTES_MAX 256
@@ -44,6 +48,8 @@ struct ask {
     bool drops_tools;            /* tool_choice is none */
     bool needs_call;             /* tool_choice is "required", or names |chosen_tool| */
     struct span chosen_tool;
+    enum ask_thinking thinking;
+    struct span effort;     /* how much it should think, for the template; empty: not given */
     struct span prediction; /* a text that the answer may be like; without |ptr|: none */
     /* Of a response, JSON as it was given, to be repeated; empty: not given. */
     struct span instructions, given_tools, given_choice, format, metadata;

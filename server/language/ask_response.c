@@ -15,6 +15,8 @@ struct reader {
     struct json *in;
     struct buf text;    /* messages, with commas between them */
     struct buf content; /* of the present item: a value of JSON */
+    struct buf summary; /* likewise, of an item of type reasoning */
+    struct buf thought; /* of the assistant's next message: a value of JSON; empty: none */
     bool is_assistant;  /* the last message is the assistant's and not closed ... */
     bool has_calls;     /* ... nor is its list of calls */
     uint32_t count;
@@ -23,7 +25,7 @@ struct reader {
 
 struct item {
     struct json_string type, role, call_id, name, arguments;
-    bool has_type, has_role, has_content, has_call_id, has_name, has_arguments;
+    bool has_type, has_role, has_content, has_summary, has_call_id, has_name, has_arguments;
 };
 
 static void add_quoted(struct buf *out, const struct json_string *string)
@@ -39,10 +41,10 @@ static bool is_text(const struct json_string *type)
 {
     return json_string_is(type, "input_text") || json_string_is(type, "output_text") ||
            json_string_is(type, "text") || json_string_is(type, "reasoning_text") ||
-           json_string_is(type, "refusal");
+           json_string_is(type, "summary_text") || json_string_is(type, "refusal");
 }
 
-static enum status read_part(struct reader *r)
+static enum status read_part(struct reader *r, struct buf *out)
 {
     struct json_string key, type = {0}, text = {0};
     bool has_text = false;
@@ -65,36 +67,36 @@ static enum status read_part(struct reader *r)
         return json_fail(r->in, r->err, ST_INVALID,
                          "expected a part of type input_text or output_text with a text");
     }
-    buf_add_str(&r->content, "{\"type\":\"text\",\"text\":");
-    add_quoted(&r->content, &text);
-    buf_add_str(&r->content, "}");
+    buf_add_str(out, "{\"type\":\"text\",\"text\":");
+    add_quoted(out, &text);
+    buf_add_str(out, "}");
     return ST_OK;
 }
 
 /* A text, or a list of parts. */
-static enum status read_content(struct reader *r)
+static enum status read_content(struct reader *r, struct buf *out)
 {
-    buf_reset(&r->content);
+    buf_reset(out);
     if (json_peek(r->in) == JSON_NULL) {
-        buf_add_str(&r->content, "\"\"");
+        buf_add_str(out, "\"\"");
         return json_read_null(r->in, r->err);
     }
     if (json_peek(r->in) != JSON_ARRAY) {
         struct json_string text;
         TRY(json_read_string(r->in, &text, r->err));
-        add_quoted(&r->content, &text);
+        add_quoted(out, &text);
         return ST_OK;
     }
-    buf_add_str(&r->content, "[");
+    buf_add_str(out, "[");
     TRY(json_array(r->in, r->err));
     while (true) {
         TRY(json_element(r->in, r->err));
         if (r->in->is_closed) {
-            buf_add_str(&r->content, "]");
+            buf_add_str(out, "]");
             return ST_OK;
         }
-        buf_add_str(&r->content, r->content.len > 1 ? "," : "");
-        TRY(read_part(r));
+        buf_add_str(out, out->len > 1 ? "," : "");
+        TRY(read_part(r, out));
     }
 }
 
@@ -114,6 +116,33 @@ static void begin_message(struct reader *r)
     buf_add_str(&r->text, r->text.len ? "," : "");
 }
 
+/* |value| is a text or a list of parts, and there is something in it. */
+static bool is_filled(bool has, const struct buf *value)
+{
+    return has && value->len > 2;
+}
+
+static void keep_thought(struct reader *r, const struct item *item)
+{
+    const struct buf *from = is_filled(item->has_content, &r->content)   ? &r->content
+                             : is_filled(item->has_summary, &r->summary) ? &r->summary
+                                                                         : NULL;
+    if (from) {
+        buf_reset(&r->thought);
+        buf_add(&r->thought, from->ptr, from->len);
+    }
+}
+
+/* The thought becomes a member of the message that is open. */
+static void add_thought(struct reader *r)
+{
+    if (r->thought.len > 0) {
+        buf_add_str(&r->text, ",\"reasoning_content\":");
+        buf_add(&r->text, r->thought.ptr, r->thought.len);
+        buf_reset(&r->thought);
+    }
+}
+
 static enum status add_message(struct reader *r, const struct item *item)
 {
     if (!item->has_role || !item->has_content) {
@@ -129,6 +158,10 @@ static enum status add_message(struct reader *r, const struct item *item)
     buf_add_str(&r->text, ",\"content\":");
     buf_add(&r->text, r->content.ptr, r->content.len);
     r->is_assistant = json_string_is(&item->role, "assistant");
+    if (r->is_assistant) {
+        add_thought(r);
+    }
+    buf_reset(&r->thought);
     buf_add_str(&r->text, r->is_assistant ? "" : "}");
     return ST_OK;
 }
@@ -139,9 +172,10 @@ static enum status add_call(struct reader *r, const struct item *item)
         return json_fail(r->in, r->err, ST_INVALID,
                          "a function_call: expected call_id, name and arguments");
     }
-    if (!r->is_assistant) {
+    if (!r->is_assistant || r->thought.len > 0) {
         begin_message(r);
         buf_add_str(&r->text, "{\"role\":\"assistant\",\"content\":\"\"");
+        add_thought(r);
         r->is_assistant = true;
     }
     buf_add_str(&r->text, r->has_calls ? "," : ",\"tool_calls\":[");
@@ -163,6 +197,7 @@ static enum status add_output(struct reader *r, const struct item *item)
                          "a function_call_output: expected call_id and output");
     }
     begin_message(r);
+    buf_reset(&r->thought);
     buf_add_str(&r->text, "{\"role\":\"tool\",\"tool_call_id\":");
     add_quoted(&r->text, &item->call_id);
     buf_add_str(&r->text, ",\"content\":");
@@ -183,6 +218,7 @@ static enum status add_item(struct reader *r, const struct item *item)
         return add_output(r, item);
     }
     if (json_string_is(&item->type, "reasoning")) {
+        keep_thought(r, item);
         return ST_OK;
     }
     return json_fail(r->in, r->err, ST_INVALID,
@@ -217,7 +253,11 @@ static enum status read_member(struct reader *r, const struct json_string *key, 
     }
     if (json_string_is(key, "content") || json_string_is(key, "output")) {
         item->has_content = true;
-        return read_content(r);
+        return read_content(r, &r->content);
+    }
+    if (json_string_is(key, "summary")) {
+        item->has_summary = true;
+        return read_content(r, &r->summary);
     }
     return json_skip(r->in, r->err);
 }
@@ -243,7 +283,7 @@ static enum status read_item(struct reader *r)
 static enum status read_items(struct reader *r)
 {
     if (json_peek(r->in) != JSON_ARRAY) {
-        TRY(read_content(r));
+        TRY(read_content(r, &r->content));
         buf_add_str(&r->text, "{\"role\":\"user\",\"content\":");
         buf_add(&r->text, r->content.ptr, r->content.len);
         buf_add_str(&r->text, "}");
@@ -282,8 +322,10 @@ enum status ask_response_input(struct json *in, struct arena *arena, struct ask 
     struct reader r = {.in = in, .err = err};
     buf_init(&r.text, TEXT_BYTES_MAX);
     buf_init(&r.content, TEXT_BYTES_MAX);
+    buf_init(&r.summary, TEXT_BYTES_MAX);
+    buf_init(&r.thought, TEXT_BYTES_MAX);
     enum status status = read_items(&r);
-    if (status == ST_OK && buf_failed(&r.content)) {
+    if (status == ST_OK && (buf_failed(&r.content) || buf_failed(&r.thought))) {
         status = arena_fail(arena, "the request", err);
     }
     if (status == ST_OK) {
@@ -291,6 +333,8 @@ enum status ask_response_input(struct json *in, struct arena *arena, struct ask 
     }
     buf_fini(&r.text);
     buf_fini(&r.content);
+    buf_fini(&r.summary);
+    buf_fini(&r.thought);
     return status;
 }
 

@@ -8,7 +8,8 @@
  *       message                             a message; its parts are texts
  *       function_call                       a call of the assistant's message before it
  *       function_call_output                a message of a tool
- *       reasoning                           passed over: models here have no such items
+ *       reasoning                           the thought of the assistant's message behind it: its
+ *                                           content, or its summary
  *     tools: {"type": "function", "name"}   {"type": "function", "function": {"name"}}
  *
  * Strings are copied as they stand in the body. Everything is in the arena or borrows from the

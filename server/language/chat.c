@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "server/language/ask.h"
+#include "server/language/thinking.h"
+#include "server/language/thoughts.h"
 #include "server/process/document.h"
 #include "server/process/file.h"
 #include "server/text/template/template.h"
@@ -31,6 +33,7 @@ static const struct {
 
 static enum status compile(struct chat *chat, struct span source)
 {
+    chat->thinking = thinking_family_find(source);
     enum status status = template_parse(source, &chat->template, &chat->failure);
     if (status != ST_OK) {
         chat->template = NULL;
@@ -212,6 +215,9 @@ static enum status settle_message(struct value *message, struct arena *arena, st
         return error_set(err, ST_INVALID, "content is missing"); /* no template does without */
     }
     settle_calls(message, arena);
+    if (!thoughts_settle(message, arena)) {
+        return arena_fail(arena, "messages", err);
+    }
     if (content && content->kind == VALUE_LIST) {
         struct value text;
         TRY(join_parts(content, arena, &text, err));
@@ -264,7 +270,8 @@ static enum status make_context(const struct chat *chat, const struct ask *ask, 
     TRY(read_json(ask->template_values, "chat_template_kwargs", arena, out, err));
     bool is_made = (ask->template_values.len || value_map_new(arena, out)) &&
                    value_map_set(arena, out, "messages", messages) &&
-                   value_map_set(arena, out, "add_generation_prompt", value_bool(true));
+                   value_map_set(arena, out, "add_generation_prompt", value_bool(true)) &&
+                   thoughts_ask(ask, arena, out);
     if (tools.kind == VALUE_LIST && tools.list->count > 0) {
         is_made = is_made && value_map_set(arena, out, "tools", tools);
     }

@@ -126,13 +126,13 @@ enum status constraint_begin(struct constraint *constraint, struct error *err)
     return ST_OK;
 }
 
-static void set_ends(struct constraint *constraint, const uint32_t *ids, uint32_t count,
-                     bool may_end)
+static void set_bits(struct constraint *constraint, const uint32_t *ids, uint32_t count,
+                     bool is_allowed)
 {
     for (uint32_t i = 0; i < count; i++) {
         must(ids[i] < constraint->generator->vocab);
         uint64_t bit = (uint64_t)1 << ids[i] % 64, *word = &constraint->bits[ids[i] / 64];
-        *word = may_end ? *word | bit : *word & ~bit;
+        *word = is_allowed ? *word | bit : *word & ~bit;
     }
 }
 
@@ -145,7 +145,8 @@ static bool is_empty(const struct constraint *constraint)
     return all == 0;
 }
 
-enum status constraint_mask(struct constraint *constraint, const uint64_t **out, struct error *err)
+enum status constraint_mask(struct constraint *constraint, const uint32_t *also,
+                            const uint64_t **out, struct error *err)
 {
     OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
     const struct generator *generator = constraint->generator;
@@ -154,9 +155,12 @@ enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
     TRY(grammar_mask(constraint->walk, constraint->state, constraint->vocabulary, constraint->bits,
                      err));
     bool may_end = grammar_state_may_end(constraint->walk, constraint->state);
-    set_ends(constraint, ask->stop_ids, ask->stop_id_count, may_end);
+    set_bits(constraint, ask->stop_ids, ask->stop_id_count, may_end);
     if (!ask->ignores_ends) {
-        set_ends(constraint, generator->ends, generator->end_count, may_end);
+        set_bits(constraint, generator->ends, generator->end_count, may_end);
+    }
+    if (also) {
+        set_bits(constraint, also, 1, true);
     }
     if (!is_empty(constraint)) {
         *out = constraint->bits;
@@ -180,6 +184,15 @@ size_t constraint_bytes(const struct constraint *constraint)
     OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
     return constraint->bit_words * sizeof(constraint->bits[0]) +
            grammar_bytes_held(constraint->grammar) + grammar_walk_bytes(constraint->walk);
+}
+
+enum status constraint_advance_text(struct constraint *constraint, struct span text,
+                                    bool *out_is_taken, bool *out_is_complete, struct error *err)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    *out_is_taken = grammar_state_advance(constraint->walk, &constraint->state, text);
+    *out_is_complete = grammar_state_must_end(constraint->walk, constraint->state);
+    return grammar_walk_check(constraint->walk, err);
 }
 
 enum status constraint_advance(struct constraint *constraint, uint32_t id, bool *out_is_complete,

@@ -31,11 +31,12 @@ MUST_CHECK enum status constraint_begin(struct constraint *constraint, struct er
 
 /*
  * Finds the tokens that may come next, a bit for each one of the model's vocabulary, valid until
- * the next call. NULL: there is none, and the text is complete. ST_INVALID: there is none, and it
- * is not; ST_TOO_LARGE: a bound of one text; ST_EXHAUSTED.
+ * the next call. |also|: a token that may come although the form has none such; NULL: none. NULL:
+ * there is none, and the text is complete. ST_INVALID: there is none, and it is not; ST_TOO_LARGE:
+ * a bound of one text; ST_EXHAUSTED.
  */
-MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
-                                       struct error *err);
+MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint32_t *also,
+                                       const uint64_t **out, struct error *err);
 
 /* Works on the next mask for a few milliseconds. ST_WOULD_BE_HEAVY: it takes more, so the next
  * call, which goes on, should be in a heavy task. Of any other status constraint_mask() tells. */
@@ -43,6 +44,12 @@ MUST_CHECK enum status constraint_weigh(struct constraint *constraint, struct er
 
 /* Returns the memory that it takes now, about. A hostile grammar can take some 80 MB. */
 size_t constraint_bytes(const struct constraint *constraint);
+
+/* Call when text behind a thought has come. Without |*out_is_taken| it may not come, and nothing
+ * has changed. */
+MUST_CHECK enum status constraint_advance_text(struct constraint *constraint, struct span text,
+                                               bool *out_is_taken, bool *out_is_complete,
+                                               struct error *err);
 
 /* Call when the token, which was allowed and does not end the answer, has come. |*out_is_complete|:
  * nothing may come behind it. */

@@ -167,7 +167,8 @@ static enum status read_settings(struct generator *generator, const struct sidec
         TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
     }
     take_tokens(generator);
-    return ST_OK;
+    return thinking_rules_init(&generator->thinking, generator->words, generator->chat.thinking,
+                               said ? &said->thinking : NULL, err);
 }
 
 static enum status find_words(struct generator *generator, const char *path, const char *tokenizer,

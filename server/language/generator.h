@@ -35,6 +35,7 @@
 #include "server/language/chat.h"
 #include "server/language/drafts.h"
 #include "server/language/form.h"
+#include "server/language/thinking.h"
 
 struct grammar_vocabulary;
 struct rt_method;
@@ -53,6 +54,7 @@ struct generator_said {
     struct ask_defaults defaults;
     const uint32_t *ends; /* ids that end an answer; NULL: those of generation_config.json */
     uint32_t end_count;
+    struct thinking_said thinking;
 };
 
 struct generator {
@@ -70,6 +72,7 @@ struct generator {
     struct ask_defaults defaults; /* of requests */
     struct words *words;          /* owned */
     struct chat chat;
+    struct thinking_rules thinking; /* of answers to chats */
     struct share seats; /* of generations that are under way, see server/daemon/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
+	%D%/ask_reasoning.c %D%/ask_reasoning.h \
 	%D%/ask_response.c %D%/ask_response.h \
 	%D%/ask_values.c %D%/ask_values.h \
 	%D%/sidecar.c %D%/sidecar.h \
@@ -24,6 +25,8 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/sampler.c %D%/sampler.h \
 	%D%/sampler_order.c %D%/sampler_order.h \
 	%D%/stops.c %D%/stops.h \
+	%D%/thinking.c %D%/thinking.def %D%/thinking.h \
+	%D%/thoughts.c %D%/thoughts.h \
 	%D%/texts.c %D%/texts.h \
 	%D%/tools.c %D%/tools.h \
 	%D%/transcriber.c %D%/transcriber.h %D%/language.def \

@@ -175,6 +175,22 @@ static void begin_object(const struct reply *reply, const char *object, struct b
     buf_add_str(out, ",\"choices\":[");
 }
 
+/* What of the answer's tokens was not its text. */
+static void print_details(const struct reply *reply, struct buf *out)
+{
+    buf_add_str(out, ",\"completion_tokens_details\":{");
+    if (reply->thinks) {
+        buf_printf(out, "\"reasoning_tokens\":%" PRIu64, reply->thought_tokens);
+    }
+    if (reply->ask->prediction.ptr) {
+        buf_printf(out,
+                   "%s\"accepted_prediction_tokens\":%" PRIu64
+                   ",\"rejected_prediction_tokens\":%" PRIu64,
+                   reply->thinks ? "," : "", reply->accepted_tokens, reply->rejected_tokens);
+    }
+    buf_add_char(out, '}');
+}
+
 static void print_usage(const struct reply *reply, struct buf *out)
 {
     buf_printf(out,
@@ -183,11 +199,8 @@ static void print_usage(const struct reply *reply, struct buf *out)
                "}",
                reply->prompt_tokens, reply->answer_tokens,
                reply->prompt_tokens + reply->answer_tokens, reply->cached_tokens);
-    if (reply->ask->prediction.ptr) {
-        buf_printf(out,
-                   ",\"completion_tokens_details\":{\"accepted_prediction_tokens\":%" PRIu64
-                   ",\"rejected_prediction_tokens\":%" PRIu64 "}",
-                   reply->accepted_tokens, reply->rejected_tokens);
+    if (reply->thinks || reply->ask->prediction.ptr) {
+        print_details(reply, out);
     }
     buf_add_char(out, '}');
 }
@@ -226,6 +239,15 @@ static void print_calls(const struct reply *reply, const struct reply_piece *pie
     buf_add_char(out, ']');
 }
 
+/* Servers have moved from the first name to the second, and clients read either. */
+static void print_thought(struct span thought, struct buf *out)
+{
+    buf_add_str(out, "\"reasoning_content\":");
+    json_print_string(out, thought);
+    buf_add_str(out, ",\"reasoning\":");
+    json_print_string(out, thought);
+}
+
 static void print_message(const struct reply *reply, const struct reply_piece *piece,
                           struct buf *out)
 {
@@ -237,6 +259,10 @@ static void print_message(const struct reply *reply, const struct reply_piece *p
         json_print_string(out, piece->text);
     }
     buf_add_str(out, ",\"refusal\":null");
+    if (piece->thought.len > 0) {
+        buf_add_char(out, ',');
+        print_thought(piece->thought, out);
+    }
     if (piece->calls) {
         buf_add_char(out, ',');
         print_calls(reply, piece, false, out);
@@ -253,8 +279,12 @@ static void print_delta(const struct reply *reply, const struct reply_piece *pie
         buf_add_str(out, "\"role\":\"assistant\"");
         before = ",";
     }
-    if ((piece->is_first && !piece->calls) || piece->text.len > 0 ||
-        piece->reason == REPLY_GOES_ON) {
+    if (piece->thought.len > 0) {
+        buf_add_str(out, before);
+        print_thought(piece->thought, out);
+        before = ",";
+    }
+    if ((piece->is_first && !piece->calls && piece->thought.len == 0) || piece->text.len > 0) {
         buf_printf(out, "%s\"content\":", before);
         json_print_string(out, piece->text);
         before = ",";

@@ -35,12 +35,16 @@ struct reply {
     char id[REPLY_ID_CHARS + 1];
     int64_t created; /* s since 1970 */
     uint64_t prompt_tokens, answer_tokens;
-    uint64_t cached_tokens; /* tokens of the prompts that were not computed again */
+    uint64_t cached_tokens;  /* tokens of the prompts that were not computed again */
+    bool thinks;             /* the model has thoughts (server/language/thinking.h) */
+    uint64_t thought_tokens; /* of |answer_tokens| */
     uint64_t accepted_tokens, rejected_tokens; /* tokens of the prediction that were checked */
     /* Of a response. */
     enum reply_reason reason; /* of its only choice, when that has ended */
     uint32_t event_count;
-    bool has_item; /* the stream has told of a message */
+    bool has_item;     /* the stream has told of a message */
+    bool has_thought;  /* and of a thought, before it */
+    bool ends_thought; /* and that it is over */
 };
 
 /* A piece of a choice, or all of it. */
@@ -51,6 +55,8 @@ struct reply_piece {
     uint32_t mark_count;
     size_t text_offset;      /* bytes of the choice before |text| */
     size_t character_offset; /* its characters, if logarithms are wanted */
+    struct span thought;     /* likewise, of the thoughts */
+    size_t thought_offset;   /* bytes of the thoughts before |thought| */
     bool is_first;
     const struct tools_calls *calls; /* behind the text; NULL: none */
     enum reply_reason reason;

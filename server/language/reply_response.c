@@ -85,21 +85,62 @@ static uint32_t call_count(const struct reply_piece *piece)
     return piece->calls ? piece->calls->count : 0;
 }
 
-/* An answer of calls alone has no message. */
+static struct span thought_so_far(const struct reply_piece *piece)
+{
+    return span_of(piece->thought.ptr - piece->thought_offset,
+                   piece->thought_offset + piece->thought.len);
+}
+
+/* An answer of calls alone has no message, nor one that was cut while it was thinking. */
 static bool has_message(const struct reply_piece *piece)
 {
-    return text_so_far(piece).len > 0 || call_count(piece) == 0;
+    bool is_empty = call_count(piece) > 0 || piece->reason == REPLY_GOES_ON ||
+                    (thought_so_far(piece).len > 0 && piece->reason == REPLY_LENGTH);
+    return text_so_far(piece).len > 0 || !is_empty;
+}
+
+/* A thought without an answer behind it may have been cut. */
+static const char *thought_status(const struct reply_piece *piece)
+{
+    return text_so_far(piece).len > 0 || call_count(piece) > 0 ? "completed"
+                                                               : end_status(piece->reason);
+}
+
+static void print_thought_part(struct buf *out, struct span thought)
+{
+    buf_add_str(out, "{\"type\":\"reasoning_text\",\"text\":");
+    json_print_string(out, thought);
+    buf_add_char(out, '}');
+}
+
+/* |has_part| as in print_message(). */
+static void print_thought(const struct reply *reply, const char *status, bool has_part,
+                          struct span thought, struct buf *out)
+{
+    buf_printf(out,
+               "{\"id\":\"rs_%s\",\"type\":\"reasoning\",\"status\":\"%s\",\"summary\":[],"
+               "\"content\":[",
+               reply->id, status);
+    if (has_part) {
+        print_thought_part(out, thought);
+    }
+    buf_add_str(out, "]}");
 }
 
 /* The items of the whole answer |piece|. */
 static void print_output(const struct reply *reply, const struct reply_piece *piece,
                          struct buf *out)
 {
+    bool has_thought = thought_so_far(piece).len > 0;
+    if (has_thought) {
+        print_thought(reply, thought_status(piece), true, thought_so_far(piece), out);
+    }
     if (has_message(piece)) {
+        buf_add_str(out, has_thought ? "," : "");
         print_message(reply, end_status(piece->reason), true, text_so_far(piece), out);
     }
     for (uint32_t i = 0; i < call_count(piece); i++) {
-        buf_add_str(out, i > 0 || has_message(piece) ? "," : "");
+        buf_add_str(out, i > 0 || has_message(piece) || has_thought ? "," : "");
         print_call(reply, &piece->calls->calls[i], i, call_status(piece), out);
     }
 }
@@ -112,9 +153,10 @@ static void print_usage(const struct reply *reply, struct buf *out)
                ",\"usage\":{\"input_tokens\":%" PRIu64
                ",\"input_tokens_details\":{\"cached_tokens\":%" PRIu64
                "},\"output_tokens\":%" PRIu64
-               ",\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":%" PRIu64 "}",
+               ",\"output_tokens_details\":{\"reasoning_tokens\":%" PRIu64
+               "},\"total_tokens\":%" PRIu64 "}",
                reply->prompt_tokens, reply->cached_tokens, reply->answer_tokens,
-               reply->prompt_tokens + reply->answer_tokens);
+               reply->thought_tokens, reply->prompt_tokens + reply->answer_tokens);
 }
 
 static void print_asked(const struct ask *ask, struct buf *out)
@@ -137,6 +179,17 @@ static void print_asked(const struct ask *ask, struct buf *out)
     }
 }
 
+static void print_effort(const struct ask *ask, struct buf *out)
+{
+    buf_add_str(out, ",\"reasoning\":{\"effort\":");
+    if (ask->effort.len > 0) {
+        json_print_string(out, ask->effort);
+    } else {
+        buf_add_str(out, "null");
+    }
+    buf_add_str(out, ",\"summary\":null}");
+}
+
 /* With the items of |piece|; NULL: there are none yet. */
 static void print_object(const struct reply *reply, const char *status,
                          const struct reply_piece *piece, struct buf *out)
@@ -155,8 +208,8 @@ static void print_object(const struct reply *reply, const char *status,
     buf_add_char(out, ']');
     print_asked(reply->ask, out);
     buf_add_str(out, ",\"parallel_tool_calls\":true,\"previous_response_id\":null,\"store\":false,"
-                     "\"background\":false,\"truncation\":\"disabled\",\"user\":null,"
-                     "\"reasoning\":{\"effort\":null,\"summary\":null}");
+                     "\"background\":false,\"truncation\":\"disabled\",\"user\":null");
+    print_effort(reply->ask, out);
     if (is_over) {
         print_usage(reply, out);
     } else {
@@ -193,17 +246,88 @@ static void tell_object(struct reply *reply, const char *type, const char *statu
     end_event(out);
 }
 
-/* Of the message, which is the first item, and its only part. */
+/* ---- events of a thought, which is the first item ------------------------------------------- */
+
+static void begin_thought_event(struct reply *reply, const char *type, struct buf *out)
+{
+    begin_event(reply, type, out);
+    buf_printf(out, ",\"item_id\":\"rs_%s\",\"output_index\":0,\"content_index\":0", reply->id);
+}
+
+static void tell_thought_item(struct reply *reply, const char *type, const char *status,
+                              bool has_part, struct span thought, struct buf *out)
+{
+    begin_event(reply, type, out);
+    buf_add_str(out, ",\"output_index\":0,\"item\":");
+    print_thought(reply, status, has_part, thought, out);
+    end_event(out);
+}
+
+static void begin_thought(struct reply *reply, struct buf *out)
+{
+    tell_thought_item(reply, "response.output_item.added", "in_progress", false, span_str(""), out);
+    begin_thought_event(reply, "response.content_part.added", out);
+    buf_add_str(out, ",\"part\":");
+    print_thought_part(out, span_str(""));
+    end_event(out);
+    reply->has_thought = true;
+}
+
+static void tell_thought_delta(struct reply *reply, struct span thought, struct buf *out)
+{
+    begin_thought_event(reply, "response.reasoning_text.delta", out);
+    buf_add_str(out, ",\"delta\":");
+    json_print_string(out, thought);
+    end_event(out);
+}
+
+static void end_thought(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    struct span thought = thought_so_far(piece);
+    begin_thought_event(reply, "response.reasoning_text.done", out);
+    buf_add_str(out, ",\"text\":");
+    json_print_string(out, thought);
+    end_event(out);
+    begin_thought_event(reply, "response.content_part.done", out);
+    buf_add_str(out, ",\"part\":");
+    print_thought_part(out, thought);
+    end_event(out);
+    tell_thought_item(reply, "response.output_item.done", thought_status(piece), true, thought,
+                      out);
+    reply->ends_thought = true;
+}
+
+/* The first thought; one that comes behind the beginning of the message is only in the whole
+ * answer. */
+static void tell_thought(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    bool is_told = !reply->ends_thought && !reply->has_item;
+    if (is_told && piece->thought.len > 0) {
+        if (!reply->has_thought) {
+            begin_thought(reply, out);
+        }
+        tell_thought_delta(reply, piece->thought, out);
+    }
+    bool is_over = piece->text.len > 0 || piece->reason != REPLY_GOES_ON;
+    if (reply->has_thought && !reply->ends_thought && is_over) {
+        end_thought(reply, piece, out);
+    }
+}
+
+/* ---- events of a message, and all ----------------------------------------------------------- */
+
+/* Of the message and its only part. */
 static void begin_text_event(struct reply *reply, const char *type, struct buf *out)
 {
     begin_event(reply, type, out);
-    buf_printf(out, ",\"item_id\":\"msg_%s\",\"output_index\":0,\"content_index\":0", reply->id);
+    buf_printf(out, ",\"item_id\":\"msg_%s\",\"output_index\":%u,\"content_index\":0", reply->id,
+               reply->has_thought);
 }
 
 static void begin_message(struct reply *reply, struct buf *out)
 {
     begin_event(reply, "response.output_item.added", out);
-    buf_add_str(out, ",\"output_index\":0,\"item\":");
+    buf_printf(out, ",\"output_index\":%u,\"item\":", reply->has_thought);
     print_message(reply, "in_progress", false, span_str(""), out);
     end_event(out);
     begin_text_event(reply, "response.content_part.added", out);
@@ -233,7 +357,7 @@ static void end_message(struct reply *reply, const struct reply_piece *piece, st
     print_part(out, text);
     end_event(out);
     begin_event(reply, "response.output_item.done", out);
-    buf_add_str(out, ",\"output_index\":0,\"item\":");
+    buf_printf(out, ",\"output_index\":%u,\"item\":", reply->has_thought);
     print_message(reply, end_status(piece->reason), true, text, out);
     end_event(out);
 }
@@ -284,6 +408,7 @@ void reply_response_print_events(struct reply *reply, const struct reply_piece *
         tell_object(reply, "response.in_progress", "in_progress", NULL, out);
         reply->reason = reason;
     }
+    tell_thought(reply, piece, out);
     if (!reply->has_item && has_message(piece)) {
         begin_message(reply, out);
     }
@@ -297,7 +422,8 @@ void reply_response_print_events(struct reply *reply, const struct reply_piece *
         end_message(reply, piece, out);
     }
     for (uint32_t i = 0; i < call_count(piece); i++) {
-        tell_call(reply, &piece->calls->calls[i], i, i + reply->has_item, call_status(piece), out);
+        uint32_t place = i + reply->has_item + reply->has_thought;
+        tell_call(reply, &piece->calls->calls[i], i, place, call_status(piece), out);
     }
     tell_object(reply, piece->reason == REPLY_LENGTH ? "response.incomplete" : "response.completed",
                 end_status(piece->reason), piece, out);

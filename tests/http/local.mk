@@ -57,6 +57,7 @@ HTTP_TESTS = \
 	%D%/run_shares.py \
 	%D%/run_speech.py \
 	%D%/run_start.py \
+	%D%/run_thinking.py \
 	%D%/run_tls.py \
 	%D%/run_turns.py \
 	%D%/run_tls_plays.py \

@@ -12,6 +12,7 @@ import sys
 from run_embeddings import ENCODER, SINGLE, expect_close, normalized
 from run_generate import ANSWERS, CHAT, HELLO, wait_idle
 from run_http import Client, Daemon, Failure, Report, expect
+from run_thinking import JAPAN, OPENED, thinker
 
 try:
     import openai
@@ -107,6 +108,30 @@ def responses():
                 expect("type", error.type, "invalid_request_error")
 
 
+def thoughts():
+    with thinker(OPENED) as path, Daemon(["--model", f"chat={path}"]) as daemon:
+        api = connect(daemon)
+        message = api.chat.completions.create(
+            model="chat", messages=JAPAN, temperature=0,
+            reasoning_effort="low").choices[0].message
+        expect("chat", (message.reasoning_content, message.content),
+               ("The capital of Japan", "Tokyo."))
+        answer = api.responses.create(model="chat", input=JAPAN, temperature=0,
+                                      reasoning={"effort": "low"})
+        expect("response", (answer.output[0].content[0].text, answer.output_text),
+               ("The capital of Japan", "Tokyo."))
+        expect("effort", answer.reasoning.effort, "low")
+        with api.responses.stream(model="chat", input=JAPAN, temperature=0) as events:
+            kinds = {event.type for event in events}
+            built = events.get_final_response()
+        expect("events", "response.reasoning_text.delta" in kinds, True)
+        expect("built", (built.output[0].content[0].text, built.output_text),
+               ("The capital of Japan", "Tokyo."))
+        again = api.responses.create(model="chat", temperature=0, input=[
+            *JAPAN, *answer.output, {"role": "user", "content": "Hello!"}])
+        expect("sent back", again.status, "completed")
+
+
 def embeddings():
     """The client asks for base64 by itself and makes floats of it."""
     with Daemon(ENCODER) as daemon:
@@ -165,7 +190,8 @@ def cancelling():
 
 def main():
     report = Report()
-    report.run_all((chats, queries, responses, completions, embeddings, errors, cancelling))
+    report.run_all((chats, queries, responses, thoughts, completions, embeddings, errors,
+                    cancelling))
     return report.finish()
 
 

@@ -48,6 +48,8 @@ void generation_let_go(struct generation *generation)
     sampler_fini(&generation->sampler);
     stops_fini(&generation->stops);
     words_stream_free(generation->stream);
+    thinking_fini(&generation->thinking);
+    buf_fini(&generation->raw);
     buf_fini(&generation->marks);
     free(generation->tokens);
     free(generation->row);
@@ -72,7 +74,7 @@ static size_t held_heap(const struct generation *generation)
 {
     const struct generator *generator = generation->generator;
     size_t bytes = generation->stops.text.capacity + generation->marks.capacity +
-                   sampler_bytes(&generation->sampler);
+                   sampler_bytes(&generation->sampler) + thinking_bytes(&generation->thinking);
     bytes += generation->tokens ? (generator->context + 1) * sizeof(generation->tokens[0]) : 0;
     bytes += generation->row ? generator->vocab * sizeof(generation->row[0]) : 0;
     bytes += generation->constraint ? constraint_bytes(generation->constraint) : 0;

@@ -63,7 +63,12 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation->has_begun = false;
     generation->told_bytes = generation->told_characters = 0;
     buf_reset(&generation->marks);
+    generation->settled_marks = generation->told_thought_bytes = 0;
     stops_restart(&generation->stops);
+    thinking_restart(&generation->thinking, generation->thinking_start);
+    if (generation->constraint && !thinking_find_open(&generation->thinking, &(uint32_t){0})) {
+        generation->thinking.may_open = false;
+    }
     sampler_fini(&generation->sampler);
     sampler_init(&generation->sampler, &generation->ask.sampler, generation->generator->vocab);
     for (uint32_t i = 0; i < prompt->count; i++) {
@@ -87,6 +92,11 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     generation->choice_count = ask->prompt_count * ask->n;
     stops_fini(&generation->stops);
     stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
+    bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
+    generation->reply.thinks = is_chat && generation->generator->thinking.thinks;
+    if (generation->reply.thinks) {
+        generation->thinking.rules = &generation->generator->thinking;
+    }
     ask->sampler.seed = ask->has_seed ? ask->sampler.seed : generation_random_bits();
     buf_init(&generation->marks, mark_max(generation) * sizeof(struct sampler_mark));
     if (generation->generator->logits != DT_F32) {
@@ -122,14 +132,22 @@ static const float *find_logits(struct generation *generation, const struct rt_r
     return generation->row;
 }
 
+/* A thought may be any text. */
+static bool is_constrained(const struct generation *generation)
+{
+    return generation->constraint && !thinking_is_apart(&generation->thinking);
+}
+
 /* |*out_id| is not set if the answer ends here, because it is complete. */
 static enum status choose_token(struct generation *generation, const struct rt_result *result,
                                 uint32_t *out_id, struct error *err)
 {
     const struct ask *ask = &generation->ask;
     const uint64_t *allowed = NULL;
-    if (generation->constraint) {
-        TRY(constraint_mask(generation->constraint, &allowed, err));
+    if (is_constrained(generation)) {
+        uint32_t open;
+        bool may_open = thinking_find_open(&generation->thinking, &open);
+        TRY(constraint_mask(generation->constraint, may_open ? &open : NULL, &allowed, err));
         if (!allowed) {
             generation->reason = REPLY_STOP;
             return ST_OK;
@@ -160,6 +178,70 @@ static bool ends_answer(const struct generation *generation, uint32_t id)
     return !ask->ignores_ends && generator_is_end(generation->generator, id);
 }
 
+/* The text of a token: of the thought and of the answer. */
+static enum status push_text(struct generation *generation, uint32_t id, struct error *err)
+{
+    struct buf *out = &generation->stops.text, *raw = &generation->raw;
+    const struct thinking_rules *rules = generation->thinking.rules;
+    const struct thinking_token *token = rules ? thinking_rules_find(rules, id) : NULL;
+    if (!rules) {
+        return words_stream_push(generation->stream, id, out, err);
+    }
+    buf_reset(raw);
+    if (token) {
+        TRY(words_stream_end(generation->stream, raw, err));
+        buf_add(raw, token->marker.bytes, token->marker.len);
+    } else {
+        TRY(words_stream_push(generation->stream, id, raw, err));
+    }
+    thinking_push(&generation->thinking, buf_span(raw), out);
+    return buf_failed(raw) || thinking_failed(&generation->thinking) ? generation_no_memory(err)
+                                                                     : ST_OK;
+}
+
+/* Behind a thought, |text| of the answer has come with the last token of the thought: what the form
+ * does not allow is dropped. */
+static enum status constrain_rest(struct generation *generation, size_t before,
+                                  bool *out_is_complete, struct error *err)
+{
+    struct buf *text = &generation->stops.text;
+    struct span rest = span_of(text->ptr + before, text->len - before);
+    bool is_taken = false;
+    TRY(constraint_advance_text(generation->constraint, rest, &is_taken, out_is_complete, err));
+    text->len = is_taken ? text->len : before;
+    return ST_OK;
+}
+
+/* Like push_text(); the answer's text keeps to its form. */
+static enum status push_token(struct generation *generation, uint32_t id, bool *out_is_complete,
+                              struct error *err)
+{
+    bool was_constrained = is_constrained(generation);
+    size_t before = generation->stops.text.len;
+    TRY(push_text(generation, id, err));
+    bool is_apart = thinking_is_apart(&generation->thinking);
+    if (was_constrained && !is_apart) {
+        generation->thinking.may_open = false; /* it is an answer */
+        return constraint_advance(generation->constraint, id, out_is_complete, err);
+    }
+    return generation->constraint && !is_apart && generation->stops.text.len > before
+               ? constrain_rest(generation, before, out_is_complete, err)
+               : ST_OK;
+}
+
+/* Tokens of thoughts and of their markers have no logarithms in the answer. */
+static void settle_marks(struct generation *generation, const struct thinking *before)
+{
+    const struct thinking *thinking = &generation->thinking;
+    bool is_thought = before->place == THINKING_INSIDE || thinking->place == THINKING_INSIDE;
+    generation->reply.thought_tokens += is_thought;
+    if (is_thought || thinking->marker_count > before->marker_count) {
+        generation->marks.len = generation->settled_marks;
+    } else if (thinking->held.len == 0) {
+        generation->settled_marks = generation->marks.len;
+    }
+}
+
 /* The answer has one token more: its text, and whether that is the end. */
 static enum status add_token(struct generation *generation, uint32_t id, struct error *err)
 {
@@ -172,10 +254,9 @@ static enum status add_token(struct generation *generation, uint32_t id, struct 
         return ST_OK;
     }
     bool is_complete = false;
-    if (generation->constraint) {
-        TRY(constraint_advance(generation->constraint, id, &is_complete, err));
-    }
-    TRY(words_stream_push(generation->stream, id, &stops->text, err));
+    const struct thinking before = generation->thinking;
+    TRY(push_token(generation, id, &is_complete, err));
+    settle_marks(generation, &before);
     stops_look(stops);
     if (stops->is_stopped || is_complete) {
         generation->reason = REPLY_STOP;
@@ -192,10 +273,14 @@ static enum status settle_text(struct generation *generation, struct error *err)
     buf_init(&rest, GENERATION_TEXT_BYTES_MAX);
     enum status status = words_stream_end(generation->stream, &rest, err);
     if (status == ST_OK && !stops->is_stopped) {
-        buf_add(&stops->text, rest.ptr, rest.len);
+        thinking_push(&generation->thinking, buf_span(&rest), &stops->text);
+        thinking_end(&generation->thinking, &stops->text);
         stops_look(stops);
         generation->reason = stops->is_stopped ? REPLY_STOP : generation->reason;
         stops_end(stops);
+    }
+    if (generation->thinking.place != THINKING_INSIDE) {
+        generation->settled_marks = generation->marks.len; /* with the token that ends it */
     }
     buf_fini(&rest);
     return status;
@@ -226,14 +311,17 @@ static size_t text_end(const struct generation *generation)
 static struct reply_piece piece_of(struct generation *generation, size_t end)
 {
     const struct stops *stops = &generation->stops;
-    size_t told = generation->told_bytes;
+    const struct buf *thought = &generation->thinking.text;
+    size_t told = generation->told_bytes, thought_told = generation->told_thought_bytes;
     must(end >= told && end <= stops->ready_bytes);
     return (struct reply_piece){
         .choice = generation->choice,
         .text = span_of(stops->text.ptr + told, end - told),
         .marks = (const struct sampler_mark *)(const void *)generation->marks.ptr,
-        .mark_count = (uint32_t)(generation->marks.len / sizeof(struct sampler_mark)),
+        .mark_count = (uint32_t)(generation->settled_marks / sizeof(struct sampler_mark)),
         .text_offset = told,
+        .thought = span_of(thought->ptr + thought_told, thought->len - thought_told),
+        .thought_offset = thought_told,
         .character_offset = generation->told_characters,
         .is_first = !generation->has_begun,
         .reason = generation->reason,
@@ -265,6 +353,18 @@ static void tell_end(struct infer *infer, struct generation *generation)
     }
 }
 
+/* Those of tokens that are settled have been told. */
+static void forget_marks(struct generation *generation)
+{
+    struct buf *marks = &generation->marks;
+    size_t left = marks->len - generation->settled_marks;
+    if (left > 0) {
+        memmove(marks->ptr, marks->ptr + generation->settled_marks, left);
+    }
+    marks->len = left;
+    generation->settled_marks = 0;
+}
+
 /* An event, if there is something to say. */
 static void tell(struct infer *infer, struct generation *generation)
 {
@@ -272,15 +372,19 @@ static void tell(struct infer *infer, struct generation *generation)
         tell_end(infer, generation);
         return;
     }
-    size_t end = generation->ask.is_stream ? text_end(generation) : 0;
-    if (end > generation->told_bytes) {
-        const struct reply_piece piece = piece_of(generation, end);
+    if (!generation->ask.is_stream) {
+        return;
+    }
+    size_t end = text_end(generation);
+    const struct reply_piece piece = piece_of(generation, end);
+    if (piece.text.len > 0 || piece.thought.len > 0) {
         reply_print_event(&generation->reply, &piece, infer->out);
         generation->told_bytes = end;
+        generation->told_thought_bytes += piece.thought.len;
         if (generation->ask.wants_logprobs) {
             generation->told_characters += reply_count_characters(piece.text);
         }
-        buf_reset(&generation->marks);
+        forget_marks(generation);
         generation->has_begun = true;
     }
 }

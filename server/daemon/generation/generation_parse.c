@@ -191,6 +191,10 @@ static enum status render_chat(struct infer *infer, struct arena *arena, struct 
     TRY(chat_render(&generation->generator->chat, &generation->ask, arena, text, err));
     const struct ask_prompt given = {.text = buf_span(text)};
     TRY(make_prompt(infer, &given, true, generation->tokens, prompt, err));
+    if (generation->generator->thinking.thinks) {
+        generation->thinking_start =
+            thinking_start_of(&generation->generator->thinking, given.text);
+    }
     generation->prompts = prompt;
     generation->ask.prompt_count = 1;
     generation->reply.prompt_tokens = prompt->count;
@@ -230,6 +234,8 @@ static enum status generation_new(struct infer *infer, struct error *err)
     }
     generation->magic = GENERATION_MAGIC;
     stops_init(&generation->stops, NULL, 0, GENERATION_TEXT_BYTES_MAX);
+    thinking_init(&generation->thinking, NULL, GENERATION_TEXT_BYTES_MAX);
+    buf_init(&generation->raw, GENERATION_TEXT_BYTES_MAX);
     infer->own = generation;
     infer->call.joined = -1; /* stats_add_step() counts what has run */
     return ST_OK;

@@ -12,6 +12,7 @@
 #include "server/language/generator.h"
 #include "server/language/reply.h"
 #include "server/language/stops.h"
+#include "server/language/thinking.h"
 #include "server/language/words.h"
 
 struct rt_result;
@@ -66,10 +67,15 @@ struct generation {
     struct sampler sampler;
     struct stops stops;
     struct words_stream *stream;
-    size_t told_bytes;      /* of the text: in events so far */
-    size_t told_characters; /* of them, if logarithms are wanted */
-    struct buf marks;       /* struct sampler_mark, if logarithms are wanted: of tokens not told */
-    float *row;             /* owned: logits that are not float32, converted */
+    enum thinking_start thinking_start; /* of each choice */
+    struct thinking thinking;           /* |stops| has the text behind thoughts */
+    struct buf raw;                     /* text of the present token, thoughts and all */
+    size_t told_thought_bytes;          /* of the thoughts: in events so far */
+    size_t told_bytes;                  /* of the text: in events so far */
+    size_t told_characters;             /* of them, if logarithms are wanted */
+    struct buf marks;     /* struct sampler_mark, if logarithms are wanted: of tokens not told */
+    size_t settled_marks; /* bytes of them: of tokens of the answer, and of no marker */
+    float *row;           /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
     bool is_decoding; /* in generator->decoding */
     bool is_over;

@@ -216,12 +216,18 @@ struct card_embedding {
 #define CARD_ENDS_MAX 32
 #define CARD_IDS_MAX DOCUMENT_TOKEN_ID_MAX
 
+/* Bytes of a marker of thoughts, with their end. */
+#define CARD_MARKER_MAX 64
+
 /* What requests to a language model get where they say nothing. NaN: the card says nothing. */
 struct card_generation {
     bool is_said;
     double temperature, top_p, top_k, min_p, repetition_penalty, max_tokens;
     const uint32_t *ends; /* ids of tokens that end an answer; NULL: the card says nothing */
     uint32_t end_count;
+    /* How thoughts are marked: the name of a row of server/language/thinking.def, or the markers.
+     * NULL: the card says nothing. */
+    const char *thinking, *thinking_open, *thinking_close;
 };
 
 struct card_method {

@@ -15,6 +15,7 @@
 #include "server/model/card/derive_priv.h"
 
 #define ENDS "stop_token_ids"
+#define THINKING "thinking"
 #define CONFIG_ENDS "eos_token_id"
 
 /* A number: its name in cards, and in generation_config.json. */
@@ -77,12 +78,52 @@ static enum status read_ends(struct card *card, const struct document *in,
     return ST_OK;
 }
 
+/* |*out| lives as long as the card. */
+static enum status read_marker(struct card *card, const struct document *in,
+                               const struct cJSON *value, const char **out, struct error *err)
+{
+    const char *text;
+    TRY(document_text_filled(in, value, &text, err));
+    size_t len = strlen(text);
+    if (len >= CARD_MARKER_MAX) {
+        return document_fail(in, value, err, ST_INVALID, "expected fewer than %d bytes, got %zu",
+                             CARD_MARKER_MAX, len);
+    }
+    *out = arena_strdup(&card->arena, text, len);
+    return *out ? ST_OK : arena_fail(&card->arena, "the card", err);
+}
+
+/* "think", or {"open": "<a>", "close": "</a>"}. */
+static enum status read_thinking(struct card *card, const struct document *in,
+                                 const struct cJSON *value, struct card_generation *out,
+                                 struct error *err)
+{
+    if (document_type(value) != JSON_OBJECT) {
+        return read_marker(card, in, value, &out->thinking, err);
+    }
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
+        if (document_is(at, "open")) {
+            TRY(read_marker(card, in, at, &out->thinking_open, err));
+        } else if (document_is(at, "close")) {
+            TRY(read_marker(card, in, at, &out->thinking_close, err));
+        } else {
+            return document_refuse_member(in, at, "open or close", err);
+        }
+    }
+    return out->thinking_open && out->thinking_close
+               ? ST_OK
+               : document_fail(in, value, err, ST_INVALID, "expected both open and close");
+}
+
 static enum status read_member(struct card *card, const struct document *in,
                                const struct cJSON *value, struct card_generation *out,
                                struct error *err)
 {
     if (document_is(value, ENDS)) {
         return read_ends(card, in, value, out, err);
+    }
+    if (document_is(value, THINKING)) {
+        return read_thinking(card, in, value, out, err);
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const struct row *row = &rows[i];
@@ -95,7 +136,8 @@ static enum status read_member(struct card *card, const struct document *in,
                                    whole_word(row), row->least, row->most);
     }
     return document_refuse_member(
-        in, value, "temperature, top_p, top_k, min_p, repetition_penalty, max_tokens or " ENDS,
+        in, value,
+        "temperature, top_p, top_k, min_p, repetition_penalty, max_tokens, " THINKING " or " ENDS,
         err);
 }
 
