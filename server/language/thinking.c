@@ -198,9 +198,7 @@ enum thinking_start thinking_start_of(const struct thinking_rules *rules, struct
     if (has_at_end(prompt, &rules->open, &before)) {
         return THINKING_IS_OPEN;
     }
-    return has_at_end(prompt, &rules->close, &before) && has_at_end(before, &rules->open, &before)
-               ? THINKING_IS_OVER
-               : THINKING_MAY_COME;
+    return has_at_end(prompt, &rules->close, &before) ? THINKING_IS_OVER : THINKING_MAY_COME;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

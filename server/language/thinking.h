@@ -79,7 +79,7 @@ const struct thinking_token *thinking_rules_find(const struct thinking_rules *ru
 enum thinking_start {
     THINKING_MAY_COME, /* the model may open a thought */
     THINKING_IS_OPEN,  /* the prompt has opened one */
-    THINKING_IS_OVER,  /* the prompt has an empty one, so none comes */
+    THINKING_IS_OVER,  /* the prompt has ended one, so none comes */
 };
 
 /* Says where an answer to |prompt|, which ends with the beginning of the answer, begins. */
