@@ -225,7 +225,10 @@ static void prompts_tell_where_an_answer_begins(void **state)
         {&think, "<|im_start|>assistant\n", THINKING_MAY_COME},
         {&think, "<|im_start|>assistant\n<think>\n", THINKING_IS_OPEN},
         {&think, "<|im_start|>assistant\n<think>\n\n</think>\n\n", THINKING_IS_OVER},
-        {&think, "<\xef\xbd\x9c" "Assistant\xef\xbd\x9c></think>", THINKING_IS_OVER},
+        {&think,
+         "<\xef\xbd\x9c"
+         "Assistant\xef\xbd\x9c></think>",
+         THINKING_IS_OVER},
         {&think, "", THINKING_MAY_COME},
         {&think, "think>", THINKING_MAY_COME},
         {&gemma, "<|turn>model\n<|channel>thought\n<channel|>", THINKING_IS_OVER},
