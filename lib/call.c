@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "hal/buffer.h"
+#include "lib/cards.h"
 #include "lib/inside.h"
 #include "runtime/call/invocation.h"
+#include "runtime/call/profile.h"
 #include "runtime/program/program.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -40,8 +42,9 @@ enum pted_status pted_call_new(const struct pted_method *method, struct pted_cal
     return PTED_OK;
 }
 
-static bool is_in_flight(struct pted_call *call)
+bool lib_call_is_in_flight(struct pted_call *call)
 {
+    OBJ_CHECK(call, LIB_CALL_MAGIC);
     pthread_mutex_lock(&call->mutex);
     bool is = call->phase != LIB_PHASE_FILLING && !call->is_over;
     pthread_mutex_unlock(&call->mutex);
@@ -72,10 +75,11 @@ void pted_call_free(struct pted_call *call)
         return;
     }
     OBJ_CHECK(call, LIB_CALL_MAGIC);
-    if (is_in_flight(call)) {
+    if (lib_call_is_in_flight(call)) {
         pted_call_cancel(call);
         await(call);
     }
+    lib_profile_leave(call);
     rt_invocation_free(call->invocation);
     drop_placed(call);
     free(call->placed);
@@ -92,7 +96,7 @@ enum pted_status pted_call_reset(struct pted_call *call, struct pted_error *err)
     OBJ_CHECK(call, LIB_CALL_MAGIC);
     struct rt_invocation *fresh, *last = call->invocation;
     struct error own;
-    if (is_in_flight(call)) {
+    if (lib_call_is_in_flight(call)) {
         return lib_refuse(err, ST_INVALID, "the call is in flight: wait for its end");
     }
     enum status status =
@@ -106,6 +110,7 @@ enum pted_status pted_call_reset(struct pted_call *call, struct pted_error *err)
     call->is_over = call->is_cancelled = false;
     pthread_mutex_unlock(&call->mutex);
     rt_invocation_free(last);
+    lib_profile_leave(call);
     drop_placed(call);
     call->joined = NULL;
     return PTED_OK;
@@ -192,6 +197,9 @@ static enum status prepare(struct pted_call *call, struct error *err)
 
 static void begin(struct pted_call *call, enum hal_caller caller)
 {
+    if (call->profile) {
+        rt_invocation_profile(call->invocation, call->profile->rt);
+    }
     call->phase = LIB_PHASE_RUNNING;
     rt_invocation_submit(call->invocation, caller, on_done, call);
 }
@@ -285,6 +293,27 @@ enum pted_status pted_call_wait(struct pted_call *call, struct pted_error *err)
     return lib_give(call->error.code, &call->error, err);
 }
 
+bool pted_call_has_ended(struct pted_call *call)
+{
+    OBJ_CHECK(call, LIB_CALL_MAGIC);
+    return call->phase != LIB_PHASE_FILLING && !lib_call_is_in_flight(call);
+}
+
+bool pted_call_culprit(const struct pted_call *call, size_t *out_input,
+                       struct pted_shape *out_element)
+{
+    OBJ_CHECK(call, LIB_CALL_MAGIC);
+    if (call->phase != LIB_PHASE_ENDED || call->error.code == ST_OK) {
+        return false;
+    }
+    const struct rt_culprit *culprit = rt_invocation_culprit(call->invocation);
+    if (culprit->is_known) {
+        *out_input = culprit->input;
+        *out_element = lib_shape_give(&culprit->element);
+    }
+    return culprit->is_known;
+}
+
 void pted_call_cancel(struct pted_call *call)
 {
     OBJ_CHECK(call, LIB_CALL_MAGIC);
@@ -294,4 +323,12 @@ void pted_call_cancel(struct pted_call *call)
         rt_invocation_cancel(call->invocation);
     }
     pthread_mutex_unlock(&call->mutex);
+}
+
+/* ---- for cards ------------------------------------------------------------------------------- */
+
+struct rt_invocation *lib_call_runtime(const struct pted_call *call)
+{
+    OBJ_CHECK(call, LIB_CALL_MAGIC);
+    return call->invocation;
 }

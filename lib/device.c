@@ -86,6 +86,42 @@ void pted_device_free(struct pted_device *device)
     free(device);
 }
 
+const char *pted_device_name(const struct pted_device *device)
+{
+    OBJ_CHECK(device, LIB_DEVICE_MAGIC);
+    return hal_device_props(device->hal)->name;
+}
+
+bool pted_device_is_cpu(const struct pted_device *device)
+{
+    OBJ_CHECK(device, LIB_DEVICE_MAGIC);
+    return hal_device_props(device->hal)->is_host;
+}
+
+uint32_t pted_device_workers(const struct pted_device *device)
+{
+    OBJ_CHECK(device, LIB_DEVICE_MAGIC);
+    return hal_device_props(device->hal)->workers;
+}
+
+enum pted_status pted_device_measure_peaks(struct pted_device *device, struct pted_peaks *out_peaks,
+                                           struct pted_error *err)
+{
+    OBJ_CHECK(device, LIB_DEVICE_MAGIC);
+    struct hal_peaks peaks;
+    struct error own;
+    enum status status = hal_device_probe(device->hal, &peaks, &own);
+    if (status == ST_OK) {
+        *out_peaks = (struct pted_peaks){
+            .float32_macs = peaks.f32_macs,
+            .bfloat16_macs = peaks.bf16_macs,
+            .int8_macs = peaks.u8_macs,
+            .read_bytes = peaks.read_bytes,
+        };
+    }
+    return lib_give(status, &own, err);
+}
+
 const char *pted_device_description(const struct pted_device *device)
 {
     OBJ_CHECK(device, LIB_DEVICE_MAGIC);

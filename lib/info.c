@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/table.h"
 #include "lib/inside.h"
+#include "runtime/program/keep.h"
 #include "runtime/program/program.h"
 
 static const struct rt_io *io_of(const struct pted_info *info)
@@ -47,6 +48,11 @@ size_t pted_method_input_count(const struct pted_method *method)
 size_t pted_method_output_count(const struct pted_method *method)
 {
     return rt_method_result_count(method->rt);
+}
+
+size_t pted_method_kept_count(const struct pted_method *method)
+{
+    return rt_method_kept_count(method->rt);
 }
 
 const struct pted_info *pted_method_input(const struct pted_method *method, size_t index)

@@ -19,13 +19,16 @@ struct hal_pool;
 struct rt_invocation;
 struct rt_load_options;
 struct rt_method;
+struct rt_profile;
 struct rt_program;
 struct rt_state;
+struct shape;
 
 #define LIB_DEVICE_MAGIC 0x11bde71cu
 #define LIB_PROGRAM_MAGIC 0x11b9709au
 #define LIB_STATE_MAGIC 0x11b57a7eu
 #define LIB_CALL_MAGIC 0x11bca115u
+#define LIB_PROFILE_MAGIC 0x11b970f1u
 
 struct pted_device {
     uint32_t magic;
@@ -60,12 +63,23 @@ struct pted_state {
     bool goes_on;                 /* a thread is in lib_state_go_on() and begins the next call */
 };
 
+struct pted_profile {
+    uint32_t magic;
+    struct refs refs;
+    const struct pted_method *method; /* its program is shared: ref held */
+    struct rt_profile *rt;            /* owned */
+    struct pted_call *call;           /* the one that has it, which holds a ref; or NULL */
+    struct pted_profile_row *rows;    /* owned; of the last read, like the counts */
+    size_t row_count, row_capacity, span_count;
+};
+
 enum lib_phase { LIB_PHASE_FILLING, LIB_PHASE_RUNNING, LIB_PHASE_ENDED };
 
 struct pted_call {
     uint32_t magic;
     const struct pted_method *method; /* its program is shared: ref held */
     struct pted_state *state;         /* shared: ref held; or NULL */
+    struct pted_profile *profile;     /* likewise */
     struct hal_buffer **placed;       /* owned; by output: the caller's memory, or NULL */
     _Atomic enum lib_phase phase;
     struct rt_state *joined; /* of the invocation; NULL: not yet */
@@ -90,6 +104,14 @@ enum pted_status lib_refuse(struct pted_error *err, enum status status, const ch
 struct pted_device *lib_device_ref(struct pted_device *device);
 struct pted_program *lib_program_ref(struct pted_program *program);
 struct pted_state *lib_state_ref(struct pted_state *state);
+
+struct pted_shape lib_shape_give(const struct shape *shape);
+
+/* Tells whether it has been submitted and is not over. Any thread. */
+bool lib_call_is_in_flight(struct pted_call *call);
+
+/* Takes the profile away from |call|, which is not in flight. */
+void lib_profile_leave(struct pted_call *call);
 
 /* Takes over |rt| on success. */
 enum status lib_program_new(struct pted_device *device, struct rt_program *rt,

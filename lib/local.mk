@@ -6,12 +6,15 @@ noinst_LIBRARIES += %D%/libapi.a
 %C%_libapi_a_SOURCES = \
 	%D%/call.c \
 	%D%/call_values.c \
+	%D%/cards.h \
 	%D%/device.c \
 	%D%/error.c \
 	%D%/info.c \
 	%D%/inside.h \
+	%D%/profile.c \
 	%D%/program.c \
 	%D%/pted.h \
+	%D%/shapes.c \
 	%D%/state.c
 API_LIBS = %D%/libapi.a $(RUNTIME_LIBS)
 

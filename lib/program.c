@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "hal/device.h"
+#include "lib/cards.h"
 #include "lib/inside.h"
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
@@ -16,6 +17,8 @@
 
 #define BORROW_ALIGN 64
 #define NAMES_TEXT_MAX 160
+#define ORIGIN_TEXT_MAX 1025 /* longer ones are cut */
+#define TYPE_TEXT_MAX 257
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
@@ -33,8 +36,25 @@ static const enum precision precisions[] = {
 };
 TABLE_ENDS_WITH(precisions, PTED_PRECISION_BF16);
 
+/* The caller's choice of intermediate values. */
+struct keeping {
+    pted_keep_f *wants;
+    void *arg;
+};
+
+static bool wants(void *arg, const struct rt_method *method, const struct rt_keep_value *value)
+{
+    const struct keeping *keeping = arg;
+    char origin[ORIGIN_TEXT_MAX], type[TYPE_TEXT_MAX];
+    snprintf(origin, sizeof(origin), "%.*s", SPAN_FMT(value->origin));
+    snprintf(type, sizeof(type), "%.*s", SPAN_FMT(value->type));
+    const struct pted_value told = {
+        .method = rt_method_name(method), .name = value->name, .origin = origin, .type = type};
+    return keeping->wants(&told, keeping->arg);
+}
+
 static enum status translate(const struct pted_load_options *options, struct rt_load_options *out,
-                             struct error *err)
+                             struct keeping *out_keeping, struct error *err)
 {
     struct pted_load_options all = PTED_LOAD_OPTIONS_INIT;
     TRY(lib_options_take(&all, sizeof(all), options, err));
@@ -59,6 +79,7 @@ static enum status translate(const struct pted_load_options *options, struct rt_
     out->precision = precisions[all.precision];
     out->data_paths = all.data_paths;
     out->data_count = (uint32_t)all.data_count;
+    *out_keeping = (struct keeping){all.keep, all.keep_arg};
     return ST_OK;
 }
 
@@ -86,18 +107,38 @@ enum status lib_program_new(struct pted_device *device, struct rt_program *rt,
     return ST_OK;
 }
 
+/* |adapter| may be NULL. */
+static enum status load_runtime(const char *path, struct rt_load_options *options,
+                                const struct lib_adapter *adapter, struct rt_program **out_program,
+                                struct error *err)
+{
+    if (adapter) {
+        adapter->begin(adapter->own, options);
+    }
+    TRY(rt_load_program(path, options, out_program, err));
+    if (adapter && adapter->end(adapter->own, *out_program, err) != ST_OK) {
+        rt_program_unref(*out_program);
+        return err->code;
+    }
+    return ST_OK;
+}
+
 static enum pted_status load(struct pted_device *device, const char *path, struct span bytes,
                              const struct pted_load_options *options,
-                             struct pted_program **out_program, struct pted_error *err)
+                             const struct lib_adapter *adapter, struct pted_program **out_program,
+                             struct pted_error *err)
 {
     OBJ_CHECK(device, LIB_DEVICE_MAGIC);
     struct rt_load_options rt_options = {.device = device->hal, .bytes = bytes};
     struct rt_program *rt = NULL;
+    struct keeping keeping;
+    const struct rt_keep keep = {wants, &keeping};
     struct error own;
-    enum status status = translate(options, &rt_options, &own);
+    enum status status = translate(options, &rt_options, &keeping, &own);
     *out_program = NULL;
     if (status == ST_OK) {
-        status = rt_load_program(path, &rt_options, &rt, &own);
+        rt_options.keep = keeping.wants ? &keep : NULL;
+        status = load_runtime(path, &rt_options, adapter, &rt, &own);
     }
     if (status == ST_OK) {
         status = lib_program_new(device, rt, out_program, &own);
@@ -112,14 +153,22 @@ enum pted_status pted_program_load(struct pted_device *device, const char *path,
                                    const struct pted_load_options *options,
                                    struct pted_program **out_program, struct pted_error *err)
 {
-    return load(device, path, span_of(NULL, 0), options, out_program, err);
+    return load(device, path, span_of(NULL, 0), options, NULL, out_program, err);
 }
 
 enum pted_status pted_program_load_memory(struct pted_device *device, const void *bytes,
                                           size_t size, const struct pted_load_options *options,
                                           struct pted_program **out_program, struct pted_error *err)
 {
-    return load(device, NULL, span_of(bytes, size), options, out_program, err);
+    return load(device, NULL, span_of(bytes, size), options, NULL, out_program, err);
+}
+
+enum pted_status lib_program_load(struct pted_device *device, const char *path,
+                                  const struct pted_load_options *options,
+                                  const struct lib_adapter *adapter,
+                                  struct pted_program **out_program, struct pted_error *err)
+{
+    return load(device, path, span_of(NULL, 0), options, adapter, out_program, err);
 }
 
 struct pted_program *lib_program_ref(struct pted_program *program)
@@ -221,4 +270,9 @@ enum pted_status pted_method_verify(const struct pted_method *method, struct pte
 bool pted_method_is_constant(const struct pted_method *method)
 {
     return rt_method_is_constant(method->rt);
+}
+
+struct rt_method *lib_method_runtime(const struct pted_method *method)
+{
+    return method->rt;
 }

@@ -7,6 +7,7 @@
  *     pted_program_method   what it can do, and what each method takes and gives
  *     pted_call_new         a call: inputs, pted_call_run(), outputs
  *     pted_state_new        what calls remember from one to the next: a cache of keys and values
+ *     pted_profile_new      where the time of calls goes, by layers and operators
  *
  * A language model is a program whose methods take token ids and give logits. The library has no
  * tokenizer, no server and no cards. It opens no file but those that it is given, and data files
@@ -23,10 +24,10 @@
  * belong to their program. X_free(NULL) does nothing.
  *
  * Threads. Devices, programs, methods and infos may be used on any thread, also at the same time. A
- * call belongs to one thread at a time; so do the functions of a state, except that calls of it may
- * be submitted on different threads while none of those functions runs. pted_call_cancel() may be
- * called on any thread. The library makes threads of its own, which block all signals that have no
- * cause in the thread itself.
+ * call belongs to one thread at a time, and so does a profile; so do the functions of a state,
+ * except that calls of it may be submitted on different threads while none of those functions runs.
+ * pted_call_cancel() may be called on any thread. The library makes threads of its own, which block
+ * all signals that have no cause in the thread itself.
  *
  * The process. The library installs no signal handler unless PTED_FILES_GUARDED asks for one,
  * writes to no stream, changes no setting of the process, and reads one variable of the
@@ -122,8 +123,30 @@ PTED_CHECKED enum pted_status pted_device_open(const struct pted_device_options 
 /* Waits for its threads, once nothing else needs the device. Not in a pted_done_f. */
 PTED_API void pted_device_free(struct pted_device *device);
 
+/* Returns "cpu" or "vulkan:0", which opens the same device again. */
+PTED_API const char *pted_device_name(const struct pted_device *device);
+
 /* Returns "avx512_vnni, 4 workers", or the name of a GPU; for people. */
 PTED_API const char *pted_device_description(const struct pted_device *device);
+
+/* Tells whether it is the processor, which uses the memory of callers where it lies. */
+PTED_API bool pted_device_is_cpu(const struct pted_device *device);
+
+/* Returns the number of threads that compute; 1 of a GPU. */
+PTED_API uint32_t pted_device_workers(const struct pted_device *device);
+
+/* What all workers of a device reach together, each in a loop that does nothing else: the bounds of
+ * what a method can reach. This struct never changes. */
+struct pted_peaks {
+    double float32_macs, bfloat16_macs, int8_macs; /* multiply-adds a second; 0: no instructions */
+    double read_bytes;                             /* bytes of memory a second */
+};
+
+/* Measures the peaks now, which takes some tenths of a second and 192 to 512 MiB; nothing else
+ * should run on the device. PTED_UNSUPPORTED: the device is not the processor. */
+PTED_CHECKED enum pted_status pted_device_measure_peaks(struct pted_device *device,
+                                                        struct pted_peaks *out_peaks,
+                                                        struct pted_error *err);
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -152,6 +175,19 @@ enum pted_precision {
     PTED_PRECISION_BF16 = 2,  /* products of bfloat16 numbers, summed in float32 */
 };
 
+/* An intermediate value of a method, as the file computes it: a tensor that follows from the inputs
+ * or the state. Valid during the call that gets it; it may get members at its end. */
+struct pted_value {
+    const char *method;
+    const char *name;   /* layer, operator, number: "stem.0.conv.12"; "conv.12" without weights */
+    const char *origin; /* "net.py:8: return self.lin(x)", "handle 7", or "" */
+    const char *type;   /* "f32[s1,8]" */
+};
+
+/* Is |value| wanted as an output? It is called for each value of each method, in the order of the
+ * file, on the thread that loads, and must not call the library. */
+typedef bool pted_keep_f(const struct pted_value *value, void *arg);
+
 /* Begin with PTED_LOAD_OPTIONS_INIT. */
 struct pted_load_options {
     size_t size; /* sizeof(struct pted_load_options) */
@@ -162,11 +198,17 @@ struct pted_load_options {
      * then, if there is no other program in the folder, its other data files. */
     const char *const *data_paths;
     size_t data_count;
+    /* Chooses intermediate values that become outputs of their methods, behind their own: for a
+     * look inside. Operators are not joined across such a value, so the method is slower. NULL:
+     * none. */
+    pted_keep_f *keep;
+    void *keep_arg;
 };
 
 #define PTED_LOAD_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct pted_load_options), PTED_FILES_READ, PTED_PRECISION_FAST, NULL, 0            \
+        sizeof(struct pted_load_options), PTED_FILES_READ, PTED_PRECISION_FAST, NULL, 0, NULL,     \
+            NULL                                                                                   \
     }
 
 /*
@@ -260,7 +302,11 @@ PTED_API const char *pted_dtype_name(enum pted_dtype dtype);
 PTED_API size_t pted_dtype_bytes(enum pted_dtype dtype);
 
 PTED_API size_t pted_method_input_count(const struct pted_method *method);
+
+/* Count the outputs: its own ones and, behind them, values that are kept (pted_keep_f); and these
+ * alone. */
 PTED_API size_t pted_method_output_count(const struct pted_method *method);
+PTED_API size_t pted_method_kept_count(const struct pted_method *method);
 
 /* Returns NULL: |index| is too large. */
 PTED_API const struct pted_info *pted_method_input(const struct pted_method *method, size_t index);
@@ -286,6 +332,43 @@ PTED_API bool pted_info_dim_varies(const struct pted_info *info, size_t dim);
 /* Has the exporter fixed the value of a scalar? As an input only that value is taken, and it may be
  * left out. */
 PTED_API bool pted_info_is_fixed(const struct pted_info *info);
+
+/* ---- shapes before a call -------------------------------------------------------------------- */
+
+/* Dims of a tensor. This struct never changes. */
+struct pted_shape {
+    uint32_t rank;
+    int64_t dims[PTED_RANK_MAX];
+};
+
+/* What is known of an output before it is computed. This struct never changes. */
+struct pted_output_shape {
+    struct pted_shape shape; /* of a tensor; rank 0 of other kinds */
+    size_t bytes;            /* of a tensor with that shape */
+    uint32_t open_dims;      /* bit d: dim d depends on data, and is at most shape.dims[d] */
+};
+
+/*
+ * Finds the shapes of all outputs for inputs with these shapes: |inputs| by input, NULL for those
+ * that are no tensors; |outputs| by output. Nothing is run or planned. PTED_INVALID: the method
+ * does not take such inputs.
+ */
+PTED_CHECKED enum pted_status pted_method_output_shapes(const struct pted_method *method,
+                                                        const struct pted_shape *const *inputs,
+                                                        struct pted_output_shape *outputs,
+                                                        struct pted_error *err);
+
+/*
+ * Chooses shapes that the method takes, for a trial or a measurement: a batch is 1, and other dims
+ * are at their upper bounds, except that in a method with state inputs of integers are one step
+ * long. |given|: by input the shape that it has to have, or NULL; the others are chosen to match.
+ * |given| itself may be NULL. |shapes|: by input, rank 0 if it is no tensor. PTED_INVALID: there
+ * are none.
+ */
+PTED_CHECKED enum pted_status pted_method_example_shapes(const struct pted_method *method,
+                                                         const struct pted_shape *const *given,
+                                                         struct pted_shape *shapes,
+                                                         struct pted_error *err);
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -404,6 +487,15 @@ PTED_CHECKED enum pted_status pted_call_submit(struct pted_call *call, pted_done
  * not submitted. */
 PTED_CHECKED enum pted_status pted_call_wait(struct pted_call *call, struct pted_error *err);
 
+/* Tells whether it is over, so that pted_call_wait() returns at once. False: it was not submitted,
+ * or is in flight. */
+PTED_API bool pted_call_has_ended(struct pted_call *call);
+
+/* Tells whether a call failed because of one element of an input, such as an index that is out of
+ * range; then |*out_element| has the element's indices. */
+PTED_API bool pted_call_culprit(const struct pted_call *call, size_t *out_input,
+                                struct pted_shape *out_element);
+
 /* Ends the call soon, with PTED_CANCELLED unless it ends before; one that waits for other calls of
  * its state, when its turn comes. Any thread. */
 PTED_API void pted_call_cancel(struct pted_call *call);
@@ -411,7 +503,7 @@ PTED_API void pted_call_cancel(struct pted_call *call);
 /*
  * Gives the outputs of a call that has ended with PTED_OK; PTED_INVALID: it has not, or the output
  * is of another kind. What |*out_tensor| and |*out_text| point to belongs to the call. Tensors are
- * packed.
+ * packed. A kept value that the call did not compute, in a branch that it did not take, has NULL.
  */
 PTED_CHECKED enum pted_status pted_call_output(const struct pted_call *call, size_t index,
                                                struct pted_tensor *out_tensor,
@@ -425,6 +517,82 @@ PTED_CHECKED enum pted_status pted_call_output_bool(const struct pted_call *call
 PTED_CHECKED enum pted_status pted_call_output_string(const struct pted_call *call, size_t index,
                                                       const char **out_text, size_t *out_len,
                                                       struct pted_error *err);
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+/*
+ * Where the time of calls goes, by the operators of a method and the layers of the exported model
+ * that they come from. One call at a time is measured.
+ *
+ *     pted_profile_new          for calls of one method
+ *     pted_call_set_profile     for each call that counts, before it is run
+ *     pted_profile_read         when it has ended; then rows and spans
+ */
+struct pted_profile;
+
+/* Numbers that an operator multiplies. */
+enum pted_numbers {
+    PTED_NUMBERS_FLOAT32 = 0,
+    PTED_NUMBERS_INT8 = 1,
+    PTED_NUMBERS_BFLOAT16 = 2,
+};
+
+/* An operator, and what ran for it in all calls together. The library makes it, and it may get
+ * members at its end. */
+struct pted_profile_row {
+    const char *operation; /* "conv"; "copy" for copies that the plan adds */
+    const char *layer;     /* "stem.0", or "" */
+    const char *source;    /* "model.py:12: x = self.stem(x)", or "" */
+    const char *kernel;    /* what computed it: "conv_f32" */
+    uint32_t block;        /* a part of the method between branches */
+    uint32_t node;         /* of the block's graph; UINT32_MAX: none */
+    uint64_t dispatches;
+    uint64_t busy_ns; /* of all threads together, and of a GPU */
+    uint64_t host_ns; /* the part that is threads' */
+    double macs;      /* multiply-adds; 0: it moves data */
+    enum pted_numbers numbers;
+    double bytes; /* read and written, each tensor once for a dispatch */
+};
+
+#define PTED_THREAD_DEVICE UINT32_MAX
+
+/* Some work of one operator on one thread. This struct never changes. */
+struct pted_profile_span {
+    size_t row;
+    uint32_t thread; /* 0: of the program; from 1 on: of the device; or PTED_THREAD_DEVICE: a GPU */
+    uint32_t tiles;  /* pieces of work */
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+};
+
+#define PTED_PROFILE_SPANS_MAX (1u << 24)
+
+/* Makes a profile with room for |span_max| spans, 1 to PTED_PROFILE_SPANS_MAX; memory is taken only
+ * as they come. PTED_UNSUPPORTED: the device has no timestamps. */
+PTED_CHECKED enum pted_status pted_profile_new(const struct pted_method *method, size_t span_max,
+                                               struct pted_profile **out_profile,
+                                               struct pted_error *err);
+PTED_API void pted_profile_free(struct pted_profile *profile);
+
+/* Makes the call's next run a part of |profile|; NULL: of none. Before it is run, and again after
+ * pted_call_reset(). PTED_INVALID: |profile| is of another method, or another call has it. */
+PTED_CHECKED enum pted_status
+pted_call_set_profile(struct pted_call *call, struct pted_profile *profile, struct pted_error *err);
+
+/* Counts the calls that have ended. PTED_INVALID: a call that has the profile has not. */
+PTED_CHECKED enum pted_status pted_profile_read(struct pted_profile *profile,
+                                                struct pted_error *err);
+
+/* Give what the last pted_profile_read() found: rows in the order in which operators run first,
+ * valid until the next one; NULL, or false: |index| is too large. */
+PTED_API size_t pted_profile_row_count(const struct pted_profile *profile);
+PTED_API const struct pted_profile_row *pted_profile_row(const struct pted_profile *profile,
+                                                         size_t index);
+PTED_API size_t pted_profile_span_count(const struct pted_profile *profile);
+PTED_API bool pted_profile_span(const struct pted_profile *profile, size_t index,
+                                struct pted_profile_span *out_span);
+
+/* Counts the spans that found no room: the times of rows are too small then. */
+PTED_API size_t pted_profile_lost(const struct pted_profile *profile);
 
 #ifdef __cplusplus
 }

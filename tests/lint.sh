@@ -80,8 +80,8 @@ include_rules() {
             return "runtime/(load/load|" \
                 "call/(speculation|gains|invocation|batch|profile|siblings)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(adapt|carries|composition|example|held|names|oracle|outline|program|" \
-                "proven|resident|results|signature|state|summary)|" \
+                "program/(adapt|carries|composition|example|held|keep|names|oracle|outline|" \
+                "program|proven|resident|results|signature|state|summary)|" \
                 "sched/(job|prefix|sched|sequence)|import/operators|pte/files)\\.h$"
         }
         # A row of the table of server/: a folder and what it may include of the folders beside it.

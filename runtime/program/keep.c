@@ -346,6 +346,7 @@ static enum status add_all(struct keeping *k)
     TRY(code->stmt_count > 0 ? add_registers(k) : ST_OK);
     TRY(add_results(k, reg));
     k->method->result_count += k->count;
+    k->method->kept_count = k->count;
     return ST_OK;
 }
 
@@ -369,4 +370,10 @@ enum status rt_keep_values(struct rt_method *method, const struct rt_keep *keep,
     buf_fini(&k.text);
     free(k.items);
     return status;
+}
+
+uint32_t rt_method_kept_count(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return method->kept_count;
 }

@@ -50,4 +50,7 @@ struct rt_keep {
 MUST_CHECK enum status rt_keep_values(struct rt_method *method, const struct rt_keep *keep,
                                       struct error *err);
 
+/* Counts the kept values among the results of |method|: they are the last ones. Any thread. */
+uint32_t rt_method_kept_count(const struct rt_method *method);
+
 #endif

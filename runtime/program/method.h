@@ -43,6 +43,7 @@ struct rt_method {
     struct rt_files *files;             /* NULL: it comes from no file */
     const struct pte_plan *plan;        /* likewise */
     uint32_t input_count, result_count;
+    uint32_t kept_count; /* of the results: the last ones are kept values */
     struct hal_device *device; /* borrowed from the program */
     uint32_t share;            /* of the device (hal/queue.h): each method is a party */
     uint32_t weight;           /* of that share; 0 is 1 */

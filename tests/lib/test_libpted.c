@@ -2,12 +2,8 @@
 /* The library as programs see it: pted.h alone, and the shared library. */
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/lib/support.h"
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,78 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/pted.h"
-
-#define PATH_BYTES 512
 #define FILE_BYTES_MAX 65536
 #define ROUNDS 100
 #define THREADS 4
 #define MANY 200
 
-static struct pted_error err;
-static struct pted_device *device; /* of two workers, for tests that need no other */
-
 /* ---- helpers --------------------------------------------------------------------------------- */
-
-#define assert_ok(expr)                                                                            \
-    do {                                                                                           \
-        if ((expr) != PTED_OK) {                                                                   \
-            fail_msg("%s: %s", #expr, err.text);                                                   \
-        }                                                                                          \
-    } while (0)
-
-#define assert_fails(expr, number, part)                                                           \
-    do {                                                                                           \
-        assert_int_equal((expr), (number));                                                        \
-        assert_int_equal(err.status, (number));                                                    \
-        if (!strstr(err.text, (part))) {                                                           \
-            fail_msg("%s: text is '%s', expected '%s' in it", #expr, err.text, (part));            \
-        }                                                                                          \
-    } while (0)
-
-static const char *path_of(const char *model, char path[PATH_BYTES])
-{
-    const char *top = getenv("top_srcdir");
-    snprintf(path, PATH_BYTES, "%s/tests/models/%s", top ? top : ".", model);
-    return path;
-}
-
-static struct pted_program *load(const char *model)
-{
-    char path[PATH_BYTES];
-    struct pted_program *program;
-    assert_ok(pted_program_load(device, path_of(model, path), NULL, &program, &err));
-    return program;
-}
-
-static const struct pted_method *find(const struct pted_program *program, const char *name)
-{
-    const struct pted_method *method;
-    assert_ok(pted_program_find_method(program, name, &method, &err));
-    return method;
-}
-
-static struct pted_call *new_call(const struct pted_method *method)
-{
-    struct pted_call *call;
-    assert_ok(pted_call_new(method, &call, &err));
-    return call;
-}
-
-static struct pted_tensor tensor_of(void *data, size_t bytes, enum pted_dtype dtype, uint32_t rank,
-                                    const int64_t *dims)
-{
-    return (struct pted_tensor){
-        .data = data, .bytes = bytes, .dtype = dtype, .rank = rank, .dims = dims};
-}
-
-static const float *output(const struct pted_call *call, size_t index)
-{
-    struct pted_tensor tensor;
-    assert_ok(pted_call_output(call, index, &tensor, &err));
-    assert_int_equal(tensor.dtype, PTED_FLOAT32);
-    return tensor.data;
-}
 
 static size_t read_file(const char *path, unsigned char bytes[FILE_BYTES_MAX])
 {
@@ -115,31 +45,6 @@ static void copy_model(const char *model, char path[PATH_BYTES])
     size_t len = read_file(path_of(model, path), bytes);
     snprintf(path, PATH_BYTES, "libpted-%ld.pte", (long)getpid());
     write_file(path, bytes, len);
-}
-
-/* ---- add: float32[2,3] + float32[2,3] -------------------------------------------------------- */
-
-static const int64_t add_dims[] = {2, 3};
-static float ones[] = {1, 1, 1, 1, 1, 1}, digits[] = {0, 1, 2, 3, 4, 5};
-
-static struct pted_tensor add_tensor(float *data)
-{
-    return tensor_of(data, 6 * sizeof(float), PTED_FLOAT32, 2, add_dims);
-}
-
-static void fill_add(struct pted_call *call)
-{
-    struct pted_tensor a = add_tensor(digits), b = add_tensor(ones);
-    assert_ok(pted_call_copy_input(call, 0, &a, &err));
-    assert_ok(pted_call_borrow_input(call, 1, &b, &err));
-}
-
-static void check_add(const struct pted_call *call)
-{
-    const float *sums = output(call, 0);
-    for (int i = 0; i < 6; i++) {
-        assert_true(sums[i] == (float)i + 1);
-    }
 }
 
 static void run_add(struct pted_program *program)
@@ -433,6 +338,8 @@ static void an_index_in_the_data_is_named(void **state)
     struct pted_call *call = new_call(find(program, NULL));
     float table[15] = {0};
     int64_t rows[] = {4, 5, 3}, places[] = {0, 4, 2};
+    struct pted_shape element = {0};
+    size_t input = 9;
     struct pted_tensor a = tensor_of(table, sizeof(table), PTED_FLOAT32, 2, table_dims);
     struct pted_tensor b = tensor_of(rows, sizeof(rows), PTED_INT64, 1, rows_dims);
     struct pted_tensor c = tensor_of(places, sizeof(places), PTED_INT64, 2, places_dims);
@@ -440,8 +347,18 @@ static void an_index_in_the_data_is_named(void **state)
     assert_ok(pted_call_borrow_input(call, 0, &a, &err));
     assert_ok(pted_call_borrow_input(call, 1, &b, &err));
     assert_ok(pted_call_borrow_input(call, 2, &c, &err));
+    assert_false(pted_call_has_ended(call));
+    assert_false(pted_call_culprit(call, &input, &element));
     assert_fails(pted_call_run(call, &err), PTED_INVALID, "input_1[1]: ");
     assert_fails(pted_call_output(call, 0, &a, &err), PTED_INVALID, "has failed");
+    assert_true(pted_call_has_ended(call));
+    assert_true(pted_call_culprit(call, &input, &element));
+    assert_int_equal(input, 1);
+    assert_int_equal(element.rank, 1);
+    assert_int_equal(element.dims[0], 1);
+    assert_ok(pted_call_reset(call, &err));
+    assert_false(pted_call_has_ended(call));
+    assert_false(pted_call_culprit(call, &input, &element));
     pted_call_free(call);
     pted_program_free(program);
 }
@@ -971,21 +888,6 @@ static void a_guarded_file_may_be_cut_short(void **state)
     assert_int_equal(run_mlp(program), PTED_UNAVAILABLE);
     pted_program_free(program);
     unlink(path);
-}
-
-static int open_shared_device(void **state)
-{
-    struct pted_device_options options = PTED_DEVICE_OPTIONS_INIT;
-    (void)state;
-    options.workers = 2;
-    return pted_device_open(&options, &device, NULL) == PTED_OK ? 0 : -1;
-}
-
-static int close_shared_device(void **state)
-{
-    (void)state;
-    pted_device_free(device);
-    return 0;
 }
 
 int main(void)
