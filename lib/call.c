@@ -177,10 +177,14 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
 
 /* ---- the begin ------------------------------------------------------------------------------- */
 
-/* The memory that the caller gives; again after each failure. */
+/* The memory that the caller gives: before the plan, which counts what the call takes, and again
+ * after each failure. */
 static enum status bind_placed(struct pted_call *call, struct error *err)
 {
     size_t count = call->placed ? pted_method_output_count(call->method) : 0;
+    if (count > 0) {
+        rt_invocation_unbind_results(call->invocation);
+    }
     for (size_t i = 0; i < count; i++) {
         if (call->placed[i]) {
             TRY(rt_invocation_bind_result(call->invocation, (uint32_t)i, call->placed[i], 0, err));
@@ -229,6 +233,7 @@ static enum status join_state(struct pted_call *call, struct error *err)
         rt_invocation_set_state(call->invocation, state);
         call->joined = state;
     }
+    TRY(bind_placed(call, err));
     return rt_invocation_plan(call->invocation, RT_PREPARE_ALL, err);
 }
 

@@ -120,6 +120,9 @@ MUST_CHECK enum status rt_invocation_bind_result(struct rt_invocation *invocatio
                                                  struct hal_buffer *buffer, size_t offset,
                                                  struct error *err);
 
+/* Takes that memory away from all results. Before prepare. */
+void rt_invocation_unbind_results(struct rt_invocation *invocation);
+
 /* Scalars. A fixed input takes only its own value; float compares within 1e-5 of it. */
 MUST_CHECK enum status rt_invocation_int(struct rt_invocation *invocation, uint32_t index,
                                          int64_t value, struct error *err);

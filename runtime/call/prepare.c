@@ -66,6 +66,21 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
+static void drop_results(struct rt_invocation *inv)
+{
+    for (uint32_t i = 0; i < inv->bound_count; i++) {
+        hal_buffer_unref(inv->bound[i].buffer);
+        inv->bound[i] = (struct hal_binding){0};
+    }
+}
+
+void rt_invocation_unbind_results(struct rt_invocation *inv)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_FILLING);
+    drop_results(inv);
+}
+
 enum status rt_invocation_place_workspace(struct rt_invocation *inv, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
@@ -105,10 +120,7 @@ const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, ui
 /* Gives back what prepare took, the caller's memory for results included; the plan stays. */
 static void release_memory(struct rt_invocation *inv)
 {
-    for (uint32_t i = 0; i < inv->bound_count; i++) {
-        hal_buffer_unref(inv->bound[i].buffer);
-        inv->bound[i] = (struct hal_binding){0};
-    }
+    drop_results(inv);
     hal_buffer_unref(inv->workspace);
     inv->workspace = NULL;
     if (inv->method->callable->release) {

@@ -274,6 +274,55 @@ static void a_device_says_what_it_is(void **state)
     assert_true(peaks.float32_macs > 0 && peaks.int8_macs > 0 && peaks.read_bytes > 0);
 }
 
+/* ---- placed outputs -------------------------------------------------------------------------- */
+
+static struct pted_call *ask_ring(const struct pted_program *program, struct pted_state *state)
+{
+    struct pted_call *call = new_call(find(program, NULL));
+    static const int64_t dims[] = {1, 1};
+    int64_t number = 0;
+    struct pted_tensor token = tensor_of(&number, sizeof(number), PTED_INT64, 2, dims);
+    struct pted_tensor at = tensor_of(&number, sizeof(number), PTED_INT64, 1, dims);
+    assert_ok(pted_call_copy_input(call, 0, &token, &err));
+    assert_ok(pted_call_copy_input(call, 1, &at, &err));
+    assert_ok(pted_call_set_state(call, state, &err));
+    return call;
+}
+
+/* An output in the caller's memory takes none of the device: of a call with a state, too. */
+static void placed_outputs_take_no_memory(void **unused)
+{
+    static _Alignas(64) float logits[2][256];
+    struct pted_device_options options = PTED_DEVICE_OPTIONS_INIT;
+    struct pted_device *small;
+    struct pted_program *program;
+    struct pted_state *state;
+    char path[PATH_BYTES];
+    (void)unused;
+    options.workers = 1;
+    options.memory_bytes = 1536; /* less than a call and its output of 1 KiB take */
+    assert_ok(pted_device_open(&options, &small, &err));
+    assert_ok(pted_program_load(small, path_of("ring.pte", path), NULL, &program, &err));
+    assert_ok(pted_state_new(program, &state, &err));
+    struct pted_call *a = ask_ring(program, state);
+    assert_fails(pted_call_run(a, &err), PTED_TOO_LARGE, "the memory for requests has");
+    assert_ok(pted_call_place_output(a, 0, logits[0], 64, &err));
+    assert_int_not_equal(pted_call_run(a, &err), PTED_OK);
+    assert_ok(pted_call_place_output(a, 0, logits[0], sizeof(logits[0]), &err));
+    assert_ok(pted_call_run(a, &err));
+    assert_ptr_equal(output(a, 0), logits[0]);
+    pted_call_free(a);
+    assert_ok(pted_state_reset(state, &err));
+    a = ask_ring(program, state);
+    assert_ok(pted_call_place_output(a, 0, logits[1], sizeof(logits[1]), &err));
+    assert_ok(pted_call_run(a, &err));
+    assert_memory_equal(logits[0], logits[1], sizeof(logits[0]));
+    pted_call_free(a);
+    pted_state_free(state);
+    pted_program_free(program);
+    pted_device_free(small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +334,7 @@ int main(void)
         cmocka_unit_test(calls_are_profiled),
         cmocka_unit_test(profiles_are_of_one_call_at_a_time),
         cmocka_unit_test(a_device_says_what_it_is),
+        cmocka_unit_test(placed_outputs_take_no_memory),
     };
     return cmocka_run_group_tests(tests, open_shared_device, close_shared_device);
 }
