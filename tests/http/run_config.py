@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from load import wait_until
@@ -24,6 +25,7 @@ except ImportError:
     jsonschema = None
 
 LISTEN = '"listeners": ["127.0.0.1:0"]'
+UNWATCHED_S = 1.5  # a watched folder is looked at after 0.1 s
 
 
 class Folder:
@@ -384,8 +386,38 @@ def reload():
         expect("add", infer(Client(daemon.port)), 200)
 
 
+def watch_by_reload():
+    """SIGHUP begins to watch folders, one of which is not there yet, and ends it."""
+    made = r"model files: .*"
+    with Folder("{}") as path:
+        folder, later = path.parent / "models", path.parent / "later"
+        folder.mkdir()
+        base = f'{LISTEN}, "model_folders": ["{folder}"'
+        path.write_text(f"{{{base}]}}")
+        with Daemon(["--config", str(path)], listen=(), env=environment()) as daemon:
+            daemon.document = path
+            watched = f'{{{base}, "{later}"], "watch": true}}'
+            hang_up(daemon, watched, made)
+            (path.parent / "add.pte").rename(folder / "add.pte")
+            wait_until("a file that comes", lambda: served(daemon) == ["add"])
+            later.mkdir()
+            (path.parent / "mlp.pte").rename(later / "mlp.pte")
+            wait_until("a folder that comes", lambda: served(daemon) == ["add", "mlp"])
+            hang_up(daemon, f"{{{base}]}}", made)
+            wait_until("one folder less", lambda: served(daemon) == ["add"])
+            (path.parent / "digits.pte").rename(folder / "digits.pte")
+            time.sleep(UNWATCHED_S)
+            expect("nobody watches", served(daemon), ["add"])
+            hang_up(daemon, watched, made)
+            wait_until("all of them", lambda: served(daemon) == ["add", "digits", "mlp"])
+            (later / "mlp.pte").unlink()
+            wait_until("a file that goes", lambda: served(daemon) == ["add", "digits"])
+            expect("no setting waits", "takes effect at the next start" in daemon.read_log(), False)
+
+
 CHECKS = (document, precedence, variables_alone, default_document, no_models_yet, problems,
-          what_is_found_at_the_start, check_is_quiet, shipped_document, schema, reload)
+          what_is_found_at_the_start, check_is_quiet, shipped_document, schema, reload,
+          watch_by_reload)
 
 
 def main():

@@ -49,6 +49,13 @@ static void notify_begin(struct reload *reload)
     notify_send(reload->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, us);
 }
 
+/* What else new settings need, before models change. */
+static enum status prepare(struct reload *reload, const struct options *options, struct error *err)
+{
+    TRY(watch_prepare(reload->watch, options, err));
+    return reload->read_files(reload->owner, options, err);
+}
+
 void reload_begin(struct reload *reload)
 {
     OBJ_CHECK(reload, RELOAD_MAGIC);
@@ -62,7 +69,7 @@ void reload_begin(struct reload *reload)
         log_problems(&report);
         conf_report_fini(&report);
     }
-    if (config && reload->read_files(reload->owner, &config->options, &err) != ST_OK) {
+    if (config && prepare(reload, &config->options, &err) != ST_OK) {
         log_line(LOG_ERROR, "SIGHUP: %s", err.text);
         conf_free(config);
         config = NULL;
@@ -112,7 +119,6 @@ static void report_others(const struct options *in_use, const struct options *fr
     report_setting("device", is_same_text(in_use->device, fresh->device));
     report_setting("cpu", is_same_text(in_use->cpu_level, fresh->cpu_level));
     report_setting("workers", in_use->workers == fresh->workers);
-    report_setting("watch", in_use->watches == fresh->watches);
     report_setting("log_file", is_same_text(in_use->log_file, fresh->log_file));
     report_setting("log_level", in_use->log_level == fresh->log_level);
     report_setting("log_requests", in_use->log_requests == fresh->log_requests);
@@ -133,7 +139,7 @@ void reload_adopt(struct reload *reload, struct conf *config)
         conf_free(reload->config);
         reload->config = config;
         reload->model_options = &config->options;
-        watch_look(reload->watch);
+        watch_turn(reload->watch, &config->options);
     }
     notify_send(reload->notify, "READY=1");
 }

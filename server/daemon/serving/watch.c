@@ -105,6 +105,13 @@ static void add_new(uv_work_t *work)
 
 static void on_timer(uv_timer_t *timer);
 
+/* Looks at the folders soon. */
+static void look(struct watch *watch)
+{
+    watch->since_ms = uv_now(&watch->loop->uv);
+    uv_timer_start(&watch->timer, on_timer, 0, 0);
+}
+
 static void on_added(uv_work_t *work, int uv_status)
 {
     struct watch *watch;
@@ -118,7 +125,7 @@ static void on_added(uv_work_t *work, int uv_status)
     }
     changes_scan(watch->changes, false); /* also what has waited for this look */
     changes_release(watch->changes);
-    if (watch->since_ms) {
+    if (watch->since_ms && watch->is_on) {
         uv_timer_start(&watch->timer, on_timer, QUIET_MS, 0);
     }
 }
@@ -158,8 +165,8 @@ static void on_asked(uv_work_t *work, int uv_status)
     if (watch->loop->is_closing) {
         return;
     }
-    if (watch->now != watch->seen) {
-        watch_look(watch);
+    if (watch->now != watch->seen && watch->is_on) {
+        look(watch);
     }
     changes_release(watch->changes); /* changes have waited for this question */
 }
@@ -195,15 +202,6 @@ static void on_events(uv_poll_t *poll, int uv_status, int events)
     uv_timer_start(&watch->timer, on_timer, left < QUIET_MS ? left : QUIET_MS, 0);
 }
 
-void watch_look(struct watch *watch)
-{
-    OBJ_CHECK(watch, WATCH_MAGIC);
-    if (watch->fd >= 0) {
-        watch->since_ms = uv_now(&watch->loop->uv);
-        uv_timer_start(&watch->timer, on_timer, 0, 0);
-    }
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
@@ -213,26 +211,69 @@ void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
         .magic = WATCH_MAGIC, .loop = loop, .changes = changes, .reload = reload, .fd = -1};
 }
 
-enum status watch_open(struct watch *watch, struct error *err)
+enum status watch_prepare(struct watch *watch, const struct options *options, struct error *err)
 {
     OBJ_CHECK(watch, WATCH_MAGIC);
-    if (!watch->reload->options->watches) {
+    if (!options->watches || watch->fd >= 0) {
         return ST_OK;
     }
-    watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    int rc = watch->fd < 0 ? uv_translate_sys_error(errno)
-                           : uv_poll_init(&watch->loop->uv, &watch->poll, watch->fd);
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    int rc =
+        fd < 0 ? uv_translate_sys_error(errno) : uv_poll_init(&watch->loop->uv, &watch->poll, fd);
     if (rc < 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
         return error_set(err, ST_SYSTEM, "--watch: %s", uv_strerror(rc));
     }
+    watch->fd = fd;
     uv_timer_init(&watch->loop->uv, &watch->timer);
     uv_timer_init(&watch->loop->uv, &watch->ticker);
     watch->poll.data = watch->timer.data = watch->ticker.data = watch;
+    return ST_OK;
+}
+
+static void turn_on(struct watch *watch)
+{
+    watch->is_on = true;
     uv_poll_start(&watch->poll, UV_READABLE, on_events);
     uv_timer_start(&watch->ticker, on_tick, TICK_MS, TICK_MS);
-    watch->seen = identify_folders(watch);
-    watch->has_room = add_folders(watch);
-    report_room(watch);
+}
+
+/* The folders stay known to the system, which drops what nobody reads. */
+static void turn_off(struct watch *watch)
+{
+    watch->is_on = false;
+    uv_poll_stop(&watch->poll);
+    uv_timer_stop(&watch->timer);
+    uv_timer_stop(&watch->ticker);
+}
+
+void watch_turn(struct watch *watch, const struct options *options)
+{
+    OBJ_CHECK(watch, WATCH_MAGIC);
+    must(!options->watches || watch->fd >= 0);
+    if (options->watches && !watch->is_on) {
+        turn_on(watch);
+    } else if (!options->watches && watch->is_on) {
+        turn_off(watch);
+    }
+    if (watch->is_on) {
+        look(watch);
+    }
+}
+
+enum status watch_open(struct watch *watch, struct error *err)
+{
+    OBJ_CHECK(watch, WATCH_MAGIC);
+    const struct options *options = watch->reload->options;
+    TRY(watch_prepare(watch, options, err));
+    if (options->watches) {
+        turn_on(watch);
+        watch->seen = identify_folders(watch);
+        watch->has_room = add_folders(watch);
+        report_room(watch);
+    }
     return ST_OK;
 }
 

@@ -20,6 +20,7 @@
 
 struct changes;
 struct loop;
+struct options;
 struct reload;
 
 #define WATCH_MAGIC 0x77617463u
@@ -29,7 +30,8 @@ struct watch {
     struct loop *loop; /* borrowed, like the next two */
     struct changes *changes;
     const struct reload *reload; /* has the settings of models: the folders */
-    int fd;                      /* owned; of inotify(7). -1: nothing is watched */
+    int fd;                      /* owned; of inotify(7); -1: none yet */
+    bool is_on;                  /* events of |fd| are read */
     uv_poll_t poll;              /* of |fd| */
     uv_timer_t timer;            /* files that come together are one change */
     uv_timer_t ticker;           /* asks now and then whether the folders are still the same ones */
@@ -41,7 +43,7 @@ struct watch {
     bool is_short;      /* the system has no room for all folders; the log has said so */
 };
 
-/* Begins with nothing watched. */
+/* Watches nothing yet. */
 void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
                 const struct reload *reload);
 
@@ -49,8 +51,14 @@ void watch_init(struct watch *watch, struct loop *loop, struct changes *changes,
  * ST_SYSTEM: the system has no more watches or descriptors. */
 MUST_CHECK enum status watch_open(struct watch *watch, struct error *err);
 
-/* Call when the folders are others now. */
-void watch_look(struct watch *watch);
+/* Makes ready for watch_turn(), if |options|, which a reload has read, say so. ST_SYSTEM as above.
+ */
+MUST_CHECK enum status watch_prepare(struct watch *watch, const struct options *options,
+                                     struct error *err);
+
+/* Watches, or does not, as |options| say, which are in use now and were prepared for; their folders
+ * may be others. */
+void watch_turn(struct watch *watch, const struct options *options);
 
 void watch_fini(struct watch *watch);
 
