@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 JOINED_BYTES_MAX = 1 << 16  # a smaller request is one piece, so that it leaves in few packets
 SENT_BYTES_MAX = 1 << 20  # at once, since a timeout is for all of what is sent at once
+TRUSTED_BYTES_MAX = 1 << 24  # of a length that a server names; for more, memory follows what came
 READ_BYTES_MAX = 1 << 16  # of a stream at once
 EVENT_BYTES_MAX = 16 << 20
 Part = Union[bytes, memoryview]
@@ -79,15 +80,18 @@ def read_all(response: http.client.HTTPResponse) -> memoryview:
     """The body, in memory that arrays can be made of and written to."""
     if response.length is None:
         return memoryview(bytearray(response.read()))
-    body = memoryview(bytearray(response.length))
-    at = 0
-    while at < len(body):
-        count = response.readinto(body[at:])
+    length, at = response.length, 0
+    body = bytearray(min(length, TRUSTED_BYTES_MAX))
+    while at < length:
+        if at == len(body):  # it has sent as much as there is memory for
+            body.extend(bytes(min(at, length - at)))
+        with memoryview(body) as room, room[at:] as rest:
+            count = response.readinto(rest)
         if count == 0:
-            raise http.client.IncompleteRead(bytes(body[:at]), len(body) - at)
+            raise http.client.IncompleteRead(bytes(body[:at]), length - at)
         at += count
     response.read()  # nothing more, which ends the answer
-    return body
+    return memoryview(body)
 
 
 def answer_of(response: http.client.HTTPResponse, body: memoryview) -> Answer:

@@ -482,6 +482,24 @@ def misbehaves():
         refused(Client(f"127.0.0.1:{port}").call, "add", kind=ConnectionError)
 
 
+def lengths():
+    """Memory follows the bytes that come, and not the length that a server names."""
+    huge = message(200, "{}").replace(b"Length: 2", b"Length: %d" % (1 << 50))
+    with server(huge) as (port, _):
+        text = str(refused(Client(f"127.0.0.1:{port}").request, "GET", "/v2", kind=ConnectionError))
+        expect("what is missing", str((1 << 50) - 2) in text, True)
+    zeros = transport.TRUSTED_BYTES_MAX // 16 * 5 + 1
+    head = json.dumps({"result": {"dtype": "float64", "shape": [zeros],
+                                  "binary_data_size": 8 * zeros}})
+    body = head.encode() + bytes(8 * zeros - 1) + b"\x40"
+    field = f"Inference-Header-Content-Length: {len(head)}"
+    whole = message(200, "", field).replace(b"Length: 0", b"Length: %d" % len(body)) + body
+    with server(whole) as (port, _):
+        result = Client(f"127.0.0.1:{port}").call("m")
+        expect("a large answer", (result.shape, result[-2:].tolist()), ((zeros,), [0.0, 2.0]))
+        result[0] = 1  # it can be written to
+
+
 def chunked(*chunks, is_whole=True):
     sizes = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in map(str.encode, chunks)]
     return b"".join([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *sizes,
@@ -566,8 +584,8 @@ def page():
 def main():
     report = Report()
     report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    dropped, without_luck, large, sockets, tls, tokens, urls, misbehaves, streams,
-                    wrong_forms, package, page))
+                    dropped, without_luck, large, sockets, tls, tokens, urls, misbehaves, lengths,
+                    streams, wrong_forms, package, page))
     return report.finish()
 
 
