@@ -225,11 +225,8 @@ static enum status find_tensor(void *user, const char *key, const struct pte_nam
 static enum status open_program(struct rt_files *files, const struct rt_files_source *source,
                                 struct error *err)
 {
-    if (source->path) {
-        return pte_open(source->path, source->use, &files->pte, err);
-    }
-    return source->use == PTE_FILE_COPIED ? pte_parse_copy(source->bytes, &files->pte, err)
-                                          : pte_parse(source->bytes, &files->pte, err);
+    return source->path ? pte_open(source->path, source->use, &files->pte, err)
+                        : pte_parse(source->bytes, source->use, &files->pte, err);
 }
 
 enum status rt_files_open(struct rt_files *files, struct hal_device *device,

@@ -56,23 +56,17 @@ enum status pte_open(const char *path, enum pte_file_use use, struct pte_program
     return ST_OK;
 }
 
-enum status pte_parse(struct span bytes, struct pte_program **out_program, struct error *err)
-{
-    struct error local = {0};
-    struct pte_file file;
-    pte_file_borrow(&file, bytes);
-    return parse_pte(&file, out_program, err ? err : &local);
-}
-
-enum status pte_parse_copy(struct span bytes, struct pte_program **out_program, struct error *err)
+enum status pte_parse(struct span bytes, enum pte_file_use use, struct pte_program **out_program,
+                      struct error *err)
 {
     struct error local = {0};
     struct pte_file file;
     err = err ? err : &local;
-    if (bytes.len == 0) {
-        return pte_parse(bytes, out_program, err);
+    if (use == PTE_FILE_COPIED && bytes.len > 0) {
+        TRY(pte_file_copy(bytes, &file, err));
+    } else {
+        pte_file_borrow(&file, bytes);
     }
-    TRY(pte_file_copy(bytes, &file, err));
     return parse_pte(&file, out_program, err);
 }
 

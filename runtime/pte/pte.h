@@ -164,12 +164,10 @@ const struct pte_named_data *pte_names_find(const struct pte_names *names, struc
 MUST_CHECK enum status pte_open(const char *path, enum pte_file_use use,
                                 struct pte_program **out_program, struct error *err);
 
-/* Does the same for bytes in memory, which the caller keeps until pte_free(); or for a copy of
- * them. */
-MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_program,
-                                 struct error *err);
-MUST_CHECK enum status pte_parse_copy(struct span bytes, struct pte_program **out_program,
-                                      struct error *err);
+/* Does the same for bytes in memory: for a copy of them, or for bytes that the caller keeps until
+ * pte_free(). */
+MUST_CHECK enum status pte_parse(struct span bytes, enum pte_file_use use,
+                                 struct pte_program **out_program, struct error *err);
 
 void pte_free(struct pte_program *program); /* NULL is fine */
 

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pte_program *program;
     struct error err = {0};
-    if (pte_parse(span_of(data, size), &program, &err) != ST_OK) {
+    if (pte_parse(span_of(data, size), PTE_FILE_MAPPED, &program, &err) != ST_OK) {
         must(err.text[0] != '\0');
         return 0;
     }

@@ -28,7 +28,7 @@ static bool replay(struct span bytes)
 {
     struct pte_program *program;
     struct error err;
-    if (pte_parse(bytes, &program, &err) != ST_OK) {
+    if (pte_parse(bytes, PTE_FILE_MAPPED, &program, &err) != ST_OK) {
         printf("refused: %s\n", err.text);
         return true;
     }

@@ -142,7 +142,8 @@ static bool try_program(const struct writer *writer)
     must(copy != NULL);
     /* At an odd address, so that UBSan finds loads that assume alignment. */
     memcpy(copy + 1, writer->bytes, writer->len);
-    bool is_accepted = pte_parse(span_of(copy + 1, writer->len), &program, &err) == ST_OK;
+    bool is_accepted =
+        pte_parse(span_of(copy + 1, writer->len), PTE_FILE_MAPPED, &program, &err) == ST_OK;
     if (is_accepted) {
         check_program(program);
         pte_free(program);

@@ -20,7 +20,7 @@ static enum status load_with(long allocations, struct span file, struct error *e
 {
     struct pte_program *program;
     allocations_left = allocations;
-    enum status status = pte_parse(file, &program, err);
+    enum status status = pte_parse(file, PTE_FILE_MAPPED, &program, err);
     allocations_left = -1;
     if (status == ST_OK) {
         pte_free(program);

@@ -30,7 +30,7 @@ static enum status try_parse(const struct writer *writer, struct pte_program **o
     *out_copy = malloc(writer->len ? writer->len : 1);
     assert_non_null(*out_copy);
     memcpy(*out_copy, writer->bytes, writer->len);
-    return pte_parse(span_of(*out_copy, writer->len), out_program, &err);
+    return pte_parse(span_of(*out_copy, writer->len), PTE_FILE_MAPPED, out_program, &err);
 }
 
 static void expect_refused(enum status status, const char *part)
