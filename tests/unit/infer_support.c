@@ -9,7 +9,6 @@
 #include <cJSON.h>
 
 #include "hal/pool.h"
-#include "runtime/sched/job.h"
 #include "server/process/log.h"
 #include "tests/unit/unit.h"
 
@@ -45,37 +44,13 @@ static void note_idle(void *owner, uint64_t due_ns)
     ((struct world *)owner)->idle_notes++;
 }
 
-static struct world *world_of_job(struct rt_sched_job *job)
+static void note_run(struct infer *infer, enum status status)
 {
-    return LIST_ENTRY(job, struct world, infer.job);
-}
-
-static bool start_job(struct rt_sched_job *job, bool may_run_inline)
-{
-    struct world *w = world_of_job(job);
-    return infer_start(&w->infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY, &w->err);
-}
-
-static bool cancel_job(struct rt_sched_job *job)
-{
-    return infer_cancel(&world_of_job(job)->infer);
-}
-
-static void end_job(struct rt_sched_job *job, enum status status)
-{
-    struct world *w = world_of_job(job);
+    struct world *w = infer->env->owner;
     w->run_status = status;
-    w->is_unreleased = job->started_ns != 0;
+    w->is_unreleased = infer->job.started_ns != 0;
     sem_post(&w->run);
 }
-
-static const struct rt_sched_job_ops job_ops = {
-    .start = start_job,
-    .start_batch = rt_job_start_batch,
-    .fits = rt_job_fits,
-    .cancel = cancel_job,
-    .done = end_job,
-};
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
@@ -152,6 +127,7 @@ void world_open(struct world *w, const char *const *models, const char *const *o
         .owner = w,
         .go_on = go_on,
         .note_failure = note_failure,
+        .note_run = note_run,
         .note_idle = note_idle,
     };
     lend(w);
@@ -327,18 +303,12 @@ static void hold(struct world *w, struct hal_pool *pool)
 
 static enum outcome run(struct world *w)
 {
-    struct rt_sched_job *job = &w->infer.job;
-    struct rt_sched_queue *queue = infer_enter(&w->infer);
-    job->ops = &job_ops;
-    job->deadline_ns = infer_deadline_ns(&w->infer);
-    job->priority = w->infer.priority;
-    job->bytes = infer_held_bytes(&w->infer);
-    job->client = w->client.id;
+    struct rt_sched_queue *queue;
     w->run_count++;
     if (w->is_short) {
         hold(w, w->infer.running);
     }
-    if (rt_sched_submit(queue, job, !infer_has_runs(&w->infer), &w->err) != ST_OK) {
+    if (infer_submit(&w->infer, &queue, &w->err) != ST_OK) {
         return OUTCOME_FAILED;
     }
     if (w->meanwhile) {

@@ -252,7 +252,7 @@ UNIT_CONN_WRAPS = -Wl,--wrap=request_take,--wrap=request_begin \
 %C%_test_session_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_session_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \
-	-Wl,--wrap=request_add_body,--wrap=request_run,--wrap=request_retry \
+	-Wl,--wrap=exchange_add_body,--wrap=request_run,--wrap=request_retry \
 	-Wl,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
 %C%_test_exchange_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_exchange_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)

@@ -29,8 +29,8 @@
 
 struct request *__wrap_request_take(struct requests *of, struct exchange *exchange);
 bool __wrap_request_begin(struct request *request, const struct exchange_head *head);
-int __wrap_request_add_body(struct request *request, struct span bytes);
-int __real_request_add_body(struct request *request, struct span bytes);
+int __wrap_exchange_add_body(struct exchange *exchange, struct span bytes);
+int __real_exchange_add_body(struct exchange *exchange, struct span bytes);
 void __wrap_request_run(struct request *request);
 bool __wrap_request_retry(struct request *request);
 void __wrap_request_written(struct request *request, bool is_ok);
@@ -213,9 +213,10 @@ static void finish(struct request *call, const char *status)
     exchange_end(exchange);
 }
 
-int __wrap_request_add_body(struct request *request, struct span bytes)
+int __wrap_exchange_add_body(struct exchange *exchange, struct span bytes)
 {
-    int status = __real_request_add_body(request, bytes);
+    struct request *request = exchange->request;
+    int status = __real_exchange_add_body(exchange, bytes);
     if (is_echo) {
         char text[64];
         snprintf(text, sizeof(text), "%.*s?", SPAN_FMT(bytes));

@@ -15,6 +15,7 @@
 #include "hal/pool.h"
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
+#include "runtime/sched/job.h"
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer_priv.h"
 #include "server/daemon/infer/infer_profile.h"
@@ -23,7 +24,6 @@
 #include "server/daemon/serving/serving.h"
 #include "server/model/repository.h"
 
-#define NS_PER_MS 1000000u
 #define ARENA_BYTES_MAX (4 << 20)
 
 enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err)
@@ -596,89 +596,67 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     }
 }
 
-static const struct params *params_of(const struct infer *infer)
+static struct infer *infer_of(struct rt_sched_job *job)
 {
-    const struct model *model = infer->call.model; /* NULL: the request is a list */
-    return model ? &model->params : infer->env->params;
+    struct infer *infer;
+    OBJ_CAST(infer, LIST_ENTRY(job, struct infer, job), INFER_MAGIC);
+    return infer;
 }
 
-/* The longest time that the client gives the request. */
-static uint64_t client_limit_ns(const struct infer *infer)
+static bool start_job(struct rt_sched_job *job, bool may_run_inline)
 {
-    uint64_t ns;
-    bool is_limit = infer->timeout_us && !__builtin_mul_overflow(infer->timeout_us, 1000, &ns);
-    return is_limit ? ns : UINT64_MAX;
+    struct infer *infer = infer_of(job);
+    enum hal_caller caller = may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY;
+    must(infer->run_err != NULL);
+    return INFER_OP(infer, run.start)(infer, caller, infer->run_err);
 }
 
-static uint64_t add_ns(uint64_t ns, uint64_t more)
+static bool cancel_job(struct rt_sched_job *job)
 {
-    uint64_t sum;
-    return __builtin_add_overflow(ns, more, &sum) ? RT_SCHED_NEVER : sum;
-}
-
-uint64_t infer_client_due_ns(const struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return infer->ops ? add_ns(infer->arrived_ns, client_limit_ns(infer)) : RT_SCHED_NEVER;
-}
-
-/* The time in which its model was loaded does not count. */
-static uint64_t our_due_ns(const struct infer *infer, uint64_t limit_ms)
-{
-    return add_ns(infer->arrived_ns + infer->waited_ns, limit_ms * NS_PER_MS);
-}
-
-/* When one run has to be over, and the wait before the first: as we say, or the client, if that is
- * sooner. */
-static uint64_t run_due_ns(const struct infer *infer)
-{
-    uint64_t ours = our_due_ns(infer, params_of(infer)->request_timeout);
-    uint64_t clients = infer_client_due_ns(infer);
-    return clients < ours ? clients : ours;
-}
-
-/* When all runs together have to be over. */
-static uint64_t all_due_ns(const struct infer *infer)
-{
-    uint64_t ours = infer_has_runs(infer) ? our_due_ns(infer, params_of(infer)->generation_timeout)
-                                          : RT_SCHED_NEVER;
-    uint64_t clients = infer_client_due_ns(infer);
-    return clients < ours ? clients : ours;
-}
-
-enum status infer_fail_late(const struct infer *infer, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    const struct params *params = params_of(infer);
-    uint64_t all_ns = all_due_ns(infer);
-    bool is_all = all_ns != RT_SCHED_NEVER && uv_hrtime() >= all_ns;
-    bool is_clients = (is_all ? all_ns : run_due_ns(infer)) == infer_client_due_ns(infer);
-    double ms = is_clients ? (double)client_limit_ns(infer) / NS_PER_MS
-                : is_all   ? (double)params->generation_timeout
-                           : (double)params->request_timeout;
-    return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
-                     infer->job.started_ns ? "not done" : "still waiting", ms,
-                     is_clients ? ""
-                     : is_all   ? " (--generation-timeout)"
-                                : " (--request-timeout)");
-}
-
-struct rt_sched_queue *infer_enter(struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return INFER_OP(infer, run.enter)(infer);
-}
-
-bool infer_start(struct infer *infer, enum hal_caller caller, struct error *err)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return INFER_OP(infer, run.start)(infer, caller, err);
-}
-
-bool infer_cancel(struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
+    struct infer *infer = infer_of(job);
     return INFER_OP(infer, run.cancel)(infer);
+}
+
+/* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
+static void end_job(struct rt_sched_job *job, enum status status)
+{
+    struct infer *infer = infer_of(job);
+    if (job->batch_size > 1) {
+        infer->run_err->code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
+    }
+    infer->run_err = NULL;
+    infer->env->note_run(infer, status);
+}
+
+static const struct rt_sched_job_ops job_ops = {
+    .start = start_job,
+    .start_batch = rt_job_start_batch,
+    .fits = rt_job_fits,
+    .cancel = cancel_job,
+    .done = end_job,
+};
+
+enum status infer_submit(struct infer *infer, struct rt_sched_queue **out_queue, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(!infer->run_err); /* one run at a time */
+    struct rt_sched_queue *queue = INFER_OP(infer, run.enter)(infer);
+    infer->job.ops = &job_ops;
+    infer->job.deadline_ns = infer_deadline_ns(infer);
+    infer->job.priority = infer->priority;
+    infer->job.bytes = infer_held_bytes(infer);
+    infer->job.client = infer->client->id;
+    infer->run_err = err;
+    *out_queue = queue;
+    /* Several runs follow each other: on the loop they would take more than a turn. */
+    enum status status = rt_sched_submit(queue, &infer->job, !infer_has_runs(infer), err);
+    if (status != ST_OK) {
+        infer->run_err = NULL;
+    }
+    if (status != ST_OK && infer->call.model) {
+        error_prefix(err, "model '%s': ", infer->call.model->name);
+    }
+    return status;
 }
 
 enum outcome infer_finish(struct infer *infer, enum status status, struct error *err)
@@ -715,23 +693,6 @@ enum outcome infer_sample(struct infer *infer, struct error *err)
     }
     infer->is_short = false; /* the results of the run are there: the step waits for no memory */
     return infer_end_step(infer, status, err);
-}
-
-uint64_t infer_wait_due_ns(const struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    return run_due_ns(infer);
-}
-
-uint64_t infer_deadline_ns(const struct infer *infer)
-{
-    OBJ_CHECK(infer, INFER_MAGIC);
-    if (!infer_has_runs(infer)) {
-        return infer_wait_due_ns(infer);
-    }
-    uint64_t step_ns = uv_hrtime() + params_of(infer)->request_timeout * NS_PER_MS;
-    uint64_t all_ns = all_due_ns(infer);
-    return all_ns < step_ns ? all_ns : step_ns;
 }
 
 size_t infer_calls_bytes(const struct infer *infer)

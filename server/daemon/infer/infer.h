@@ -113,6 +113,9 @@ struct infer_env {
     void (*go_on)(struct infer *infer);
     /* Call |index| of a list has failed. Any thread. */
     void (*note_failure)(struct infer *infer, const struct error *why, uint32_t index);
+    /* The run that infer_submit() began has ended with |status|, see infer_finish(). Any thread,
+     * also the one that is in infer_submit(). */
+    void (*note_run)(struct infer *infer, enum status status);
     /* A model of |owner| is idle from |due_ns| on, unless it is used again. The loop. */
     void (*note_idle)(void *owner, uint64_t due_ns);
 };
@@ -133,6 +136,7 @@ struct infer {
     struct query query;
     struct work work; /* of the present step */
     struct rt_sched_job job;
+    struct error *run_err;    /* borrowed while the job is submitted: why it could not start */
     uint64_t arrived_ns;      /* when the message was complete */
     uint64_t waited_ns;       /* while models were loaded */
     uint64_t encoded_ns;      /* when the answer was complete; 0: not yet */
@@ -262,11 +266,10 @@ MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call,
 MUST_CHECK enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
                                       struct error *err);
 
-/* Fills in the job of a run and returns its queue. What follows is as in struct rt_sched_job_ops;
- * if the run cannot start, |err| is the reason. */
-struct rt_sched_queue *infer_enter(struct infer *infer);
-bool infer_start(struct infer *infer, enum hal_caller caller, struct error *err);
-bool infer_cancel(struct infer *infer);
+/* Submits a run to |*out_queue|; env->note_run() tells its end, and |err|, borrowed until then, why
+ * it could not start. ST_EXHAUSTED: the queue has no place, and there will be no end. */
+MUST_CHECK enum status infer_submit(struct infer *infer, struct rt_sched_queue **out_queue,
+                                    struct error *err);
 
 /* Call when the run has ended with |status|; sets what the client is told. */
 MUST_CHECK enum outcome infer_finish(struct infer *infer, enum status status, struct error *err);

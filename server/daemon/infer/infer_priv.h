@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by infer.c and infer_encode.c. */
+/* Shared by infer.c, infer_due.c and infer_encode.c. */
 #ifndef PTED_SERVER_DAEMON_INFER_INFER_PRIV_H
 #define PTED_SERVER_DAEMON_INFER_INFER_PRIV_H
 

@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libinfer.a
 	%D%/codec_predict.c \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_answer.c %D%/infer_answer.h \
+	%D%/infer_due.c \
 	%D%/infer_encode.c \
 	%D%/infer_media.c %D%/infer_media.h \
 	%D%/infer_one.c %D%/infer_one.h \

@@ -111,7 +111,10 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
-    return request_add_body(exchange->request, bytes);
+    struct request *request = exchange->request;
+    enum status status = body_add(body, bytes, &request->err);
+    request->body_bytes = body->len;
+    return status == ST_OK ? 0 : http_status_of(status);
 }
 
 bool exchange_is_evicting(const struct exchange *exchange)

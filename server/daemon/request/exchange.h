@@ -165,7 +165,7 @@ struct head *exchange_fields(struct exchange *exchange);
 MUST_CHECK bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head);
 
 /*
- * Returns the body: |bytes| more have been announced, or have come. Both return 0, or the status to
+ * Adds to the body: |bytes| more have been announced, or have come. Both return 0, or the status to
  * refuse the request with; exchange_error() has the text then.
  */
 MUST_CHECK int exchange_expect_body(struct exchange *exchange, uint64_t bytes);

@@ -14,7 +14,6 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/sched/job.h"
 #include "server/daemon/infer/infer_one.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/exchange.h"
@@ -323,35 +322,13 @@ static enum step_result step_prepare(struct request *request)
     return advance(request, infer_prepare(&request->infer, mode, &request->err), STEP_RUN);
 }
 
-static struct request *request_of(struct rt_sched_job *job)
+void request_note_run(struct infer *infer, enum status status)
 {
     struct request *request;
-    OBJ_CAST(request, LIST_ENTRY(job, struct request, infer.job), REQUEST_MAGIC);
-    return request;
-}
-
-static bool start_job(struct rt_sched_job *job, bool may_run_inline)
-{
-    struct request *request = request_of(job);
-    return infer_start(&request->infer, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY,
-                       &request->err);
-}
-
-static bool cancel_job(struct rt_sched_job *job)
-{
-    struct request *request = request_of(job);
-    return infer_cancel(&request->infer);
-}
-
-/* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
-static void on_job_done(struct rt_sched_job *job, enum status status)
-{
-    struct request *request = request_of(job);
+    OBJ_CAST(request, LIST_ENTRY(infer, struct request, infer), REQUEST_MAGIC);
+    must(request->step == STEP_RUN);
     request->run.status = status;
-    request->run.is_unreleased = job->started_ns != 0;
-    if (job->batch_size > 1) {
-        request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
-    }
+    request->run.is_unreleased = infer->job.started_ns != 0;
     uv_thread_t self = uv_thread_self();
     if (uv_thread_equal(&self, &request->requests->uses.loop->thread) &&
         request->run.is_submitting) {
@@ -382,14 +359,6 @@ static void look_for_loss(const struct request *request)
     }
 }
 
-static const struct rt_sched_job_ops job_ops = {
-    .start = start_job,
-    .start_batch = rt_job_start_batch,
-    .fits = rt_job_fits,
-    .cancel = cancel_job,
-    .done = on_job_done,
-};
-
 /* Seconds until there should be room again. */
 static uint32_t retry_after_s(struct rt_sched_queue *queue)
 {
@@ -399,21 +368,11 @@ static uint32_t retry_after_s(struct rt_sched_queue *queue)
 
 static enum step_result step_run(struct request *request)
 {
-    struct rt_sched_queue *queue = infer_enter(&request->infer);
-    request->infer.job.ops = &job_ops;
-    request->infer.job.deadline_ns = infer_deadline_ns(&request->infer);
-    request->infer.job.priority = request->infer.priority;
-    request->infer.job.bytes = infer_held_bytes(&request->infer);
-    request->infer.job.client = request->client.id;
+    struct rt_sched_queue *queue;
     request->run.is_submitting = true;
-    /* Several runs follow each other: on the loop they would take more than a turn. */
-    bool may_run_inline = !infer_has_runs(&request->infer);
-    enum status status = rt_sched_submit(queue, &request->infer.job, may_run_inline, &request->err);
+    enum status status = infer_submit(&request->infer, &queue, &request->err);
     request->run.is_submitting = false;
     if (status != ST_OK) {
-        if (request->infer.call.model) {
-            error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
-        }
         request->retry_after_s = retry_after_s(queue);
         return fail(request);
     }

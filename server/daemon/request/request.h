@@ -84,7 +84,7 @@ struct request_retry {
 /* Of the step RUN. */
 struct request_run {
     bool is_unreleased; /* the job has run, and the scheduler waits for rt_sched_released() */
-    bool is_submitting; /* inside rt_sched_submit() on the loop */
+    bool is_submitting; /* inside infer_submit() on the loop */
     bool is_over;       /* ...which ran the job inline, or ended it */
     enum status status;
 };
@@ -140,9 +140,6 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
 /* Call when the head is complete: checks route, limits and memory. False: |http_status| and |err|
  * say what is wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct exchange_head *head);
-
-/* Adds more of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
-MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
 /* Lets a complete request whose exchange waits for memory (transfers_wait_for_memory()) try again:
  * to go on, or to keep its answer. True: it waits no more. */

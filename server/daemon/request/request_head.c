@@ -57,14 +57,6 @@ static enum status announce_body(struct request *request, const struct exchange_
                          request_announced_json(request), &request->err);
 }
 
-int request_add_body(struct request *request, struct span bytes)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    enum status status = body_add(&request->body, bytes, &request->err);
-    request->body_bytes = request->body.len;
-    return status == ST_OK ? 0 : http_status_of(status);
-}
-
 /* The daemon has to allow ?profile=1. */
 static int check_query(struct request *request)
 {

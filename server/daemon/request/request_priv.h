@@ -37,6 +37,9 @@ enum work_place request_work_place(const struct request *request, uint64_t known
  * the file that it waits for is loaded. */
 void request_note_changed(struct waiter *waiter, enum status status, const struct error *err);
 
+/* Call when the run that infer_submit() began has ended with |status|. Any thread. */
+void request_note_run(struct infer *infer, enum status status);
+
 /* ---- request_take.c -------------------------------------------------------------------------- */
 
 /* Call when the results of the job are gone, or belong to the client. */

@@ -64,6 +64,7 @@ void requests_open(struct requests *requests)
         .owner = requests,
         .go_on = go_on,
         .note_failure = note_failure,
+        .note_run = request_note_run,
         .note_idle = note_idle,
     };
 }
