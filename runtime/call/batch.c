@@ -484,6 +484,7 @@ static bool leave(struct rt_batch_part *part)
 
 bool rt_batch_leave(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     atomic_store(inv->cancel, true);
     struct rt_batch_part *part = atomic_load(&inv->part);
     if (!part) {
@@ -497,6 +498,7 @@ bool rt_batch_leave(struct rt_invocation *inv)
 
 void rt_batch_cut(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     atomic_store(inv->cancel, true);
     struct rt_batch_part *part = atomic_load(&inv->part);
     if (part) {

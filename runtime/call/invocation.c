@@ -524,6 +524,7 @@ const struct rt_culprit *rt_invocation_culprit(const struct rt_invocation *inv)
 
 const char *rt_culprit_print(const struct rt_culprit *culprit, char text[RT_CULPRIT_TEXT_MAX])
 {
+    must(culprit->element.rank <= SHAPE_RANK_MAX);
     size_t len = 0;
     text[0] = '\0';
     for (uint8_t d = 0; d < culprit->element.rank && len < RT_CULPRIT_TEXT_MAX; d++) {

@@ -41,6 +41,7 @@ static void free_forms(struct rt_method *const *forms, uint32_t count)
 
 void rt_steps_free(struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_steps *steps = method->steps;
     if (!steps) {
         return;
@@ -177,6 +178,7 @@ static enum status check_results(const struct rt_method *method, struct error *e
 
 struct rt_method *rt_steps_new_form(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_method *form = malloc(sizeof(*form));
     if (form) {
         *form = (struct rt_method){
@@ -241,6 +243,7 @@ enum status rt_steps_make_mixed_form(struct rt_method *method, uint32_t rows, st
 
 const int64_t *rt_steps_element(const struct rt_invocation *inv, uint32_t input)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct hal_binding *binding = &inv->inputs[input].binding;
     const uint8_t *base = binding->buffer ? hal_buffer_map(binding->buffer) : NULL;
     return base ? (const int64_t *)(const void *)(base + binding->offset) : NULL;
@@ -476,6 +479,7 @@ enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
 
 void rt_steps_abandon(struct rt_steps_run *run)
 {
+    must(run->count <= RT_STEPS_ROWS_MAX);
     for (uint32_t row = 0; run->has_states && row < run->count; row++) {
         rt_state_leave(run->parts[row]->state, false);
     }
@@ -502,6 +506,8 @@ static void begin_row(const struct rt_invocation *joined, uint32_t row)
 
 void rt_steps_begin(struct rt_invocation *joined)
 {
+    OBJ_CHECK(joined, INVOCATION_MAGIC);
+    must(joined->steps && joined->steps->has_states);
     for (uint32_t row = 0; row < joined->steps->count; row++) {
         begin_row(joined, row);
     }
@@ -525,6 +531,8 @@ static void advance_states(const struct rt_invocation *joined, uint32_t row)
 
 void rt_steps_end(struct rt_invocation *joined, enum status status)
 {
+    OBJ_CHECK(joined, INVOCATION_MAGIC);
+    must(joined->steps && joined->steps->has_states);
     struct rt_steps_run *run = joined->steps;
     for (uint32_t row = 0; row < run->count; row++) {
         bool is_kept = status == ST_OK && !atomic_load(run->parts[row]->cancel);

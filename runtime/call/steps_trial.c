@@ -93,6 +93,8 @@ enum status rt_trial_new_call(struct rt_method *method, struct hal_pool *pool,
                               struct rt_state *state, uint32_t row, uint32_t number,
                               struct rt_invocation **out_call, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(method->steps != NULL);
     TRY(rt_invocation_new(method, pool, out_call, err));
     (*out_call)->is_trial = true;
     rt_invocation_set_state(*out_call, state);

@@ -158,6 +158,8 @@ enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
                           const struct rt_graph *from, uint32_t rows, const struct rt_rows_own *own,
                           struct error *err)
 {
+    OBJ_CHECK(from, RT_GRAPH_MAGIC);
+    must(rows > 1);
     uint32_t joined;
     rt_block_init(block, from->name, device, NULL);
     enum status status = rt_graph_rows(&block->graph, from, rows, own, &joined, err);
@@ -170,6 +172,8 @@ enum status rt_block_speculation(struct rt_block *block, struct hal_device *devi
                                  const struct rt_graph *from, uint32_t rows,
                                  const struct rt_graph_buffers *buffers, struct error *err)
 {
+    OBJ_CHECK(from, RT_GRAPH_MAGIC);
+    must(rows > 1);
     uint32_t joined;
     rt_block_init(block, from->name, device, NULL);
     enum status status = rt_graph_speculation(&block->graph, from, rows, buffers, &joined, err);

@@ -302,6 +302,7 @@ static enum status split(struct making *m, const struct rt_caches_found *found)
 enum status rt_code_find_caches(struct rt_code *code, uint32_t input_count,
                                 struct rt_code_states *states, struct error *err)
 {
+    must(code->block_count > 0);
     struct making m = {.code = code,
                        .block = code->blocks[0],
                        .input_count = input_count,
@@ -493,6 +494,7 @@ enum status rt_code_find_growing(struct rt_code *code, const struct rt_code_cach
                                  uint32_t count, struct rt_code_states *states, bool *out_is_found,
                                  struct error *err)
 {
+    must(code->block_count > 0);
     struct growing g = {
         .making = {.code = code, .block = code->blocks[0], .states = states, .err = err},
         .caches = caches,

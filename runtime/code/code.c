@@ -12,6 +12,7 @@ void rt_code_measure(struct rt_code *code)
 {
     for (uint32_t i = 0; i < code->block_count; i++) {
         const struct rt_block *block = code->blocks[i];
+        OBJ_CHECK(block, RT_BLOCK_MAGIC);
         uint32_t ins = block->graph.input_count, outs = block->graph.output_count;
         outs = outs > block->out_count ? outs : block->out_count;
         code->ins_max = ins > code->ins_max ? ins : code->ins_max;
@@ -119,6 +120,7 @@ static void print_register(const struct rt_code *code, uint32_t reg, struct buf 
 
 void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out)
 {
+    must(code->block_count > 0);
     if (code->stmt_count == 0) {
         rt_graph_print(&code->blocks[0]->graph, notes, out);
         return;

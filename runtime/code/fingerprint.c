@@ -3,6 +3,7 @@
 
 #include "runtime/code/fingerprint.h"
 
+#include "base/check.h"
 #include "base/digest.h"
 #include "runtime/code/content.h"
 #include "runtime/graph/graph.h"
@@ -42,6 +43,7 @@ static void add_node(const struct rt_content *content, const struct rt_graph *gr
 
 void rt_fingerprint(const struct rt_graph *graph, uint64_t out[2])
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct digest digest;
     const struct rt_content content = {.add = add_bytes, .to = &digest};
     digest_init(&digest);

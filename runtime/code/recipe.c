@@ -4,6 +4,7 @@
 #include "runtime/code/recipe.h"
 
 #include "base/blake2b.h"
+#include "base/check.h"
 #include "runtime/code/content.h"
 #include "runtime/graph/graph.h"
 #include "runtime/pte/files.h"
@@ -61,6 +62,7 @@ static void add_node(struct maker *m, const struct rt_node *node)
 void rt_recipes_find(const struct rt_graph *graph, const struct hal_device *device,
                      struct rt_value_recipe *out)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct maker m = {.graph = graph, .recipes = out};
     m.content = (struct rt_content){.add = add_bytes, .to = &m.hash};
     for (uint32_t i = 0; i < graph->node_count; i++) {

@@ -260,6 +260,9 @@ static enum status find_or_compute(struct round *round, struct error *err)
 enum status rt_round_compute(struct rt_graph *graph, struct rt_graph *sub,
                              struct hal_device *device, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    OBJ_CHECK(sub, RT_GRAPH_MAGIC);
+    must(sub->input_count == 0); /* constants alone */
     struct round round = {
         .graph = graph,
         .sub = sub,
@@ -284,6 +287,7 @@ enum status rt_round_compute(struct rt_graph *graph, struct rt_graph *sub,
 
 enum status rt_round_share_rest(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_packed *packed = graph->files ? graph->files->packed : NULL;
     for (uint32_t i = 0; i < graph->value_count; i++) {
         if (graph->values[i].is_constant && graph->values[i].buffer) {

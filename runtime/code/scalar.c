@@ -291,6 +291,7 @@ static bool is_number(enum rt_kind kind)
 enum status rt_scalar_kind(enum rt_scalar_op op, const enum rt_kind *args, enum rt_kind *out_kind,
                            struct error *err)
 {
+    must(op < RT_SCALAR_COUNT);
     bool fits = is_number(args[0]);
     enum rt_kind kind = RT_INT;
     if (rows[op].arg_count == 2) {
@@ -342,6 +343,7 @@ enum status rt_scalar_kind(enum rt_scalar_op op, const enum rt_kind *args, enum 
 enum status rt_scalar_apply(enum rt_scalar_op op, const struct rt_scalar *args,
                             struct rt_scalar *out, struct error *err)
 {
+    must(op < RT_SCALAR_COUNT);
     const struct operands o = {args, out, err};
     enum status status = rows[op].fn(&o);
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", rows[op].name);

@@ -352,5 +352,6 @@ enum status rt_compose(const struct pte_plan *plans, uint32_t count,
     }
     TRY(join(&c, composition->name));
     *out_plan = c.plan;
+    must(c.plan != NULL);
     return ST_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
@@ -76,6 +77,7 @@ enum status rt_rows_add_value(const struct rt_rows_making *m, struct rt_value va
 struct rt_dim *rt_rows_copy_dims(const struct rt_rows_making *m, const struct rt_dim *from,
                                  uint32_t count, uint32_t row)
 {
+    must(row < m->rows);
     struct rt_dim *dims = rt_rows_take(m, count, sizeof(*dims));
     for (uint32_t i = 0; dims && i < count; i++) {
         dims[i] = dim_of(m, from[i], row);
@@ -99,6 +101,7 @@ static enum status copy_list(const struct rt_rows_making *m, struct rt_value *v,
 enum status rt_rows_copy_value(const struct rt_rows_making *m, uint32_t value, uint32_t row,
                                uint32_t *out)
 {
+    must(value < m->from->value_count && row < m->rows);
     struct rt_value v = m->from->values[value];
     v.declared = NULL;
     if (v.kind == RT_TENSORS) {
@@ -136,6 +139,7 @@ static struct rt_value joined_tensor(const struct rt_rows_making *m, uint32_t va
 
 bool rt_rows_may_join(const struct rt_rows_making *m, uint32_t value)
 {
+    must(value < m->from->value_count);
     const struct rt_value *v = &m->from->values[value];
     return v->kind == RT_TENSOR && v->rank > 0 && !v->order && !v->is_packed &&
            !m->is_private[value] && !rt_rows_varies(m, value);
@@ -177,6 +181,7 @@ static enum status split(const struct rt_rows_making *m, uint32_t value)
 enum status rt_rows_apart(const struct rt_rows_making *m, uint32_t value, uint32_t row,
                           uint32_t *out)
 {
+    must(value < m->from->value_count && row < m->rows);
     if (!m->differs[value]) {
         if (m->same[value] == RT_ROWS_NONE) {
             TRY(rt_rows_copy_value(m, value, 0, &m->same[value]));
@@ -196,6 +201,7 @@ enum status rt_rows_apart(const struct rt_rows_making *m, uint32_t value, uint32
 
 enum status rt_rows_joined(const struct rt_rows_making *m, uint32_t value, uint32_t *out)
 {
+    must(value < m->from->value_count);
     const struct rt_value *v = &m->from->values[value];
     if (!m->differs[value]) {
         return rt_rows_apart(m, value, 0, out);

@@ -25,6 +25,7 @@ size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout)
 
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial)
 {
+    must(layout->step_count > 0);
     struct rt_cascade *cascade = calloc(1, rt_cascade_heap_bytes(layout));
     if (!cascade) {
         return NULL;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "runtime/program/method.h"
 
 /* The shapes of the inputs of |step|; false: they depend on data. */
@@ -65,6 +66,7 @@ static enum status measure_all(struct rt_cascade_sizes *sizes, const struct shap
 
 enum status rt_cascade_measure(struct rt_cascade_sizes *sizes, struct error *err)
 {
+    must(sizes->layout->step_count > 0 && sizes->methods);
     uint32_t results = 0, inputs_max = 0;
     for (uint32_t i = 0; i < sizes->layout->step_count; i++) {
         const struct rt_method *method = sizes->methods[i];

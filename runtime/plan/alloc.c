@@ -68,6 +68,7 @@ static size_t lowest_gap(const struct tenant *t, struct tenant *placed, uint32_t
 enum status rt_alloc_measure(const struct rt_flow *flow, const int64_t *values, size_t *out_bytes,
                              struct error *err)
 {
+    OBJ_CHECK(flow->graph, RT_GRAPH_MAGIC);
     for (uint32_t i = 0; i < flow->graph->value_count; i++) {
         const struct rt_value *v = &flow->graph->values[i];
         size_t bytes;
@@ -104,6 +105,7 @@ static enum status pack(struct rt_alloc *alloc, struct tenant *tenants, uint32_t
 enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, const int64_t *values,
                           struct arena *arena, struct error *err)
 {
+    OBJ_CHECK(flow->graph, RT_GRAPH_MAGIC);
     uint32_t value_count = flow->graph->value_count, count = 0;
     *alloc = (struct rt_alloc){
         .bytes = arena_array(arena, value_count, sizeof(*alloc->bytes)),

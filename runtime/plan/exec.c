@@ -32,6 +32,7 @@ struct exec {
 
 struct hal_binding rt_plan_locate(const struct rt_graph *graph, const struct rt_value *v)
 {
+    must(v->kind == RT_TENSOR && v->is_constant);
     struct hal_binding binding = {.length = v->bytes.len};
     if (v->buffer) {
         return hal_binding_whole(v->buffer);
@@ -504,6 +505,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
                         const int64_t *values, struct rt_plan **out_plan, struct error *err)
 {
     const struct rt_graph *graph = flow->graph;
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_plan *plan = calloc(1, sizeof(*plan));
     struct arena scratch;
     if (!plan) {

@@ -276,6 +276,7 @@ static void join_in_place(struct rt_flow *flow)
 
 bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index)
 {
+    must(index < flow->graph->input_count);
     uint32_t value = flow->graph->inputs[index];
     return index < flow->staging.inputs && flow->graph->values[value].kind == RT_TENSOR &&
            flow->is_used[value];

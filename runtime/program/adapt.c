@@ -85,6 +85,8 @@ static bool takes_halves(struct rt_graph *graph, uint32_t value, uint32_t first,
  * decide. Alone, or both sides of the picture together. */
 bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t dim)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(index < method->input_count);
     const struct rt_io *io = &method->inputs[index];
     if (!rt_io_is_dynamic(io, dim) || io->shape.dims[dim] < 2 || method->code.block_count != 1) {
         return false;

@@ -179,6 +179,8 @@ static enum status count_weights(const struct rt_program *program, uint64_t *out
 
 enum status rt_held_init(struct rt_held *held, const struct rt_program *program, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    must(held->count == 0 && !held->items);
     struct constants constants = {.items = NULL};
     uint64_t file = rt_program_file_bytes(program), weights = 0;
     TRY(count_weights(program, &weights, err));

@@ -62,6 +62,7 @@ bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
 
 bool rt_method_is_constant(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = rt_method_result_count(method);
     bool is_constant = count > 0 && rt_method_input_count(method) == 0;
     for (uint32_t i = 0; is_constant && i < count; i++) {

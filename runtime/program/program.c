@@ -35,6 +35,7 @@ void rt_program_free(struct rt_program *program)
 enum status rt_program_new_empty(struct hal_device *device, const struct rt_callable *callable,
                                  struct rt_program **out_program, struct error *err)
 {
+    must(callable != NULL);
     struct rt_program *program = calloc(1, sizeof(*program));
     struct rt_method *method = calloc(1, sizeof(*method));
     if (!program || !method) {

@@ -56,6 +56,7 @@ static void add_constant(void *arg, const struct rt_value *value)
 enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
                                struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     *out = (struct rt_resident){0};
     return rt_method_each_constant(method, add_constant, out, err);
 }

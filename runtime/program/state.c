@@ -69,6 +69,7 @@ enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *
     }
     cells->items[i].is_written |= is_written;
     *out_cell = i;
+    must(cells->items[i].initial != NULL);
     return ST_OK;
 }
 

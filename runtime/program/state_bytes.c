@@ -13,6 +13,8 @@
 /* The program of part |index|, if it is the first part that has it. */
 struct rt_program *rt_state_new_part(const struct rt_method *method, uint32_t index)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(index < method->part_count);
     struct rt_program *program = rt_method_program(method->parts[index]);
     for (uint32_t i = 0; i < index; i++) {
         if (rt_method_program(method->parts[i]) == program) {
@@ -96,6 +98,7 @@ size_t rt_state_rows_bytes(const struct rt_state_cell *cell, struct rt_rows rows
         return 0;
     }
     size_t block = (size_t)(rows.rows * rows.row_bytes);
+    must(block > 0 || size == 0); /* else the loop has no end */
     for (size_t at = 0; at < size; at += block) {
         size_t first = (at + (size_t)(rows.first * rows.row_bytes)) & ~(page - 1);
         size_t end = align_up(at + (size_t)(rows.end * rows.row_bytes), page);

@@ -52,6 +52,7 @@ static void enter_lanes(struct rt_sched_job *job)
 
 void rt_choose_add(struct rt_sched *sched, struct rt_sched_job *job)
 {
+    must(job->state == RT_SCHED_IDLE);
     job->state = RT_SCHED_WAITING;
     rt_queue_add(job->queue, job);
     enter_lanes(job);
@@ -71,6 +72,7 @@ void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue)
 void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue)
 {
     if (queue->is_starved) {
+        must(atomic_load(&sched->starved_count) > 0);
         queue->is_starved = false;
         atomic_fetch_sub(&sched->starved_count, 1);
     }
@@ -78,6 +80,7 @@ void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue)
 
 void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job)
 {
+    must(job->state == RT_SCHED_WAITING);
     rt_choose_feed(sched, job->queue);
     rt_queue_remove(job->queue, job);
     if (!job->queue->levels) {
@@ -287,7 +290,9 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
         return false;
     }
     struct rt_sched_job *job = rt_queue_take_turn(queue, now);
+    must(job && job->state == RT_SCHED_WAITING && job->behind_count == 0);
     struct rt_sched_run *run = start->run = rt_choose_run(sched);
+    must(run->size == 0 || list_is_empty(&run->jobs));
     bool was_starved = queue->is_starved; /* then |job| is a child */
     run->returning = run->part_count = 0;
     run->has_yielded = false;
@@ -298,6 +303,7 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     set_running(sched, start, job, now);
     if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
         gather(sched, start, was_starved, now);
+        must(start->count > 0 && start->count <= RT_SCHED_BATCH_MAX);
     }
     if (was_starved) {
         rt_choose_starve(sched, queue);

@@ -57,6 +57,7 @@ static void move_down(struct rt_deadlines *deadlines, uint32_t index, struct rt_
 enum status rt_deadlines_add(struct rt_deadlines *deadlines, struct rt_sched_job *job,
                              struct error *err)
 {
+    must(job->state == RT_SCHED_IDLE); /* it waits from then on */
     job->deadline_index = NOT_IN;
     if (job->deadline_ns == RT_SCHED_NEVER) {
         return ST_OK;

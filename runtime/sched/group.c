@@ -17,6 +17,7 @@ static bool is_alone(const struct rt_sched_queue *queue)
 
 void rt_group_bound(const struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched_group *group = queue->group;
     uint32_t bound = rt_queue_running_max(queue);
     if (!is_alone(queue) && bound && (!group->steps_max || bound < group->steps_max)) {

@@ -19,6 +19,7 @@ static struct rt_invocation *call_of(const struct rt_sched_job *job)
 
 void rt_job_end(struct rt_invocation *invocation, enum status status, void *arg)
 {
+    must(arg != NULL);
     (void)invocation;
     rt_sched_finished(arg, status);
 }

@@ -92,6 +92,7 @@ static uint32_t level_of(const struct rt_sched_job *job)
 
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    must(job->queue == queue);
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     queue->waiting_count++;
     queue->child_count += job->parent != NULL;
@@ -136,6 +137,7 @@ static uint64_t arrival(const struct rt_sched_job *job)
 
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    must(job->queue == queue && job->behind_count == 0);
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     bool is_later = !job->parent && !job->since_ns;
     struct list *level = &queue->ready[level_of(job)], *next = is_later ? level : level->next;
@@ -219,6 +221,7 @@ static struct rt_sched_job *first_ready(const struct rt_sched_queue *queue)
 
 bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint32_t limit = rt_queue_running_max(queue);
     const struct rt_sched_group *group = queue->group;
     if (limit && queue->running_count + queue->yielded_count >= limit) {
@@ -239,6 +242,7 @@ bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sc
 
 struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched_job *first = first_ready(queue);
     bool is_passed = first && rt_queue_is_too_late(queue, first, now_ns);
     queue->passes = is_passed && queue->passes < PASSES_MAX ? queue->passes + 1 : 0;
@@ -303,6 +307,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 
 uint64_t rt_queue_tell_due(struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched_group *group = queue->group;
     uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0, told_ns = due_ns;
     bool others_wait = group->queue_count > 1 && group->ready_steps > 0 &&
@@ -351,6 +356,7 @@ static void take_back(const struct rt_sched_part *part)
 
 void rt_queue_drop_guests(struct rt_sched_run *run)
 {
+    must(run->part_count > 0);
     while (run->part_count > 1) {
         take_back(&run->parts[--run->part_count]);
     }
@@ -377,6 +383,8 @@ void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns)
 void rt_queue_end_part(const struct rt_sched_run *run, const struct rt_sched_part *part,
                        uint64_t now_ns, enum status status)
 {
+    must(part && part->size > 0 && run->size >= part->size);
+    must(now_ns >= run->started_ns);
     struct rt_sched_queue *queue = part->queue;
     uint64_t took = now_ns - run->started_ns;
     take_back(part);

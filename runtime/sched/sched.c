@@ -575,6 +575,7 @@ static void finish_child(struct rt_sched *sched, struct rt_sched_job *job, enum 
 
 void rt_sched_finished(struct rt_sched_job *job, enum status status)
 {
+    OBJ_CHECK(job->queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = job->queue->sched;
     struct rt_sched_start start;
     start.count = 0;
@@ -646,6 +647,7 @@ static void tell_over(struct list *over, enum status status)
 
 void rt_sched_cancel(struct rt_sched_job *job)
 {
+    OBJ_CHECK(job->queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = job->queue->sched;
     uint64_t now = sched->options.clock();
     struct list over;
@@ -712,6 +714,7 @@ uint64_t rt_sched_expire(struct rt_sched *sched)
 
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 {
+    OBJ_CHECK(job->queue, RT_SCHED_QUEUE_MAGIC);
     const struct rt_sched_queue_options *options = &job->queue->options;
     uint64_t due_ns = RT_SCHED_NEVER;
     if (job->rows > 0 && job->returns) {

@@ -250,6 +250,7 @@ static uint64_t go_on(struct rt_sizing *sizing, uint32_t running, uint64_t now_n
 
 void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, uint64_t now_ns)
 {
+    must(rows > 0 && sizing->count > 0);
     if (sizing->count == 1) {
         return;
     }

@@ -127,6 +127,7 @@ void vm_release(struct vm *vm)
 struct vm_value vm_share(const struct vm_value *value)
 {
     if (value->memory) {
+        must(value->memory->refs > 0);
         value->memory->refs++;
     }
     return *value;
