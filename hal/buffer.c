@@ -74,6 +74,7 @@ static enum status new_one_by_one(struct hal_device *device, const size_t *sizes
 enum status hal_buffer_new_constants(struct hal_device *device, const size_t *sizes, size_t count,
                                      struct hal_buffer **out_buffers, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     for (size_t i = 0; i < count; i++) {
         out_buffers[i] = NULL;
         TRY(check_size(device, sizes[i], err));

@@ -20,6 +20,7 @@
 
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     return (struct hal_binding){.buffer = buffer, .length = hal_buffer_size(buffer)};
 }
 

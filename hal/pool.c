@@ -161,6 +161,7 @@ static size_t addresses_max(void)
 enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
                                struct hal_pool **out_pool, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     size_t most = device->props.memory_bytes_max, addresses = addresses_max();
     size_t half = (addresses < most ? addresses : most) / 2; /* models need the rest */
     size_t size = half < size_max ? half : size_max;
@@ -449,6 +450,7 @@ static void recycle(struct hal_buffer *buffer)
 
 enum status hal_pool_verify(const struct hal_pool *pool, size_t size, struct error *err)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     size_t all = hal_pool_size(pool); /* each zone has as many */
     return size <= all ? ST_OK
                        : error_set(err, ST_TOO_LARGE,
@@ -497,6 +499,7 @@ enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t 
                                      size_t excused, struct hal_buffer **out_buffer,
                                      struct error *err)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     size_t align = in_store(pool)->align;
     const struct growing growing = {
         .growth = growth <= SIZE_MAX - align ? align_up(growth, align) : 0,
@@ -508,6 +511,7 @@ enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t 
 enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
                                        struct hal_buffer **out_buffer, struct error *err)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     struct hal_zone *zones = in_store(pool)->zones;
     return reserve(pool, &zones[zones[TRANSIENT].memory ? TRANSIENT : SHARED], size, &as_it_is,
                    out_buffer, err);
@@ -588,6 +592,7 @@ static void charge(struct hal_pool *pool, size_t bytes)
 
 void hal_pool_charge(struct hal_pool *pool, size_t bytes)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     struct store *store = in_store(pool);
     pthread_mutex_lock(&store->lock);
     charge(pool, bytes);
@@ -596,6 +601,7 @@ void hal_pool_charge(struct hal_pool *pool, size_t bytes)
 
 bool hal_pool_try_charge(struct hal_pool *pool, size_t bytes)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     pthread_mutex_lock(&in_store(pool)->lock);
     const struct hal_zone *shared = &pool->store->zones[SHARED];
     bool is_ok = in_range(pool->share->charged_bytes, bytes, shared->size_bytes) &&
@@ -620,6 +626,7 @@ void hal_pool_discharge(struct hal_pool *pool, size_t bytes)
 
 bool hal_pool_is_over(struct hal_pool *pool)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     const struct hal_zone *shared = &in_store(pool)->zones[SHARED];
     pthread_mutex_lock(&pool->store->lock);
     bool is_over = pool->share->held_bytes[SHARED] > left_bytes(pool, shared);
@@ -635,11 +642,13 @@ size_t hal_pool_taken(const struct hal_pool *pool)
 
 size_t hal_pool_size(const struct hal_pool *pool)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     return in_store(pool)->zones[SHARED].size_bytes;
 }
 
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     struct store *store = in_store(pool);
     const struct hal_zone *shared = &store->zones[SHARED];
     pthread_mutex_lock(&store->lock);
@@ -658,6 +667,7 @@ void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 
 bool hal_pool_trim(struct hal_pool *pool, uint64_t now_ms, uint64_t idle_ms, size_t bytes_max)
 {
+    OBJ_CHECK(pool, POOL_MAGIC);
     struct store *store = in_store(pool);
     struct hal_zone *shared = &store->zones[SHARED];
     size_t count = 0, count_max = bytes_max / shared->granule_bytes;

@@ -165,6 +165,7 @@ enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, 
 enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                   struct hal_buffer **out_buffer, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     (void)is_final;
     if ((uintptr_t)ptr % IMPORT_ALIGN != 0) {
         return error_set(err, ST_UNSUPPORTED, "memory at %p is not aligned to %d bytes", ptr,
@@ -191,6 +192,7 @@ static struct cpu_buffer *cpu_buffer_of(struct hal_buffer *base)
 
 void hal_cpu_buffer_free(struct hal_buffer *base)
 {
+    OBJ_CHECK(base, HAL_BUFFER_MAGIC);
     struct cpu_buffer *buffer = cpu_buffer_of(base);
     release(base->host, base->size, buffer->origin);
     hal_cpu_pages_end_use(&hal_cpu_device_of(base->device)->pages, buffer->pages);

@@ -202,6 +202,7 @@ static size_t read_bytes_of_round(void)
 
 enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     struct hal_buffer *results = NULL, *read = NULL;
     struct probe p = {.read_bytes = read_bytes_of_round(), .device = device};
     enum status status = hal_profile_new(HAL_CPU_WORKERS_MAX, &p.profile, err);

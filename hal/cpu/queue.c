@@ -84,6 +84,7 @@ static uint8_t *take_workspace(const struct hal_cpu_routine *routine, bool keeps
 void hal_cpu_submission_place(struct hal_cpu_submission *submission,
                               struct hal_cpu_thread_memory *memory)
 {
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
     const struct hal_cpu_routine *routine = submission->routine;
     if (submission->is_placed) {
         return;
@@ -130,6 +131,7 @@ void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
 
 struct hal_progress hal_cpu_queue_progress(struct hal_device *base)
 {
+    OBJ_CHECK(base, HAL_DEVICE_MAGIC);
     struct hal_cpu_device *device = hal_cpu_device_of(base);
     pthread_mutex_lock(&device->lock);
     struct hal_progress progress = {device->in_flight > 0, device->completed};
@@ -292,6 +294,7 @@ static void start_submission(struct hal_cpu_submission *submission, enum hal_cal
 enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,
                                  struct error *err)
 {
+    OBJ_CHECK(base, HAL_DEVICE_MAGIC);
     struct hal_cpu_device *device = hal_cpu_device_of(base);
     if (is_for_caller(from) && run_inline(device, from)) {
         return ST_OK;

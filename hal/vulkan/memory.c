@@ -497,6 +497,7 @@ static enum status import_buffer(struct hal_vulkan_device *device, void *ptr, si
 enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t size, bool is_final,
                                      struct hal_buffer **out_buffer, struct error *err)
 {
+    OBJ_CHECK(base, HAL_DEVICE_MAGIC);
     struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     struct hal_vulkan_buffer *buffer = new_buffer();
     if (!buffer) {
@@ -517,6 +518,7 @@ enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t 
 
 void hal_vulkan_buffer_free(struct hal_buffer *base)
 {
+    OBJ_CHECK(base, HAL_BUFFER_MAGIC);
     struct hal_vulkan_buffer *buffer = hal_vulkan_buffer_of(base);
     struct hal_vulkan_device *device = hal_vulkan_device_of(base->device);
     hal_vulkan_drop_copies(device, &buffer->copies);
@@ -529,6 +531,7 @@ void hal_vulkan_buffer_free(struct hal_buffer *base)
 
 uint64_t hal_vulkan_address(const struct hal_buffer *buffer, size_t offset)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     const struct hal_vulkan_buffer *root = (const struct hal_vulkan_buffer *)buffer->root;
     return root->address ? root->address + buffer->root_offset + offset : 0;
 }

@@ -391,6 +391,7 @@ void rt_invocation_finish(struct rt_invocation *inv, enum status status)
 
 void rt_invocation_end(struct rt_invocation *inv, enum status status)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     rt_invocation_finish(inv, rt_invocation_judge(inv, status));
 }
 

@@ -215,6 +215,7 @@ enum status rt_siblings_meet(struct rt_method *method, struct rt_method *other, 
 
 bool rt_siblings_are(const struct rt_method *a, const struct rt_method *b)
 {
+    OBJ_CHECK(a, RT_METHOD_MAGIC);
     const struct rt_siblings *siblings = a->steps ? a->steps->siblings : NULL;
     return siblings && b->steps && siblings == b->steps->siblings;
 }

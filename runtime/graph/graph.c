@@ -109,6 +109,7 @@ uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits)
 
 struct rt_dim rt_graph_double(struct rt_graph *graph, const struct rt_value *value)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_dim given = {.value = INT64_MAX, .expr = value->symbol};
     switch (value->kind) {
     case RT_FLOAT:

@@ -63,6 +63,7 @@ void rt_choose_add(struct rt_sched *sched, struct rt_sched_job *job)
 
 void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     if (!queue->is_starved) {
         queue->is_starved = true;
         atomic_fetch_add(&sched->starved_count, 1);
@@ -90,6 +91,7 @@ void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job)
 
 void rt_choose_feed_all(struct rt_sched *sched)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     if (atomic_load(&sched->starved_count) == 0) {
         return;
     }
@@ -117,6 +119,7 @@ static void pass_ticket(struct rt_sched *sched, struct rt_sched_ticket *ticket)
 
 void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     for (uint32_t i = 0; i < job->ticket_count; i++) {
         pass_ticket(sched, &job->tickets[i]);
     }

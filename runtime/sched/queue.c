@@ -92,8 +92,8 @@ static uint32_t level_of(const struct rt_sched_job *job)
 
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
-    must(job->queue == queue);
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    must(job->queue == queue);
     queue->waiting_count++;
     queue->child_count += job->parent != NULL;
     queue->waiting_bytes += job->bytes;
@@ -137,8 +137,8 @@ static uint64_t arrival(const struct rt_sched_job *job)
 
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
-    must(job->queue == queue && job->behind_count == 0);
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    must(job->queue == queue && job->behind_count == 0);
     bool is_later = !job->parent && !job->since_ns;
     struct list *level = &queue->ready[level_of(job)], *next = is_later ? level : level->next;
     while (next != level && arrival(LIST_ENTRY(next, struct rt_sched_job, link)) <= arrival(job)) {
@@ -235,6 +235,7 @@ bool rt_queue_may_run(const struct rt_sched_queue *queue, bool is_guest)
 bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
                           uint64_t now_ns)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint64_t needed_ns = queue->lasts_ns + queue->lasts_ns / SPREAD_PART;
     return job->deadline_ns != RT_SCHED_NEVER &&
            (job->deadline_ns <= now_ns || job->deadline_ns - now_ns < needed_ns);
@@ -401,6 +402,7 @@ void rt_queue_end_part(const struct rt_sched_run *run, const struct rt_sched_par
 void rt_queue_finished(struct rt_sched_queue *queue, struct rt_sched_run *run, uint64_t now_ns,
                        enum status status)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     rt_queue_end_part(run, rt_queue_find_part(run, queue), now_ns, status);
     queue->group->stepping_count -= run->returning > 0;
 }

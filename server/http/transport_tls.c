@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "server/http/transport_tls_priv.h"
 
 const struct openssl *tls_openssl;
@@ -25,6 +26,7 @@ static void on_idle(uv_idle_t *idle);
 
 void tls_wait_for_turn(struct transport_tls *tls)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     if (list_is_empty(&tls->link)) {
         list_push_back(&tls->hub->waiting, &tls->link);
         uv_idle_start(&tls->hub->idle, on_idle);
@@ -52,6 +54,7 @@ static void update_reading(struct transport_tls *tls)
 
 void tls_drop_feed(struct transport_tls *tls)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     free(tls->kept);
     tls->kept = NULL;
     tls->feed = (struct span){0};

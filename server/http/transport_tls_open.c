@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "server/http/http1.h"
 #include "server/http/transport_tls_priv.h"
 
@@ -36,6 +37,7 @@ const char *tls_version_name(enum tls_version version)
 
 void tls_note_failure(struct transport_tls *tls, enum tls_failure failure, const char *why)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     struct tls_hub *hub = tls->hub;
     counter_add(&hub->failures[failure], 1);
     hub->ops->failed(hub->user, &tls->transport, failure, why);
@@ -52,6 +54,7 @@ static void refuse(struct transport_tls *tls, enum tls_failure failure, const ch
 
 void tls_lose(struct transport_tls *tls, const char *why)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     tls_note_failure(tls, TLS_FAILURE_LEFT, why);
     tls_tell(tls, TRANSPORT_BROKEN);
 }

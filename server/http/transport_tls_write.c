@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "server/http/transport_tls_priv.h"
 
 /* Bytes of a list of spans that have not been encrypted yet. */
@@ -190,6 +191,7 @@ static size_t sum_of(const struct span *spans, unsigned count)
 
 ssize_t tls_write_now(struct transport_tls *tls, const struct span *spans, unsigned count)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     struct cursor cursor = {.spans = spans, .count = count, .left = sum_of(spans, count)};
     size_t done = 0;
     if (tls->state == TLS_HANDSHAKE || tls->leftover_count || !list_is_empty(&tls->writes)) {
@@ -239,6 +241,7 @@ static void end_write(struct transport_tls *tls, struct waiting *waiting, bool i
 
 void tls_end_writes(struct transport_tls *tls)
 {
+    OBJ_CHECK(tls, TLS_MAGIC);
     while (!list_is_empty(&tls->writes)) {
         end_write(tls, LIST_ENTRY(tls->writes.next, struct waiting, link), false);
     }

@@ -349,6 +349,7 @@ enum status generator_find_vocabulary(struct generator *generator,
 
 bool generator_is_end(const struct generator *generator, uint32_t id)
 {
+    OBJ_CHECK(generator, GENERATOR_MAGIC);
     for (uint32_t i = 0; i < generator->end_count; i++) {
         if (generator->ends[i] == id) {
             return true;

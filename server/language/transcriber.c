@@ -326,6 +326,7 @@ const char *transcriber_language_name(const char *code)
 const struct transcriber_language *transcriber_find_language(const struct transcriber *transcriber,
                                                              const char *text)
 {
+    OBJ_CHECK(transcriber, TRANSCRIBER_MAGIC);
     for (uint32_t i = 0; i < transcriber->language_count; i++) {
         const struct transcriber_language *language = &transcriber->languages[i];
         if (strcasecmp(text, language->code) == 0 ||

@@ -89,6 +89,7 @@ size_t words_bytes_max(const struct words *words, uint32_t count)
 enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
                                struct error *err)
 {
+    OBJ_CHECK(words, WORDS_MAGIC);
     size_t most = words_bytes_max(words, max);
     return text.len <= most
                ? ST_OK
@@ -213,6 +214,7 @@ bool words_find(const struct words *words, struct span text, uint32_t *out_id)
 enum status words_decode(const struct words *words, const uint32_t *ids, uint32_t count,
                          struct buf *out, struct error *err)
 {
+    OBJ_CHECK(words, WORDS_MAGIC);
     struct words_stream *stream;
     TRY(words_stream_new(words, &stream, err));
     enum status status = ST_OK;

@@ -135,6 +135,7 @@ static enum status find_layout(const struct image *image, const struct image_for
 enum status image_size(const struct image *image, const struct image_form *form,
                        uint32_t *out_height, uint32_t *out_width, struct error *err)
 {
+    OBJ_CHECK(image, IMAGE_MAGIC);
     struct image_layout layout;
     TRY(find_layout(image, form, &layout, err));
     *out_height = layout.y.size;
@@ -211,6 +212,7 @@ static struct resize_task resize_task(const struct image *image, const struct im
 
 size_t image_work_bytes(const struct image *image, const struct image_form *form)
 {
+    OBJ_CHECK(image, IMAGE_MAGIC);
     struct image_layout layout;
     size_t bytes;
     if (find_layout(image, form, &layout, NULL) != ST_OK) {

@@ -75,6 +75,7 @@ const char *model_refusal(const struct model *model)
 
 enum status model_verify_ready(const struct model *model, struct error *err)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     const char *refusal = model_refusal(model);
     return refusal ? error_set(err, ST_UNAVAILABLE, "model '%s' cannot be called: %s", model->name,
                                refusal)
@@ -91,6 +92,7 @@ bool model_lacks_tokenizer(const struct model *model)
 
 bool model_reads_words(const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     bool has_text = false;
     for (uint32_t i = 0; i < model->input_count; i++) {
         const struct medium *medium = model->inputs[i].medium;
@@ -102,6 +104,7 @@ bool model_reads_words(const struct model *model)
 
 enum status model_refuse_texts(const struct model *model, const char *what, struct error *err)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     return model_lacks_tokenizer(model)
                ? error_set(err, ST_INVALID,
                            "model '%s' has no tokenizer: expected tokenizer.json or "

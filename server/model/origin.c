@@ -95,6 +95,7 @@ uint64_t origin_hash_words(const char *program, const char *said)
 
 bool origin_is_in(const struct origin *origin, const char *folder)
 {
+    OBJ_CHECK(origin, ORIGIN_MAGIC);
     size_t len = strlen(folder);
     while (len > 1 && folder[len - 1] == '/') {
         len--;

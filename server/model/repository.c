@@ -304,6 +304,7 @@ static struct model *find(const struct repository_index *index, const char *name
 enum status repository_find(struct repository *repository, const char *name, uint32_t version,
                             struct model **out_model, struct error *err)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     struct model *model = find(index, name, version, err);
     if (model) {
@@ -359,6 +360,7 @@ static struct model *take_unused(struct repository *repository, struct rt_sequen
 
 void repository_forget_generations(struct repository *repository, struct rt_sequences *sequences)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     for (uint32_t i = 0; i < index->count; i++) {
         struct model *unused;
@@ -373,6 +375,7 @@ void repository_forget_generations(struct repository *repository, struct rt_sequ
 
 void repository_fail(struct repository *repository, const struct error *why)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     for (uint32_t i = 0; i < index->count; i++) {
         model_fail(index->models[i], why);
@@ -382,6 +385,7 @@ void repository_fail(struct repository *repository, const struct error *why)
 
 void repository_verify_files(struct repository *repository)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     for (uint32_t i = 0; i < index->count; i++) {
         struct model *model = index->models[i];
@@ -397,6 +401,7 @@ void repository_verify_files(struct repository *repository)
 
 void repository_keep_stats(struct repository *repository, struct repository *old)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     struct repository_index *before = repository_ref_index(old);
     for (uint32_t i = 0; i < index->count; i++) {
@@ -411,6 +416,7 @@ void repository_keep_stats(struct repository *repository, struct repository *old
 
 uint32_t repository_count(struct repository *repository)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     uint32_t count = index->count;
     repository_unref_index(index);
@@ -419,6 +425,7 @@ uint32_t repository_count(struct repository *repository)
 
 uint32_t repository_ready_count(struct repository *repository)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     uint32_t count = 0;
     for (uint32_t i = 0; i < index->count; i++) {

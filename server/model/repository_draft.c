@@ -73,6 +73,7 @@ static enum status add_unknown(struct repository_draft *draft, struct origin *or
 enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
                                  struct span name, struct model **out_model, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     TRY(add_unknown(draft, origin, name, out_model, err));
     model_set_state(*out_model, MODEL_LOADING);
     return ST_OK;
@@ -81,6 +82,7 @@ enum status repository_draft_add(struct repository_draft *draft, struct origin *
 enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
                                   struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct model *model;
     return add_unknown(draft, origin, span_str(origin->name), &model, err);
 }
@@ -88,6 +90,7 @@ enum status repository_draft_list(struct repository_draft *draft, struct origin 
 enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
                                   struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     TRY(make_room(draft, draft->count + 1, err));
     draft->models[draft->count++] = model_ref(model);
     return ST_OK;

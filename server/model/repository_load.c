@@ -94,6 +94,7 @@ static enum status new_origin(const struct catalog_file *file, struct origin **o
 enum status repository_add_listed(struct repository_draft *draft, const struct catalog_file *file,
                                   struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct origin *origin;
     TRY(new_origin(file, &origin, err));
     origin->is_on_demand = true;
@@ -286,6 +287,7 @@ static enum status add_failed(struct repository_draft *draft, struct origin *ori
 enum status repository_add_failed(struct repository_draft *draft, const struct catalog_file *file,
                                   const struct error *why, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct origin *origin;
     TRY(new_origin(file, &origin, err));
     return add_failed(draft, origin, why, err);
@@ -295,6 +297,7 @@ enum status repository_add_unloaded(struct repository_draft *draft, const char *
                                     uint32_t version, const char *path, const struct origin_id *id,
                                     struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct origin *origin;
     struct error why;
     TRY(origin_new(span_str(name), version, path, &origin, err));
@@ -307,6 +310,7 @@ enum status repository_add_unloaded(struct repository_draft *draft, const char *
 enum status repository_add_failed_pipeline(struct repository_draft *draft, const char *name,
                                            const struct error *why, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct origin *origin;
     TRY(origin_new(span_str(name), 1, NULL, &origin, err));
     return add_failed(draft, origin, why, err);

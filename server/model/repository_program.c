@@ -299,12 +299,14 @@ static struct rt_held_bytes held_by(const struct model *model)
 
 uint64_t repository_model_bytes(const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     const struct rt_held_bytes held = held_by(model);
     return held.own + held.part + held.rest;
 }
 
 uint64_t repository_model_bytes_alone(const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     const struct rt_held_bytes held = held_by(model);
     return held.own + held.shared + held.rest;
 }

@@ -186,6 +186,7 @@ void offload_end_task(struct offload *offload, struct offload_task *task)
 
 bool offload_forget_task(struct offload *offload, struct offload_task *task)
 {
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
     if (list_is_empty(&task->link)) {
         return false;
     }

@@ -41,6 +41,8 @@ static void on_closed(void *user)
 
 void conn_set_state(struct conn *conn, enum conn_state state)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
+    must(conn->state != CONN_CLOSING); /* nothing follows it */
     static const enum session_state states[] = {
         [CONN_IDLE] = SESSION_QUIET,      [CONN_HEAD] = SESSION_QUIET,
         [CONN_BODY] = SESSION_BUSY,       [CONN_BUSY] = SESSION_BUSY,
@@ -69,6 +71,7 @@ void conn_abort(struct conn *conn)
 
 void conn_set_deadline(struct conn *conn, uint64_t ms)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     session_set_deadline(&conn->session, ms);
 }
 
@@ -81,6 +84,7 @@ void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
 
 void conn_count_bytes(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     exchange_keep(&conn->exchange, conn->ahead.capacity + conn->unsent_bytes);
 }
 

@@ -230,6 +230,7 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
 
 void conn_answer_end(struct exchange *exchange)
 {
+    must(exchange->outgoing == EXCHANGE_NO_ANSWER && !exchange->request);
     struct conn *conn = conn_of_exchange(exchange);
     if (conn->state == CONN_CLOSING) {
         return;

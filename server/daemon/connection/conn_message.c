@@ -294,6 +294,7 @@ void conn_message_refuse(struct conn *conn)
 
 size_t conn_message_missing(const struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     bool is_wanted = conn->state == CONN_BODY && !exchange_is_refused(&conn->exchange);
     return is_wanted ? (size_t)framing_missing(&conn->framing) : 0;
 }

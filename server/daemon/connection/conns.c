@@ -127,6 +127,7 @@ void conns_note_gone(struct conns *conns)
 void conns_init(struct conns *conns, struct requests *requests, void (*note_gone)(void *owner),
                 void *owner)
 {
+    must(requests->uses.loop && requests->uses.params);
     *conns = (struct conns){
         .magic = CONNS_MAGIC,
         .loop = requests->uses.loop,

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/connection/protocol.h"
 #include "server/daemon/loop/loop.h"
@@ -202,6 +203,8 @@ static const struct session_ops session_ops = {
 
 bool opening_accept(struct conns *conns, struct transport *transport, enum listener_role role)
 {
+    OBJ_CHECK(conns, CONNS_MAGIC);
+    must(role < LISTENER_ROLE_COUNT);
     const struct session_client client = {.conns = conns, .transport = transport, .role = role};
     if (!transport->is_opening) {
         return protocol_find(conns->protocols, transport->protocol)->accept(&client);

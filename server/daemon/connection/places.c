@@ -67,6 +67,7 @@ void places_fini(struct places *places)
 
 void places_add_role(struct places *places, enum listener_role role)
 {
+    must(role < LISTENER_ROLE_COUNT);
     places->has_role[role] = true;
     places_resize(places, places->size);
 }
@@ -231,6 +232,7 @@ void places_note_state(struct places *places, struct session *session)
 enum status places_refuse(const struct places *places, const struct session *session,
                           enum share_taken why, struct error *err)
 {
+    must(why != SHARE_TAKEN && session->role < LISTENER_ROLE_COUNT);
     enum listener_role role = session->role;
     return resource_refuse(resources[role], &places->shares[role], why, session->place_client, err);
 }

@@ -24,6 +24,8 @@ static enum share_taken take_place(struct session *session)
 enum share_taken session_begin(struct session *session, const struct session_ops *ops,
                                const struct session_client *client)
 {
+    OBJ_CHECK(client->conns, CONNS_MAGIC);
+    must(client->transport && client->role < LISTENER_ROLE_COUNT);
     struct conns *conns = client->conns;
     session->magic = SESSION_MAGIC;
     session->state = SESSION_QUIET;
@@ -63,6 +65,7 @@ void session_set_state(struct session *session, enum session_state state)
 
 void session_set_deadline(struct session *session, uint64_t ms)
 {
+    OBJ_CHECK(session, SESSION_MAGIC);
     session->deadline_ms = uv_now(&session->conns->loop->uv) + ms;
 }
 

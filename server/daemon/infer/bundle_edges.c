@@ -118,7 +118,9 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
 
 enum status bundle_make_edges(struct infer *infer, struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct bundle *bundle = bundle_of(infer);
+    must(bundle->count > 0);
     uint32_t count = 0;
     if (!bundle->edges) { /* else this is a repeated attempt */
         bundle->edges = arena_array(&infer->arena, bundle->promise_count, sizeof(*bundle->edges));
@@ -140,5 +142,6 @@ enum status bundle_make_edges(struct infer *infer, struct error *err)
         }
     }
     bundle->layout = (struct rt_cascade_layout){bundle->edges, count, bundle->count};
+    must(count == bundle->promise_count);
     return rt_cascade_verify(&bundle->layout, err);
 }

@@ -29,6 +29,7 @@ static struct rt_buffer_desc describe(const struct codec_tensor *tensor)
 enum status codec_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
                               struct error *err)
 {
+    must(count <= INFER_OUTPUTS_MAX);
     call->output_count = 0;
     if (!call->outputs) {
         call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
@@ -90,6 +91,7 @@ enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind kind, uint
 
 void codec_take_query(const struct infer *infer, struct oip_parameters *parameters)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     if (query_has(&infer->query, QUERY_TOP_K)) {
         parameters->has_top_k = true;
         parameters->top_k = infer->query.top_k;

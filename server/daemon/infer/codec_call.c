@@ -12,6 +12,7 @@
 
 struct call_limits codec_call_limits(const struct infer *infer)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     const struct params *params = infer->env->params;
     return (struct call_limits){
         .oip = codec_oip_limits(infer),
@@ -50,6 +51,8 @@ static const struct model_io *find_output(const struct model *model, int64_t ind
 enum status codec_call_list_outputs(struct infer *infer, struct infer_call *call, bool is_binary,
                                     struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    OBJ_CHECK(call->model, MODEL_MAGIC);
     struct arena *arena = &infer->arena;
     const struct sip_tree *tree = &call->model->call.structure->results;
     if (tree->leaf_count > INFER_OUTPUTS_MAX) {
@@ -175,6 +178,9 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
 enum status codec_call_decode_inputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    OBJ_CHECK(call->model, MODEL_MAGIC);
+    must(call->invocation != NULL);
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
         TRY(decode_input(infer, call, i, err));
     }

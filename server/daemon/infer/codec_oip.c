@@ -118,6 +118,8 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
 enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    OBJ_CHECK(call->model, MODEL_MAGIC);
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
     size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
@@ -319,6 +321,7 @@ static enum status refuse_missing(const struct oip_tensor_meta *meta, struct err
 enum status codec_oip_check_names(struct arena *arena, const struct model *model,
                                   const struct oip_request *oip, bool needs_all, struct error *err)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
     if (!given) {
         return arena_fail(arena, "the request", err);

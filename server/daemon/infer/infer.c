@@ -28,6 +28,7 @@
 
 enum status infer_init(struct infer *infer, struct infer_env *env, struct error *err)
 {
+    must(env->params != NULL && env->owner != NULL);
     const struct params *params = env->params;
     *infer = (struct infer){.magic = INFER_MAGIC, .env = env, .work.params = params};
     list_init(&infer->seat.link);
@@ -192,6 +193,7 @@ enum status infer_find_model(struct infer *infer, struct infer_call *call, const
                              uint32_t version, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->serving != NULL);
     struct model *model;
     infer_drop_model(call);
     TRY(find_present(&infer->serving->repository, name, version, &model, err));
@@ -292,6 +294,7 @@ static int check_codings(const struct head *head, struct error *err)
 
 int infer_find_target(struct infer *infer, struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     enum status status =
         infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
     if (status == ST_WOULD_LOAD) {
@@ -338,6 +341,7 @@ static size_t body_bytes(const struct infer *infer)
 enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(err->code == ST_EXHAUSTED);
     struct hal_pool_stats stats;
     if (infer->arena.refusal == ST_EXHAUSTED) {
         return err->code; /* it was the heap, not the memory for requests */
@@ -399,6 +403,7 @@ static enum status settle(struct infer *infer, struct error *err)
 enum outcome infer_settle(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops != NULL);
     return infer_end_step(infer, settle(infer, err), err);
 }
 
@@ -429,6 +434,7 @@ static enum status remove_coding(struct infer *infer, struct error *err)
 /* Priorities begin with 1, the highest. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     uint64_t priority = parameters->priority, timeout_us = parameters->timeout_us;
     if (priority && (!infer->priority || priority < infer->priority)) {
         infer->priority = priority < UINT32_MAX ? (uint32_t)priority : UINT32_MAX;
@@ -497,6 +503,8 @@ enum status infer_input(struct infer *infer, struct infer_call *call, uint32_t i
                         enum dtype dtype, const struct shape *shape, void **out_ptr,
                         struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(call->invocation != NULL);
     size_t bytes;
     TRY(shape_bytes(shape, dtype, &bytes, err));
     TRY(work_add(&infer->work, bytes, err));
@@ -639,6 +647,7 @@ static const struct rt_sched_job_ops job_ops = {
 enum status infer_submit(struct infer *infer, struct rt_sched_queue **out_queue, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops && infer->arrived_ns > 0);
     must(!infer->run_err); /* one run at a time */
     struct rt_sched_queue *queue = INFER_OP(infer, run.enter)(infer);
     infer->job.ops = &job_ops;
@@ -678,12 +687,14 @@ bool infer_has_runs(const struct infer *infer)
 bool infer_is_over(const struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops->run.is_over != NULL);
     return infer->ops->run.is_over(infer);
 }
 
 enum outcome infer_sample(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops->run.sample != NULL);
     struct infer_call *call = &infer->call;
     must(call->invocation != NULL);
     enum status status = infer->ops->run.sample(infer, err);
@@ -697,6 +708,8 @@ enum outcome infer_sample(struct infer *infer, struct error *err)
 
 size_t infer_calls_bytes(const struct infer *infer)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops != NULL);
     const struct infer_life *life = &infer->ops->life;
     size_t own = life->own_bytes && infer->own ? life->own_bytes(infer) : 0;
     return INFER_OP(infer, life.held_bytes)(infer) + own;

@@ -131,6 +131,7 @@ static enum status add_name(const struct infer_output *output, struct error *err
 enum status infer_answer_print(const struct infer_call *call, const struct infer_output *output,
                                struct buf *out, struct error *err)
 {
+    must(output->is_answer && call->invocation);
     const struct answer_source source = source_of(call, output);
     buf_add_char(out, '[');
     for (size_t row = 0; row < answer_rows(&source) && !buf_failed(out); row++) {
@@ -172,6 +173,7 @@ static enum status keep_text(struct arena *arena, const struct infer_output *out
 enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
                               struct infer_output *output, struct error *err)
 {
+    must(output->is_answer && call->invocation);
     const struct answer_source source = source_of(call, output);
     size_t rows = answer_rows(&source);
     struct span *texts = arena_array(arena, rows + 1, sizeof(*texts));

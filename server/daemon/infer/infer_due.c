@@ -83,6 +83,7 @@ uint64_t infer_wait_due_ns(const struct infer *infer)
 uint64_t infer_deadline_ns(const struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
+    must(infer->ops && infer->arrived_ns > 0);
     if (!infer_has_runs(infer)) {
         return infer_wait_due_ns(infer);
     }

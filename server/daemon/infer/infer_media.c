@@ -408,6 +408,7 @@ static enum status decode_texts(struct infer *infer, struct infer_call *call,
 
 void infer_media_start(struct infer *infer)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct infer_media *media = &infer->media;
     media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
 }
@@ -415,6 +416,7 @@ void infer_media_start(struct infer *infer)
 /* Later decoding steps of a request, such as for its next token, have no media. */
 void infer_media_stop(struct infer *infer, bool is_done)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     struct infer_media *media = &infer->media;
     if (media->began_ns == 0 || media->ended_ns > 0) {
         return;
@@ -449,6 +451,7 @@ enum status infer_media_decode(struct infer *infer, struct infer_call *call, uin
 
 bool infer_media_needs_threads(const struct infer *infer)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     return infer->media.count > 1;
 }
 

@@ -59,6 +59,7 @@ static enum status find_region(struct infer *infer, struct span name, struct reg
 
 void infer_shared_drop(struct infer *infer)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
     for (; infer->regions; infer->regions = infer->regions->next) {
         region_unref(infer->regions->region);
     }
@@ -67,6 +68,8 @@ void infer_shared_drop(struct infer *infer)
 enum status infer_shared_read(struct infer *infer, const struct oip_shared *shared, void *dst,
                               size_t bytes, struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(shared->is_given);
     struct region *region;
     TRY(find_region(infer, shared->region, &region, err));
     return region_read(region, shared->offset, dst, bytes, err);
@@ -77,6 +80,8 @@ enum status infer_shared_read(struct infer *infer, const struct oip_shared *shar
 enum status infer_shared_note(struct infer *infer, struct infer_output *output,
                               const struct oip_shared *shared, struct error *err)
 {
+    OBJ_CHECK(infer, INFER_MAGIC);
+    must(shared->is_given && !output->region);
     TRY(find_region(infer, shared->region, &output->region, err));
     TRY(region_verify(output->region, shared->offset, shared->bytes, err));
     infer->has_shared_outputs = true;

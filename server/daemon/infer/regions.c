@@ -55,6 +55,7 @@ static void unlock(struct regions *regions)
 
 struct regions_load regions_load(struct regions *regions)
 {
+    OBJ_CHECK(regions, REGIONS_MAGIC);
     lock(regions);
     const struct regions_load load = {regions->count, regions->bytes};
     unlock(regions);
@@ -210,6 +211,7 @@ static enum status check_room(struct regions *regions, const struct region *fres
 enum status regions_register(struct regions *regions, const char *name,
                              const struct oip_region *order, struct error *err)
 {
+    OBJ_CHECK(regions, REGIONS_MAGIC);
     struct region *region = NULL;
     TRY(new_region(regions, name, order, &region, err));
     lock(regions);
@@ -242,6 +244,7 @@ static struct region *take(struct regions *regions, const char *name)
 
 void regions_unregister(struct regions *regions, const char *name)
 {
+    OBJ_CHECK(regions, REGIONS_MAGIC);
     struct region *region;
     do {
         region = take(regions, name);
@@ -258,6 +261,7 @@ static enum status refuse_name(struct span name, struct error *err)
 enum status regions_find(struct regions *regions, struct span name, struct region **out_region,
                          struct error *err)
 {
+    OBJ_CHECK(regions, REGIONS_MAGIC);
     lock(regions);
     struct region *region = find(regions, name);
     if (region) {
@@ -281,6 +285,7 @@ static void print_region(const struct region *region, struct buf *out)
 enum status regions_print(struct regions *regions, const char *name, struct buf *out,
                           struct error *err)
 {
+    OBJ_CHECK(regions, REGIONS_MAGIC);
     uint32_t count = 0;
     buf_add_char(out, '[');
     lock(regions);
@@ -318,6 +323,7 @@ static enum status refuse_access(const struct region *region, int number, struct
 enum status region_read(const struct region *region, uint64_t offset, void *dst, size_t bytes,
                         struct error *err)
 {
+    OBJ_CHECK(region, REGION_MAGIC);
     TRY(region_verify(region, offset, bytes, err));
     off_t at = (off_t)(region->offset + offset);
     for (size_t done = 0; done < bytes;) {
@@ -345,6 +351,7 @@ static enum status check_end(const struct region *region, uint64_t end, struct e
 enum status region_write(const struct region *region, uint64_t offset, const void *src,
                          size_t bytes, struct error *err)
 {
+    OBJ_CHECK(region, REGION_MAGIC);
     TRY(region_verify(region, offset, bytes, err));
     off_t at = (off_t)(region->offset + offset);
     TRY(check_end(region, region->offset + offset + bytes, err));

@@ -139,6 +139,7 @@ void stats_add(struct model_stats *stats, const struct infer *infer, const struc
 
 void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job)
 {
+    must(job->batch_size > 0 && job->batch_rows >= 0);
     if (job->is_batch_end) {
         add_batch(stats, job, job->batch_rows > 0 ? job->batch_rows : 1, 0, 0);
     }

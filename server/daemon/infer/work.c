@@ -16,6 +16,7 @@ static uint64_t limit(const struct work *work, enum work_place place)
 
 enum work_place work_place(const struct work *work, uint64_t known, bool is_long)
 {
+    must(work->params != NULL);
     uint64_t bytes = known > work->found ? known : work->found;
     if (bytes > limit(work, WORK_ON_THREAD)) {
         return WORK_HEAVY;
@@ -25,6 +26,7 @@ enum work_place work_place(const struct work *work, uint64_t known, bool is_long
 
 void work_begin(struct work *work, enum work_place place)
 {
+    must(place <= WORK_HEAVY);
     work->place = place;
     work->bytes = work->reserved = 0;
 }

@@ -76,6 +76,7 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
 
 enum status handback_open(struct handback *handback, uv_loop_t *uv, int fd_min, struct error *err)
 {
+    must(handback->fd < 0);
     handback->fd = open_eventfd(fd_min);
     return loop_watch(uv, &handback->wake, handback->fd, on_wake, handback, err);
 }

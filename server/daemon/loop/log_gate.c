@@ -15,6 +15,7 @@ void log_gate_init(struct log_gate *gate)
 
 void log_gate_open(struct log_gate *gate, uv_loop_t *uv)
 {
+    must(!gate->is_open);
     uv_timer_init(uv, &gate->flush);
     gate->flush.data = gate;
     gate->is_open = true;

@@ -121,12 +121,14 @@ void turns_add_all(struct turns *turns, struct turn_job *first)
 
 void turns_add(struct turns *turns, struct turn_job *job)
 {
+    OBJ_CHECK(turns, TURNS_MAGIC);
     job->next = NULL;
     turns_add_all(turns, job);
 }
 
 void turns_end(struct turns *turns)
 {
+    OBJ_CHECK(turns, TURNS_MAGIC);
     while (turns->jobs) {
         run_jobs(turns);
     }

@@ -249,6 +249,7 @@ void access_log_request(struct access_log *log, struct request *request)
 enum status access_log_open(struct access_log *log, struct loop *loop,
                             const struct options *options, struct error *err)
 {
+    must(!log->writer);
     log->loop = loop;
     log->options = options;
     if (options->access_log == OPTIONS_ACCESS_OFF) {

@@ -218,6 +218,7 @@ void access_end(struct request *request)
 
 bool access_is_preflight(const struct request *request, const struct exchange_head *head)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return strcmp(head->method_name, "OPTIONS") == 0 &&
            head_has(&request->head, HTTP_ACCESS_CONTROL_REQUEST_METHOD) &&
            allowed_origin(request).len > 0;

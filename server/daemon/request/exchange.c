@@ -65,12 +65,14 @@ bool exchange_begin(struct exchange *exchange)
 struct head *exchange_fields(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request != NULL);
     return &exchange->request->head;
 }
 
 bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request && exchange->request->http_status == 0);
     must(exchange->incoming == EXCHANGE_HEAD);
     exchange->incoming = EXCHANGE_BODY;
     pace_begin(&exchange->upload.pace, now_of(exchange));
@@ -119,26 +121,33 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
 
 bool exchange_is_evicting(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->requests->transfers.is_evicting;
 }
 
 bool exchange_is_bodyless(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->request->body.len == 0;
 }
 
 struct error *exchange_error(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request != NULL);
     return &exchange->request->err;
 }
 
 void exchange_refuse(struct exchange *exchange, int http_status)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request && http_status >= 400);
     request_refuse(exchange->request, http_status);
 }
 
 bool exchange_is_refused(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->request->http_status != 0;
 }
 
@@ -161,6 +170,7 @@ void exchange_give_up(struct exchange *exchange, enum status code, const char *w
 void exchange_run(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request != NULL);
     must(exchange->incoming == EXCHANGE_HEAD || exchange->incoming == EXCHANGE_BODY);
     exchange->incoming = EXCHANGE_RECEIVED;
     list_remove(&exchange->upload.wait_link);
@@ -184,6 +194,7 @@ void exchange_cancel(struct exchange *exchange)
 
 bool exchange_may_answer(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->incoming == EXCHANGE_RECEIVED ||
            (exchange->incoming == EXCHANGE_BODY && exchange->ops->is_duplex);
 }
@@ -257,11 +268,13 @@ void exchange_end_flush(struct exchange *exchange)
 
 char *exchange_scratch(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->request->scratch;
 }
 
 bool exchange_is_answering(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->outgoing == EXCHANGE_FLUSH || (exchange->request && exchange->writer);
 }
 
@@ -295,17 +308,20 @@ void exchange_restart_paces(struct exchange *exchange, uint64_t now_ms)
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->request != NULL);
     transfers_wait_for_memory(&exchange->answer);
     exchange->answer.wait_since_ms = since_ms;
 }
 
 bool exchange_is_parked(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->incoming == EXCHANGE_RECEIVED && request_is_parked(exchange->request);
 }
 
 struct body *exchange_upload(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return exchange->incoming == EXCHANGE_BODY ? &exchange->request->body : NULL;
 }
 
@@ -317,12 +333,14 @@ static size_t upload_heap_bytes(const struct exchange *exchange)
 
 size_t exchange_upload_bytes(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     const struct body *body = exchange_upload(exchange);
     return body ? upload_heap_bytes(exchange) + body_pool_bytes(body) : 0;
 }
 
 size_t exchange_heap_bytes(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     const struct request *request = exchange->request;
     size_t bytes = exchange->kept_bytes + upload_heap_bytes(exchange);
     if (request && exchange_is_answering(exchange)) {

@@ -245,6 +245,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
 void request_run(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->exchange && !request->is_on_worker);
     must(request->step == STEP_READ);
     request->infer.arrived_ns = uv_hrtime();
     run_steps(request);
@@ -340,6 +341,7 @@ void request_note_run(struct infer *infer, enum status status)
 
 static enum step_result finish_run(struct request *request)
 {
+    must(!request->is_on_worker);
     must(request->step == STEP_RUN);
     if (request->run.status == ST_UNAVAILABLE) {
         repository_verify_files(&request->serving->repository);
@@ -388,6 +390,7 @@ void request_go_on(struct turn_job *turn)
 {
     struct request *request;
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
+    must(request->step != STEP_DONE);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
     request->requests->uses.waits->told_count -=
@@ -407,6 +410,7 @@ void request_go_on(struct turn_job *turn)
 
 static enum step_result step_sample(struct request *request)
 {
+    must(request->infer.ops != NULL);
     enum outcome outcome = infer_sample(&request->infer, &request->err);
     if (outcome != OUTCOME_HEAVY) { /* otherwise the results are still needed */
         request_release_job(request);
@@ -464,6 +468,7 @@ static enum step_result step_wait_memory(struct request *request)
 /* For models: to change, or to load. */
 static struct waiter *begin_wait(struct request *request)
 {
+    must(list_is_empty(&request->waiter.change_link));
     struct waiter *waiter = &request->waiter;
     const struct infer *infer = &request->infer;
     must(request->step == STEP_LOAD || request->step == STEP_CHANGE);
@@ -619,6 +624,7 @@ bool request_is_loops(const struct request *request)
 
 bool request_has_run(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     const struct rt_sched_job *job = &request->infer.job;
     return request_is_loops(request) && request->infer.arrived_ns > 0 && request->infer.ops &&
            job->queued_ns >= request->infer.arrived_ns && job->started_ns >= job->queued_ns &&
@@ -667,6 +673,7 @@ static void leave_thread(struct request *request)
 void request_abandon(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->exchange && request->step != STEP_DONE);
     note_end(request);
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_path(&request->head)),
@@ -744,6 +751,7 @@ void request_give_up(struct request *request)
 bool request_retry(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->exchange && !request->is_on_worker);
     turn_watch_enter(&request->requests->uses.loop->watch, TURN_RETRY);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);

@@ -81,11 +81,13 @@ static const struct span *answer_spans(const struct request *request, struct spa
 
 size_t request_answer_heap_bytes(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return request->out.capacity + request->infer.deflated.capacity;
 }
 
 size_t request_answer_pool_bytes(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     const struct infer *infer = &request->infer;
     bool has_results = infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
     return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
@@ -94,6 +96,7 @@ size_t request_answer_pool_bytes(const struct request *request)
 enum exchange_written request_answer_write(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_WRITE && !exchange_has_begun(request->exchange));
     struct http_answer answer = describe_answer(request);
     struct span whole;
     size_t count;
@@ -107,6 +110,7 @@ enum exchange_written request_answer_write(struct request *request)
 enum exchange_written request_answer_send(struct request *request, bool is_last)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_SEND || request->step == STEP_WRITE);
     bool is_first = !exchange_has_begun(request->exchange);
     struct http_answer answer = {0};
     struct span events = buf_span(&request->out);

@@ -24,12 +24,14 @@
 void request_refuse(struct request *request, int http_status)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(http_status >= 400);
     must(request->err.code != ST_OK);
     request->http_status = http_status;
 }
 
 size_t request_announced_json(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     size_t bytes = 0;
     for (size_t i = 0; i < value.len && i < 9; i++) {
@@ -146,6 +148,7 @@ static void name_client(struct request *request)
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->exchange && request->step == STEP_READ && request->serving);
     request->method = head->method_name;
     name_client(request);
     int status = find_route(request, head);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
 #include "server/daemon/request/requests.h"
@@ -34,6 +35,8 @@ static bool logs_all(const struct request *request)
 
 void request_log_error(struct request *request, int http_status, const struct error *why, int index)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(why->code != ST_OK);
     char place[16] = "", text[ERROR_TEXT_MAX];
     if (index < 0 && logs_all(request)) {
         return; /* the request's own line has it */
@@ -60,6 +63,7 @@ static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
 
 void request_log_end(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (!logs_all(request)) {
         return;
     }

@@ -80,6 +80,8 @@ void request_free(struct request *request)
 
 struct request *request_take(struct requests *requests, struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    OBJ_CHECK(requests, REQUESTS_MAGIC);
     struct request *request;
     if (list_is_empty(&requests->idle)) {
         request = request_new(requests);
@@ -92,6 +94,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
         requests->idle_count--;
     }
     requests->busy_count++;
+    must(!request->exchange && !request->serving);
     request->step = STEP_READ;
     request->serving = request->infer.serving = servings_hold(requests->uses.servings);
     if (request->serving->transfers) { /* otherwise the device was lost */
@@ -134,6 +137,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
 
 void request_release_job(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->run.is_unreleased) {
         request->run.is_unreleased = false;
         rt_sched_released(request->serving->sched);
@@ -143,6 +147,9 @@ void request_release_job(struct request *request)
 /* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
 void request_give_back(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(!request->is_on_worker && request->step == STEP_DONE);
+    must(request->requests->busy_count > 0);
     struct requests *requests = request->requests;
     body_reset(&request->body);
     infer_reset(&request->infer);

@@ -250,6 +250,7 @@ static bool is_in_rate(const struct token *token, uint64_t now_ns, uint32_t *out
 bool token_admit(const struct token *token, uint64_t now_ns, uint32_t *out_retry_s,
                  struct error *err)
 {
+    must(token->use != NULL);
     struct token_use *use = token->use;
     *out_retry_s = 0;
     if (token->running_max && use->running >= token->running_max) {

@@ -54,6 +54,7 @@ void pace_move(struct pace *pace, size_t bytes, uint64_t now_ms)
 
 void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms)
 {
+    must(now_ms >= since_ms);
     pace->begun_ms = now_ms;
     pace->moved_ms += now_ms - since_ms;
     pace->halved_ms += now_ms - since_ms;
@@ -74,6 +75,7 @@ bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t n
 
 void transfers_prepare(struct transfer *transfer, struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     *transfer = (struct transfer){.exchange = exchange};
     list_init(&transfer->wait_link);
 }
@@ -110,6 +112,7 @@ void transfers_update(struct exchange *exchange)
 
 void transfers_leave_pool(struct transfers *transfers)
 {
+    OBJ_CHECK(transfers, TRANSFERS_MAGIC);
     if (pool_of(transfers)) {
         hal_pool_discharge(pool_of(transfers), transfers->heap_bytes);
     }
@@ -117,6 +120,7 @@ void transfers_leave_pool(struct transfers *transfers)
 
 void transfers_enter_pool(struct transfers *transfers)
 {
+    OBJ_CHECK(transfers, TRANSFERS_MAGIC);
     if (pool_of(transfers)) {
         hal_pool_charge(pool_of(transfers), transfers->heap_bytes);
     }
@@ -381,6 +385,7 @@ static void take_turns(struct transfers *transfers, struct list *now)
 
 void transfers_stats(struct transfers *transfers, struct share_stats *out_stats)
 {
+    OBJ_CHECK(transfers, TRANSFERS_MAGIC);
     bool has_memory = true;
     for (struct list *node = transfers->exchanges.next; has_memory && node != &transfers->exchanges;
          node = node->next) {

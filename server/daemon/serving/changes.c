@@ -144,6 +144,7 @@ static void on_timer(uv_timer_t *timer)
 
 void changes_drop_retired(struct changes *changes)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     if (changes->retired_count == 0 || changes->going) {
         return;
     }
@@ -245,6 +246,7 @@ static uint64_t look_for_idle(struct changes *changes, uint64_t now_ns)
 
 uint64_t changes_unload_idle(struct changes *changes, uint64_t now_ns)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     if (now_ns >= changes->idle_due_ns) {
         changes->idle_due_ns = look_for_idle(changes, now_ns);
     }
@@ -253,6 +255,7 @@ uint64_t changes_unload_idle(struct changes *changes, uint64_t now_ns)
 
 void changes_watch_idle(struct changes *changes, uint64_t due_ns)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     if (due_ns < changes->idle_due_ns) {
         changes->idle_due_ns = due_ns;
         alarm_set(changes->uses.loop->alarm, due_ns);
@@ -537,6 +540,7 @@ bool changes_is_busy(const struct changes *changes)
 
 enum status changes_start(struct changes *changes, struct error *err)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     struct change *change = new_change();
     if (!change) {
         return error_set(err, ST_EXHAUSTED, "no memory to load models");
@@ -579,12 +583,14 @@ static struct change *scan(struct changes *changes, bool retries_failed)
 
 void changes_scan(struct changes *changes, bool retries_failed)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     scan(changes, retries_failed);
     begin_next(changes);
 }
 
 void changes_reload(struct changes *changes, struct conf *config)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     struct change *change = scan(changes, true);
     if (!change) {
         reload_refuse(changes->uses.reload, config);
@@ -623,6 +629,8 @@ static enum status add_change(struct changes *changes, const struct changes_orde
 enum status changes_begin(struct changes *changes, struct waiter *waiter,
                           const struct changes_order *order, struct error *err)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
+    must(list_is_empty(&waiter->change_link)); /* it waits for one change */
     struct change *change;
     TRY(add_change(changes, order, &change, err));
     list_push_back(&change->waiters, &waiter->change_link);
@@ -688,6 +696,7 @@ enum status changes_need(struct changes *changes, struct waiter *waiter, const c
 
 void changes_refuse_start(struct changes *changes)
 {
+    OBJ_CHECK(changes, CHANGES_MAGIC);
     struct error err;
     struct change *change = find_change(changes, UPDATE_START, "");
     if (change) { /* which a thread may have; who waits is the loop's */

@@ -150,6 +150,7 @@ static void close_sequences(struct serving *serving)
 
 void serving_shed(struct serving *serving)
 {
+    OBJ_CHECK(serving, SERVING_MAGIC);
     close_sequences(serving);
     repository_close(&serving->repository);
     close_all(serving);
@@ -158,6 +159,7 @@ void serving_shed(struct serving *serving)
 void serving_free(struct serving *serving)
 {
     if (serving) {
+        OBJ_CHECK(serving, SERVING_MAGIC);
         close_sequences(serving);
         repository_fini(&serving->repository);
         close_all(serving);

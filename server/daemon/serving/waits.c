@@ -16,6 +16,7 @@
 
 void waiter_init(struct waiter *waiter, waiter_f *done)
 {
+    must(done != NULL);
     *waiter = (struct waiter){.model = "", .done = done};
     list_init(&waiter->change_link);
     list_init(&waiter->wait_link);

@@ -333,6 +333,7 @@ static void settle_form(struct card_answer *said)
 
 const struct card_io *card_find_picture(const struct card *card, const struct rt_method *method)
 {
+    OBJ_CHECK(card, CARD_MAGIC);
     const struct card_method *said = card_find_method(card, method);
     for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
         const struct card_io *io = card_find_io(said, RT_INPUT, i);
@@ -388,6 +389,7 @@ static enum status check_scores(const struct answer_source *source, const struct
 enum status card_apply_answer(struct card *card, const struct rt_method *method, struct card_io *io,
                               struct error *err)
 {
+    OBJ_CHECK(card, CARD_MAGIC);
     struct card_answer *said = &io->answer;
     const struct card_labels *labels = card_find_labels(card, method, io->index);
     if (said->answer.kind == ANSWER_TENSOR) {

@@ -529,6 +529,7 @@ static bool has_said(const struct card *card, const struct cJSON *member)
 
 enum status card_read_derived(struct card *card, struct error *err)
 {
+    OBJ_CHECK(card, CARD_MAGIC);
     const struct reader r = {.card = card, .in = &card->derived, .path = "the derived card"};
     TRY(document_need(r.in, r.in->root, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(r.in->root); at; at = document_next(at)) {

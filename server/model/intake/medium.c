@@ -134,6 +134,7 @@ bool medium_has_length(const struct medium *medium, struct rt_method *method)
 
 uint64_t medium_last_dim(const struct medium *medium, bool *out_is_fixed)
 {
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
     const struct shape *shape = &medium->io->shape;
     *out_is_fixed = shape->rank && !rt_io_is_dynamic(medium->io, shape->rank - 1);
     return shape->rank ? (uint64_t)shape->dims[shape->rank - 1] : 1;
@@ -143,6 +144,7 @@ uint64_t medium_last_dim(const struct medium *medium, bool *out_is_fixed)
 
 void medium_find_dtypes(struct medium *medium, const struct rt_method *method)
 {
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
     for (int part = 0; part < MEDIUM_PARTS; part++) {
         if (medium->parts[part] != MEDIUM_ABSENT) {
             medium->dtypes[part] = rt_method_input(method, medium->parts[part])->dtype;

@@ -162,6 +162,7 @@ enum status medium_put_texts(const struct medium *medium, const struct texts_ids
                              struct rt_invocation *invocation, struct shape *out_shape,
                              struct error *err)
 {
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
     uint64_t longest = 0;
     for (uint32_t i = 0; i < count; i++) {
         longest = ids[i].count > longest ? ids[i].count : longest;

@@ -346,6 +346,7 @@ static enum status encode(const struct tokenizer *tokenizer, const struct span t
 enum status tokenizer_encode(const struct tokenizer *tokenizer, struct span text, unsigned flags,
                              size_t tokens_max, struct token_list *out, struct error *err)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     size_t second = SIZE_MAX;
     struct span texts[2] = {text, {NULL, 0}};
     return encode(tokenizer, texts, false, flags, tokens_max, out, &second, err);
@@ -355,6 +356,7 @@ enum status tokenizer_encode_pair(const struct tokenizer *tokenizer, const struc
                                   unsigned flags, size_t tokens_max, struct token_list *out,
                                   size_t *out_second, struct error *err)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     size_t place = SIZE_MAX;
     TRY(encode(tokenizer, texts, true, flags, tokens_max, out, &place, err));
     if (out_second) {
@@ -419,11 +421,13 @@ enum status tokenizer_stream_end(struct tokenizer_stream *stream, struct buf *ou
 
 uint32_t tokenizer_size(const struct tokenizer *tokenizer)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     return tokenizer->size;
 }
 
 uint32_t tokenizer_longest(const struct tokenizer *tokenizer)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     uint32_t own = tokenizer->vocab.longest, extra = tokenizer->extra.longest;
     uint32_t form = tokenizer->forms.longest;
     own = own > extra ? own : extra;
@@ -432,6 +436,7 @@ uint32_t tokenizer_longest(const struct tokenizer *tokenizer)
 
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     uint32_t id = vocab_find(&tokenizer->extra, text);
     id = id == VOCAB_NONE ? vocab_find(&tokenizer->vocab, text) : id;
     if (id != VOCAB_NONE) {
@@ -442,6 +447,7 @@ bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_
 
 struct span tokenizer_text(const struct tokenizer *tokenizer, uint32_t id)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     return vocab_has(&tokenizer->forms, id)   ? vocab_text(&tokenizer->forms, id)
            : vocab_has(&tokenizer->vocab, id) ? vocab_text(&tokenizer->vocab, id)
                                               : vocab_text(&tokenizer->extra, id);
@@ -449,6 +455,7 @@ struct span tokenizer_text(const struct tokenizer *tokenizer, uint32_t id)
 
 bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     return id < tokenizer->size && tokenizer->flags[id] & TOKEN_SPECIAL;
 }
 
@@ -457,6 +464,7 @@ bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id)
 enum status tokenizer_bytes(const struct tokenizer *tokenizer, uint32_t id, struct buf *out,
                             struct error *err)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     struct span text = tokenizer_text(tokenizer, id);
     if (tokenizer_is_special(tokenizer, id) || text.len == 0) {
         return ST_OK;
@@ -467,6 +475,7 @@ enum status tokenizer_bytes(const struct tokenizer *tokenizer, uint32_t id, stru
 bool tokenizer_find_role(const struct tokenizer *tokenizer, enum tokenizer_role role,
                          uint32_t *out_id)
 {
+    OBJ_CHECK(tokenizer, TOKENIZER_MAGIC);
     if (tokenizer->roles[role] == VOCAB_NONE) {
         return false;
     }
