@@ -196,7 +196,7 @@ void world_receive(struct world *w, struct span body)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-typedef enum outcome step_f(struct world *w);
+typedef enum outcome step_f(struct infer *infer, struct error *err);
 
 /* The rules of a request: a step begins at the first place that may do, and moves on when it says
  * so. */
@@ -209,7 +209,7 @@ static enum outcome run_step(struct world *w, step_f *run, enum infer_step step)
         uint64_t known = step == INFER_ENCODE ? infer_encode_bytes(infer) : 0;
         enum work_place place = work_place(&infer->work, known, infer_is_long(infer, step));
         work_begin(&infer->work, place);
-        outcome = run(w);
+        outcome = run(infer, &w->err);
         if (outcome != OUTCOME_HEAVY && outcome != OUTCOME_PLAN) {
             return outcome;
         }
@@ -218,37 +218,6 @@ static enum outcome run_step(struct world *w, step_f *run, enum infer_step step)
         w->move_count++;
         work_move_on(&infer->work);
     }
-}
-
-static enum outcome step_parse(struct world *w)
-{
-    return infer_parse(&w->infer, &w->err);
-}
-
-static enum outcome step_decode(struct world *w)
-{
-    return infer_decode(&w->infer, &w->err);
-}
-
-static enum outcome step_media(struct world *w)
-{
-    return infer_end_media(&w->infer, &w->err);
-}
-
-static enum outcome step_prepare(struct world *w)
-{
-    bool is_on_loop = w->infer.work.place == WORK_ON_LOOP;
-    return infer_prepare(&w->infer, is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL, &w->err);
-}
-
-static enum outcome step_sample(struct world *w)
-{
-    return infer_sample(&w->infer, &w->err);
-}
-
-static enum outcome step_encode(struct world *w)
-{
-    return infer_encode(&w->infer, &w->err);
 }
 
 static void release(struct world *w)
@@ -267,19 +236,18 @@ static enum outcome read_media(struct world *w)
         uv_run(&w->loop, UV_RUN_ONCE);
     }
     w->turn_count = 0;
-    return run_step(w, step_media, INFER_OTHER);
+    return run_step(w, infer_end_media, INFER_OTHER);
 }
 
 static enum outcome decode(struct world *w)
 {
-    enum outcome outcome = run_step(w, step_decode, INFER_DECODE);
-    return outcome == OUTCOME_DONE && infer_media_needs_threads(&w->infer) ? read_media(w)
-                                                                           : outcome;
+    enum outcome outcome = run_step(w, infer_decode, INFER_DECODE);
+    return outcome == OUTCOME_FILES ? read_media(w) : outcome;
 }
 
 enum outcome world_decode(struct world *w)
 {
-    enum outcome outcome = w->is_parsed ? OUTCOME_DONE : run_step(w, step_parse, INFER_PARSE);
+    enum outcome outcome = w->is_parsed ? OUTCOME_DONE : run_step(w, infer_parse, INFER_PARSE);
     w->is_parsed = outcome == OUTCOME_DONE;
     if (!w->is_parsed) {
         return outcome;
@@ -335,10 +303,10 @@ static void send_events(struct world *w)
 /* PREPARE to ENCODE, or to SAMPLE; the next run begins with DECODE. */
 static enum outcome run_once(struct world *w)
 {
-    enum outcome outcome = run_step(w, step_prepare, INFER_OTHER);
+    enum outcome outcome = run_step(w, infer_prepare, INFER_OTHER);
     outcome = outcome == OUTCOME_DONE ? run(w) : outcome;
     if (outcome == OUTCOME_DONE && infer_has_runs(&w->infer)) {
-        outcome = run_step(w, step_sample, INFER_SAMPLE);
+        outcome = run_step(w, infer_sample, INFER_SAMPLE);
     }
     return outcome;
 }
@@ -362,7 +330,7 @@ enum outcome world_run(struct world *w)
     if (outcome != OUTCOME_DONE || w->event_count > 0 || is_left) {
         return outcome;
     }
-    outcome = run_step(w, step_encode, INFER_ENCODE);
+    outcome = run_step(w, infer_encode, INFER_ENCODE);
     w->infer.encoded_ns = uv_hrtime();
     return outcome;
 }

@@ -565,7 +565,9 @@ static enum status decode_body(struct infer *infer, struct error *err)
 enum outcome infer_decode(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return infer_end_step(infer, decode_body(infer, err), err);
+    enum outcome outcome = infer_end_step(infer, decode_body(infer, err), err);
+    bool has_files = outcome == OUTCOME_DONE && infer_media_needs_threads(infer);
+    return has_files ? OUTCOME_FILES : outcome;
 }
 
 enum outcome infer_end_media(struct infer *infer, struct error *err)
@@ -576,8 +578,11 @@ enum outcome infer_end_media(struct infer *infer, struct error *err)
 
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
-static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+/* The loop uses plans that exist; a thread makes new ones. */
+static enum status prepare(struct infer *infer, struct error *err)
 {
+    bool is_on_loop = infer->work.place == WORK_ON_LOOP;
+    enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
     must(infer->ops != NULL);
     TRY(check_calls(infer, err));
     enum status status = INFER_OP(infer, run.prepare)(infer, mode, err);
@@ -586,10 +591,10 @@ static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struc
     return status;
 }
 
-enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+enum outcome infer_prepare(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    return infer_end_step(infer, prepare(infer, mode, err), err);
+    return infer_end_step(infer, prepare(infer, err), err);
 }
 
 void infer_explain(const struct infer_call *call, const struct error *why,

@@ -227,8 +227,11 @@ MUST_CHECK enum status infer_find_model(struct infer *infer, struct infer_call *
 void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum outcome infer_parse(struct infer *infer, struct error *err);
+
+/* Fills the inputs. OUTCOME_FILES: there are several files to be read, see infer_media_begin(). */
 MUST_CHECK enum outcome infer_decode(struct infer *infer, struct error *err);
-/* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
+
+/* Call when the threads that read files are back: does the rest of infer_decode(). */
 MUST_CHECK enum outcome infer_end_media(struct infer *infer, struct error *err);
 
 /* May |step| take longer than its bytes say? */
@@ -262,9 +265,8 @@ MUST_CHECK enum status infer_input(struct infer *infer, struct infer_call *call,
                                    enum dtype dtype, const struct shape *shape, void **out_ptr,
                                    struct error *err);
 
-/* OUTCOME_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
-MUST_CHECK enum outcome infer_prepare(struct infer *infer, enum rt_prepare_mode mode,
-                                      struct error *err);
+/* Plans the call. OUTCOME_PLAN on the loop: call it again on a thread, which makes new plans. */
+MUST_CHECK enum outcome infer_prepare(struct infer *infer, struct error *err);
 
 /* Submits a run to |*out_queue|; env->note_run() tells its end, and |err|, borrowed until then, why
  * it could not start. ST_EXHAUSTED: the queue has no place, and there will be no end. */

@@ -6,6 +6,7 @@
 
 enum outcome {
     OUTCOME_DONE,
+    OUTCOME_FILES, /* of DECODE: threads read several files, then infer_end_media() does the rest */
     /* The step has undone what it did, and begins again: */
     OUTCOME_HEAVY,       /* at the next place (server/daemon/infer/work.h) */
     OUTCOME_PLAN,        /* on a thread, which makes the plan that is missing */

@@ -46,21 +46,28 @@ enum step_result {
 enum step_where { LOOP, ANYWHERE };
 
 typedef enum step_result step_f(struct request *request);
+typedef enum outcome call_f(struct infer *infer, struct error *err);
 
 struct step_info {
     const char *name;
     step_f *run;
+    call_f *call;           /* of step_call() */
+    enum request_step then; /* likewise: follows it if it is done */
     enum step_where where;
     unsigned next; /* bits of the steps that may come next */
 };
 
 #define NEXT(name) (1u << STEP_##name)
 #define STEP(name, fn, where, next) static step_f fn;
+#define CALL_STEP(name, call, then, where, next)
 #include "server/daemon/request/request.def"
 #undef STEP
+static step_f step_call;
 
 static const struct step_info steps[STEP_COUNT] = {
-#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, where, next},
+#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, NULL, 0, where, next},
+#define CALL_STEP(name, call, then, where, next)                                                   \
+    [STEP_##name] = {#name, step_call, call, STEP_##then, where, next},
 #include "server/daemon/request/request.def"
 #undef STEP
 };
@@ -113,6 +120,9 @@ static enum step_result advance(struct request *request, enum outcome outcome,
 {
     switch (outcome) {
     case OUTCOME_DONE:
+        break;
+    case OUTCOME_FILES:
+        next = STEP_MEDIA;
         break;
     case OUTCOME_HEAVY:
         /* only a sample, for a mask of a grammar, is heavy piece by piece */
@@ -284,19 +294,16 @@ static enum step_result run_handler(struct request *request)
     return STEP_WAIT;
 }
 
-static enum step_result step_parse(struct request *request)
+/* PARSE, DECODE, PREPARE and ENCODE: a function of the call. A request without a call has its
+ * handler in the place of PARSE. */
+static enum step_result step_call(struct request *request)
 {
+    const struct step_info *step = &steps[request->step];
     if (request_route(request)->handler) {
+        must(request->step == STEP_PARSE);
         return run_handler(request);
     }
-    return advance(request, infer_parse(&request->infer, &request->err), STEP_DECODE);
-}
-
-static enum step_result step_decode(struct request *request)
-{
-    enum outcome outcome = infer_decode(&request->infer, &request->err);
-    bool has_files = infer_media_needs_threads(&request->infer);
-    return advance(request, outcome, has_files ? STEP_MEDIA : STEP_PREPARE);
+    return advance(request, step->call(&request->infer, &request->err), step->then);
 }
 
 /* Twice: before the threads that read files, and after them. Without memory it all begins again. */
@@ -313,14 +320,6 @@ static enum step_result step_media(struct request *request)
         request->retry.step = STEP_DECODE;
     }
     return result;
-}
-
-/* The loop uses plans that exist; a thread makes new ones. */
-static enum step_result step_prepare(struct request *request)
-{
-    bool is_on_loop = request->infer.work.place == WORK_ON_LOOP;
-    enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
-    return advance(request, infer_prepare(&request->infer, mode, &request->err), STEP_RUN);
 }
 
 void request_note_run(struct infer *infer, enum status status)
@@ -525,11 +524,6 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
     enum step_result result = advance(request, outcome_of(status), STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
-}
-
-static enum step_result step_encode(struct request *request)
-{
-    return advance(request, infer_encode(&request->infer, &request->err), STEP_WRITE);
 }
 
 static void print_error(struct request *request)
