@@ -244,6 +244,10 @@ void oip_print_server(struct buf *out, const struct oip_server_meta *meta)
     oip_print_member(out, "version", meta->version);
     buf_add_char(out, ',');
     print_texts(out, "extensions", meta->extensions, meta->extension_count);
+    if (meta->scope_count > 0) {
+        buf_add_char(out, ',');
+        print_texts(out, "scopes", meta->scopes, meta->scope_count);
+    }
     buf_add_char(out, '}');
 }
 
@@ -295,8 +299,11 @@ void oip_print_model_ready(struct buf *out, const char *name, bool is_ready)
 
 static void print_row(struct buf *out, const struct oip_index_row *row)
 {
-    const char *const members[][2] = {
-        {"version", row->version}, {"state", row->state}, {"reason", row->reason}};
+    const char *const members[][2] = {{"version", row->version},
+                                      {"state", row->state},
+                                      {"reason", row->reason},
+                                      {"kind", row->kind},
+                                      {"id", row->id}};
     buf_add_char(out, '{');
     oip_print_member(out, "name", row->name);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {

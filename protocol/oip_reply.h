@@ -16,6 +16,8 @@ struct oip_server_meta {
     const char *name, *version;
     const char *const *extensions;
     size_t extension_count;
+    const char *const *scopes; /* what the client may ask for; an extension of our own */
+    size_t scope_count;        /* 0: not said */
 };
 
 struct oip_model_meta {
@@ -35,8 +37,9 @@ struct oip_model_meta {
 /* One row of the repository index; NULL members are left out. */
 struct oip_index_row {
     const char *name, *version, *state, *reason;
-    const char *lacks; /* JSON, or NULL */
-    bool is_constant;  /* "constant": it takes nothing, and its results are always the same */
+    const char *kind, *id; /* extensions of our own: what people use it for, its other name */
+    const char *lacks;     /* JSON, or NULL */
+    bool is_constant;      /* "constant": it takes nothing, and its results are always the same */
 };
 
 struct oip_result {

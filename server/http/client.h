@@ -30,6 +30,7 @@ struct http_client {
     const char *token_name; /* of the token that came with it; NULL: none; borrowed */
     bool is_local;          /* it came by a way that --shared-memory names */
     bool is_operator;       /* an administrator, by its address or by the scope of its token */
+    unsigned scopes;        /* of enum token_scope: what it may ask for */
 };
 
 /* |address| of a family other than IPv4 and IPv6 is SHARE_NOBODY. */

@@ -5,7 +5,7 @@ play server metadata
 get /v2
 < 200
 field Content-Type: application/json
-json {"name": "pted", "version": "0.1.0", "extensions": ["binary_tensor_data","classification","logging","model_configuration","model_repository", "model_repository(unload_dependents)", "schedule_policy","sequence","sequence(string_id)","statistics","trace"]}
+json {"name": "pted", "version": "0.1.0", "extensions": ["binary_tensor_data","classification","logging","model_configuration","model_repository", "model_repository(unload_dependents)", "schedule_policy","sequence","sequence(string_id)","statistics","trace"], "scopes": ["infer", "read"]}
 open
 
 play server metadata with the slash of the specification

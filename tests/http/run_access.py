@@ -95,6 +95,9 @@ def scopes():
         expect("why", ask(client, "GET", "/v2/models/add", INFER), 403)
         expect("text", json.loads(client.body)["error"],
                "the token of ci lacks the scope read")
+        for token, known in ((READ, ["read"]), (ADMIN, ["infer", "read", "admin"])):
+            expect("scopes", ask(client, "GET", "/v2", token), 200)
+            expect("says its scopes", json.loads(client.body)["scopes"], known)
         series = read(scrape_with(client, READ))
         expect("denied", pick(series, "pted_denied_requests_total", 'reason="no token"'), 5)
         expect("scope", pick(series, "pted_denied_requests_total", 'reason="scope"') > 5, True)

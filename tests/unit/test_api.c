@@ -98,11 +98,13 @@ static void readiness_follows_the_daemon(void **state)
 static void the_server_names_its_extensions(void **state)
 {
     (void)state;
+    world.request.client.scopes = TOKEN_SCOPE_INFER | TOKEN_SCOPE_ADMIN;
     check(api_server, "",
           "{`name`:`pted`,`version`:`" PACKAGE_VERSION "`,`extensions`:[`binary_tensor_data`,"
           "`classification`,`logging`,`model_configuration`,`model_repository`,"
           "`model_repository(unload_dependents)`,`schedule_policy`,`sequence`,"
-          "`sequence(string_id)`,`statistics`,`trace`,`system_shared_memory`]}");
+          "`sequence(string_id)`,`statistics`,`trace`,`system_shared_memory`],"
+          "`scopes`:[`infer`,`admin`]}");
     world.options.shared_memory = OPTIONS_SHARED_OFF;
     assert_ok(world.err, ask(api_server, ""));
     assert_null(strstr(api_world_answer(&world), "shared_memory"));

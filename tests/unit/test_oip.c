@@ -895,7 +895,10 @@ static void test_print_metadata(void **state)
                                                .shape = {.rank = 1, .dims = {3}},
                                                .answer = "boxes"}};
     buf_init(&out, 1000);
-    oip_print_server(&out, &(struct oip_server_meta){"pted", "0.1", extensions, 2});
+    oip_print_server(&out, &(struct oip_server_meta){.name = "pted",
+                                                     .version = "0.1",
+                                                     .extensions = extensions,
+                                                     .extension_count = 2});
     check_text(&out,
                "{\"name\":\"pted\",\"version\":\"0.1\",\"extensions\":[\"binary_tensor_data\","
                "\"parameters\"]}");
@@ -924,15 +927,15 @@ static void test_print_metadata(void **state)
     check_text(&out, "{\"name\":\"m\",\"ready\":true}");
     oip_print_error(&out, "no \"x\"\n\xff");
     check_text(&out, "{\"error\":\"no \\\"x\\\"\\n\xef\xbf\xbd\"}");
-    oip_print_index(
-        &out,
-        (const struct oip_index_row[]){{"a", "1", "READY", NULL, NULL, true},
-                                       {"b", NULL, "UNAVAILABLE", "broken", "{}", false},
-                                       {.name = "c"}},
-        3);
+    oip_print_index(&out,
+                    (const struct oip_index_row[]){
+                        {.name = "a", .version = "1", .state = "READY", .is_constant = true},
+                        {.name = "b", .state = "UNAVAILABLE", .reason = "broken", .lacks = "{}"},
+                        {.name = "c", .kind = "speech", .id = "d"}},
+                    3);
     check_text(&out, "[{\"name\":\"a\",\"version\":\"1\",\"state\":\"READY\",\"constant\":true},"
                      "{\"name\":\"b\",\"state\":\"UNAVAILABLE\",\"reason\":\"broken\","
-                     "\"lacks\":{}},{\"name\":\"c\"}]");
+                     "\"lacks\":{}},{\"name\":\"c\",\"kind\":\"speech\",\"id\":\"d\"}]");
 }
 
 static void check_config(const struct oip_model_config *config, const char *const *parts)

@@ -29,14 +29,22 @@ enum status api_server(struct request *request, struct error *err)
         "trace",
         "system_shared_memory",
     };
+    static const enum token_scope all[] = {TOKEN_SCOPE_INFER, TOKEN_SCOPE_READ, TOKEN_SCOPE_ADMIN};
     bool is_shared = request->api->options->shared_memory != OPTIONS_SHARED_OFF;
+    const char *scopes[sizeof(all) / sizeof(all[0])];
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,
         .extensions = extensions,
         /* the last one is there only if it is in use */
         .extension_count = sizeof(extensions) / sizeof(extensions[0]) - !is_shared,
+        .scopes = scopes,
     };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (request->client.scopes & all[i]) {
+            scopes[meta.scope_count++] = token_scope_name(all[i]);
+        }
+    }
     oip_print_server(&request->out, &meta);
     return ST_OK;
 }

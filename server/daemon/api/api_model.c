@@ -20,6 +20,7 @@
 #include "server/daemon/request/transfers.h"
 #include "server/daemon/serving/serving.h"
 #include "server/daemon/serving/servings.h"
+#include "server/language/embedder.h"
 
 #define US_PER_MS 1000u
 #define NS_PER_S 1000000000u
@@ -385,6 +386,26 @@ static const char *reason_of(const struct model *model)
                                                                   : model_refusal(model);
 }
 
+/* What people use it for; NULL: tensors. */
+static const char *kind_of(const struct model *model)
+{
+    const struct model_uses *uses = &model->uses;
+    const char *made_from = NULL;
+    for (uint32_t i = 0; i < model->input_count && !made_from; i++) {
+        made_from = model->inputs[i].meta.media;
+    }
+    if (uses->generates) {
+        return "language";
+    }
+    if (uses->transcribes) {
+        return "speech";
+    }
+    if (uses->ranks) {
+        return "ranking";
+    }
+    return uses->embeds && uses->embeds_claim != EMBEDDER_CLASSES ? "embedding" : made_from;
+}
+
 /* False: there is no memory. */
 static bool make_row(const struct model *model, struct arena *arena, struct oip_index_row *out)
 {
@@ -393,6 +414,8 @@ static bool make_row(const struct model *model, struct arena *arena, struct oip_
         .version = model->version_text,
         .state = model_state_word(model_state(model)),
         .reason = reason_of(model),
+        .kind = kind_of(model),
+        .id = strcmp(v1_id(model), model->name) != 0 ? v1_id(model) : NULL,
         .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
     };
     /* An index of very many models has no room for what each lacks: it goes on without. */

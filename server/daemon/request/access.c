@@ -102,6 +102,7 @@ static int check_token(struct request *request, enum token_scope scope)
     }
     request->sender.token_use = token->use;
     request->client.is_operator = (token->scopes & TOKEN_SCOPE_ADMIN) != 0;
+    request->client.scopes = token->scopes;
     request->client.id = client_of_token(token->use->number);
     return 200;
 }

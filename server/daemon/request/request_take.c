@@ -119,6 +119,8 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
         .id = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY,
         .is_local = exchange->is_local,
         .is_operator = exchange->role == LISTENER_ADMIN,
+        .scopes = TOKEN_SCOPE_INFER | TOKEN_SCOPE_READ |
+                  (exchange->role == LISTENER_ADMIN ? TOKEN_SCOPE_ADMIN : 0),
     };
     request->sender.is_counted = false;
     request->sender.remote = exchange->remote;
