@@ -124,9 +124,9 @@ MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 # * tests of what an answer, a card, a command, an exporter's program or another server says: their
 #   threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
-SAYINGS='access|access_log|answers|bad_media|bench|cards|classes|config|console|embeddings'
-SAYINGS=$SAYINGS'|exporters|folders|formats|haproxy|layouts|openai|openapi|predict|proxy|pte'
-SAYINGS=$SAYINGS'|pte_client|pte_compare|pte_media|responses|speech|tls_plays'
+SAYINGS='access|access_log|answers|bad_media|bench|cards|classes|config|console|console_pages'
+SAYINGS=$SAYINGS'|embeddings|exporters|folders|formats|haproxy|layouts|openai|openapi|predict'
+SAYINGS=$SAYINGS'|proxy|pte|pte_client|pte_compare|pte_media|responses|speech|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
     threaded_units >threaded
@@ -438,6 +438,10 @@ make_python() {
             tail -n 2 "$tree.log"
             return
         fi
+        # Of this one the tests use a file alone, axe-core, and not the browsers that it asks for.
+        timeout $PYPI_SECONDS "$tree/bin/pip" install --quiet --disable-pip-version-check \
+            --no-deps axe-playwright-python==0.1.8 >>"$tree.log" 2>&1 ||
+            echo 'no axe-core, the check of accessibility is skipped'
         cp tests/requirements.txt "$tree/"
     fi
     export PYTHON="$tree/bin/python"

@@ -16,6 +16,7 @@ HTTP_TESTS = \
 	%D%/run_clients.py \
 	%D%/run_config.py \
 	%D%/run_console.py \
+	%D%/run_console_pages.py \
 	%D%/run_continuous.py \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 from run_http import Failure
@@ -57,8 +58,12 @@ class Browser:
     def ask(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data, method=method)
-        with urllib.request.urlopen(request, timeout=LONG_S) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=LONG_S) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            said = json.load(error)["value"]["message"].splitlines()[0]
+            raise Failure(f"{method} {path} {str(body)[:200]}: {said}") from error
 
     def go(self, url):
         self.ask("POST", "/url", {"url": url})

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Requests to the daemon that has sent this page, and small helpers for elements.
+// Requests to the daemon that has sent this page.
 
 const TOKEN_KEY = "pted-token";
+let whenDenied = () => {}; // gets the error of a request that lacked a token
 
 export function token() {
     return sessionStorage.getItem(TOKEN_KEY) || "";
@@ -15,8 +16,12 @@ export function keepToken(text) {
     }
 }
 
-// The answer of a request, not read yet. Throws an Error with the daemon's own text. |body|: a value
-// that is sent as JSON, or a Blob or FormData as it is.
+export function onDenied(listener) {
+    whenDenied = listener;
+}
+
+// The answer of a request, not read yet. Throws an Error with the daemon's own text. |body|: a
+// value that is sent as JSON, or a Blob or FormData as it is.
 export async function ask(path, body, options = {}) {
     const headers = {};
     if (token()) {
@@ -35,13 +40,14 @@ export async function ask(path, body, options = {}) {
             ...options,
         });
     } catch (error) {
-        if (error.name === "AbortError") {
-            throw error;
-        }
-        throw new Error("the daemon does not answer");
+        throw error.name === "AbortError" ? error : new Error("The daemon does not answer.");
     }
     if (!answer.ok) {
-        throw Object.assign(new Error(await reason(answer)), {status: answer.status});
+        const error = Object.assign(new Error(await reason(answer)), {status: answer.status});
+        if (answer.status === 401) {
+            whenDenied(error);
+        }
+        throw error;
     }
     return answer;
 }
@@ -64,56 +70,33 @@ export function modelPath(name, rest = "") {
     return `/v2/models/${encodeURIComponent(name)}${rest}`;
 }
 
-// An element with attributes, listeners ("onclick") and children; texts are never HTML.
-export function element(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    return fill(made, attributes, children);
-}
-
-export function drawing(tag, attributes = {}, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    return fill(made, attributes, children);
-}
-
-function fill(made, attributes, children) {
-    for (const [name, value] of Object.entries(attributes)) {
-        if (name.startsWith("on")) {
-            made.addEventListener(name.slice(2), value);
-        } else if (value === true) {
-            made.setAttribute(name, "");
-        } else if (value !== false && value !== null && value !== undefined) {
-            made.setAttribute(name, value);
+// The data of the server-sent events of |answer|, one after the other. Throws what the daemon says
+// has ended them.
+export async function* events(answer) {
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+        const {value, done} = await reader.read();
+        if (done) {
+            return;
+        }
+        rest += value;
+        let end;
+        while ((end = rest.indexOf("\n\n")) >= 0) {
+            const data = rest
+                .slice(0, end)
+                .split("\n")
+                .filter((line) => line.startsWith("data:"))
+                .map((line) => line.slice(5).trim())
+                .join("\n");
+            rest = rest.slice(end + 2);
+            if (data && data !== "[DONE]") {
+                const event = JSON.parse(data);
+                if (event.error) {
+                    throw new Error(event.error.message || event.error);
+                }
+                yield event;
+            }
         }
     }
-    made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-    return made;
-}
-
-export function showError(error) {
-    const hint = error.status === 401 ? " Give one with the button 'Token'." : "";
-    return element("p", {class: "error", role: "alert"}, error.message + hint);
-}
-
-export function bytesText(bytes) {
-    const units = ["B", "KiB", "MiB", "GiB"];
-    let unit = 0;
-    while (bytes >= 1024 && unit < units.length - 1) {
-        bytes /= 1024;
-        unit++;
-    }
-    return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
-}
-
-export function timeText(ns) {
-    if (!(ns > 0)) {
-        return "–";
-    }
-    return ns < 1e6 ? `${(ns / 1e3).toFixed(0)} µs`
-        : ns < 1e9 ? `${(ns / 1e6).toFixed(ns < 1e7 ? 2 : 1)} ms`
-        : `${(ns / 1e9).toFixed(2)} s`;
-}
-
-export function shapeText(tensor) {
-    const size = (dim, i) => dim >= 0 ? dim : tensor.max_shape ? `≤${tensor.max_shape[i]}` : "?";
-    return `${tensor.datatype}[${(tensor.shape || []).map(size).join(",")}]`;
 }

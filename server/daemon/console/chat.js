@@ -1,129 +1,311 @@
 // SPDX-License-Identifier: MIT
-// A chat with a language model: the answer comes as server-sent events.
+// The page of a chat: the conversation, the box below it, and the chats of this browser beside it.
 
-import {ask, element, showError} from "/console/api.js";
+import {ask, events} from "/console/api.js";
+import {showMessage} from "/console/chat_message.js";
+import {dropChat, keepChat, listChats, newChat} from "/console/chats.js";
+import {membersOf, settingsPanel} from "/console/chat_settings.js";
 import {showCode} from "/console/code.js";
+import {element, icon, iconButton, showError} from "/console/dom.js";
+import {addEvent, messageFor, partsOf} from "/console/turn.js";
 
-// The data of the events of |answer|, one after the other.
-async function* events(answer) {
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-        const {value, done} = await reader.read();
-        if (done) {
-            return;
-        }
-        rest += value;
-        let end;
-        while ((end = rest.indexOf("\n\n")) >= 0) {
-            const data = rest.slice(0, end).split("\n").filter((line) => line.startsWith("data:"))
-                .map((line) => line.slice(5).trim()).join("\n");
-            rest = rest.slice(end + 2);
-            if (data && data !== "[DONE]") {
-                yield JSON.parse(data);
+const PATH = "/v1/chat/completions";
+const TITLE_MAX = 60;
+const FILE_MAX = 200000; // bytes of a text that is put into the box
+
+function requestOf(chat, settings) {
+    const first = settings.system?.trim() ? [{role: "system", content: settings.system}] : [];
+    return {
+        model: chat.model,
+        messages: [...first, ...chat.messages.map(messageFor)],
+        ...membersOf(settings),
+        stream: true,
+        stream_options: {include_usage: true},
+    };
+}
+
+// Asks, and adds the events to |message| until they end or |signal| stops them. |onChange| is
+// called once a frame.
+async function streamInto(message, body, signal, onChange) {
+    const times = {begin: performance.now(), first: 0, end: 0};
+    let frame = 0;
+    const change = () => {
+        frame ||= requestAnimationFrame(() => {
+            frame = 0;
+            onChange();
+        });
+    };
+    try {
+        for await (const event of events(await ask(PATH, body, {signal}))) {
+            if (addEvent(message, event)) {
+                times.first ||= performance.now();
+                change();
             }
         }
+    } catch (error) {
+        if (error.name !== "AbortError") {
+            throw error;
+        }
+        message.finish = "stopped";
+    } finally {
+        cancelAnimationFrame(frame);
+        times.end = performance.now();
+        message.times = times;
     }
 }
 
-export function showChat(name) {
-    const messages = [];
-    let stop = null;
-    const talk = element("div", {class: "talk", role: "log", "aria-live": "polite", "aria-label": "Chat"});
-    const text = element("textarea", {"aria-label": "Message", rows: 2, placeholder: "Message"});
-    const system = element("input", {type: "text", size: 30});
-    const temperature = element("input", {type: "number", min: 0, max: 2, step: 0.1, value: 0.7});
-    const limit = element("input", {type: "number", min: 1, step: 1, value: 200});
-    const state = element("p", {class: "soft", role: "status"});
-    const send = element("button", {class: "main", type: "submit"}, "Send");
-    const halt = element("button", {type: "button", disabled: true, onclick: () => stop?.abort()}, "Stop");
-    const code = element("div");
+export function showChat(model) {
+    let chat = listChats(model)[0] || newChat(model);
+    let stop = null; // of the answer that comes
+    const {node: settingsNode, settings} = settingsPanel(model);
+    const talk = element("div", {class: "talk"});
+    const news = element("p", {class: "hidden", role: "status"});
+    const list = element("ul", {class: "chats"});
+    const code = element(
+        "details",
+        {class: "request"},
+        element("summary", {}, "The last request as code"),
+    );
 
-    function request() {
-        const first = system.value ? [{role: "system", content: system.value}] : [];
-        return {
-            model: name, messages: [...first, ...messages], max_tokens: Number(limit.value) || 200,
-            temperature: Number(temperature.value), stream: true,
-            stream_options: {include_usage: true},
-        };
+    // ---- what is shown --------------------------------------------------------------------------
+
+    function showTalk() {
+        const last = chat.messages.length - 1;
+        talk.replaceChildren(
+            ...chat.messages.map(
+                (message, at) =>
+                    showMessage(message, {
+                        retry:
+                            at === last && message.role === "assistant" ? () => answer(at) : null,
+                        edit: message.role === "user" ? () => edit(at) : null,
+                        give: at === last ? give : null,
+                    }).node,
+            ),
+        );
+        if (chat.messages.length === 0) {
+            talk.append(element("p", {class: "soft empty"}, `Ask ${model} something.`));
+        }
     }
 
-    async function answerTo(body) {
-        const bubble = element("p", {class: "assistant"}, "");
-        talk.append(bubble);
-        const began = performance.now();
-        let first = 0, usage = null, said = "";
-        stop = new AbortController();
-        const answer = await ask("/v1/chat/completions", body, {signal: stop.signal});
-        try {
-            for await (const event of events(answer)) {
-                if (event.error) {
-                    throw new Error(event.error.message);
-                }
-                const piece = event.choices?.[0]?.delta?.content;
-                if (piece) {
-                    first ||= performance.now();
-                    said += piece;
-                    bubble.textContent = said;
-                }
-                usage = event.usage || usage;
-            }
-        } catch (error) {
-            if (error.name !== "AbortError") {
-                throw error;
-            }
-        } finally {
-            messages.push({role: "assistant", content: said});
-        }
-        const seconds = (performance.now() - first) / 1000;
-        const tokens = usage ? usage.completion_tokens : 0;
-        state.textContent = first ? [`first text after ${(first - began).toFixed(0)} ms`,
-            usage ? `${usage.prompt_tokens} + ${tokens} tokens` : "stopped",
-            tokens > 1 && seconds > 0 ? `${((tokens - 1) / seconds).toFixed(1)} tokens/s` : null]
-            .filter(Boolean).join(" · ") : "an empty answer";
+    function showList() {
+        list.replaceChildren(
+            ...listChats(model).map((item) =>
+                element(
+                    "li",
+                    {},
+                    element(
+                        "button",
+                        {
+                            type: "button",
+                            class: "quiet",
+                            "aria-current": item.id === chat.id ? "true" : null,
+                            onclick: () => open(item),
+                        },
+                        item.title || "A chat",
+                    ),
+                    iconButton("remove", `Delete ${item.title || "this chat"}`, () => {
+                        dropChat(item.id);
+                        open(item.id === chat.id ? listChats(model)[0] || newChat(model) : chat);
+                    }),
+                ),
+            ),
+        );
     }
 
-    async function submit(event) {
-        event.preventDefault();
-        if (!text.value.trim() || stop) {
-            return;
-        }
-        messages.push({role: "user", content: text.value});
-        talk.append(element("p", {class: "user"}, text.value));
-        text.value = "";
-        send.disabled = true;
-        halt.disabled = false;
-        const body = request();
-        code.replaceChildren(...showCode({path: "/v1/chat/completions", json: body}));
-        try {
-            await answerTo(body);
-        } catch (error) {
-            if (error.name !== "AbortError") {
-                talk.append(showError(error));
-            }
-        }
-        stop = null;
-        send.disabled = false;
-        halt.disabled = true;
+    function open(item) {
+        stop?.abort();
+        chat = item;
+        showTalk();
+        showList();
         text.focus();
     }
 
-    const form = element("form", {onsubmit: submit},
-        text, element("div", {class: "buttons"}, send, halt,
-            element("button", {type: "button", onclick: () => {
-                stop?.abort();
-                messages.length = 0;
-                talk.replaceChildren();
-                state.textContent = "";
-            }}, "Begin again")),
-        element("details", {}, element("summary", {}, "Settings"),
-            element("label", {}, "System", system), element("label", {}, "Temperature", temperature),
-            element("label", {}, "Tokens at most", limit)));
-    text.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-            event.preventDefault();
-            form.requestSubmit();
+    // ---- what is said ---------------------------------------------------------------------------
+
+    // An answer to the messages before |at|, in place of those from there on.
+    async function answer(at = chat.messages.length) {
+        if (stop) {
+            return;
         }
+        const own = chat;
+        own.messages.length = at;
+        const message = {role: "assistant", content: ""};
+        stop = new AbortController();
+        showTalk();
+        setBusy(true);
+        const shown = showMessage(message, {isComing: true});
+        talk.append(shown.node);
+        shown.node.scrollIntoView({block: "nearest"});
+        let failure = null;
+        try {
+            const body = requestOf(own, settings);
+            code.replaceChildren(code.firstChild, ...showCode({path: PATH, json: body}));
+            await streamInto(message, body, stop.signal, () => {
+                const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
+                shown.update();
+                if (isAtEnd) {
+                    scrollTo(0, document.documentElement.scrollHeight);
+                }
+            });
+        } catch (error) {
+            failure = error;
+        }
+        stop = null;
+        setBusy(false);
+        if (message.content || message.tool_calls || message.reasoning_content || !failure) {
+            own.messages.push(message);
+            news.textContent = `The answer: ${partsOf(message).said || "a call of a tool"}`;
+        }
+        keepChat(own);
+        if (own === chat) {
+            showTalk();
+            talk.append(
+                ...(failure
+                    ? [
+                          showError(failure),
+                          iconButton("retry", "Try again", () => answer(), "Try again"),
+                      ]
+                    : []),
+            );
+            showList();
+        }
+    }
+
+    function say(content) {
+        chat.messages.push({role: "user", content});
+        chat.title ||= content.trim().split("\n")[0].slice(0, TITLE_MAX);
+        answer();
+    }
+
+    // The message comes back into the box, to be said in another way.
+    function edit(at) {
+        stop?.abort();
+        text.value = chat.messages[at].content;
+        chat.messages.length = at;
+        showTalk();
+        fit();
+        text.focus();
+    }
+
+    // What a tool has answered: the model goes on once all of its calls have that.
+    function give(results) {
+        chat.messages.push(
+            ...results.map(([id, content]) => ({role: "tool", tool_call_id: id, content})),
+        );
+        answer();
+    }
+
+    // ---- the box --------------------------------------------------------------------------------
+
+    const text = element("textarea", {
+        rows: 1,
+        "aria-label": "Message",
+        placeholder: "Message",
+        oninput: () => fit(),
+        onkeydown: (event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+                event.preventDefault();
+                box.requestSubmit();
+            }
+        },
     });
-    return [talk, state, form, code];
+    const send = element(
+        "button",
+        {class: "main round", type: "submit", "aria-label": "Send"},
+        icon("send"),
+    );
+    const gear = iconButton(
+        "settings",
+        "Settings",
+        () => {
+            settingsNode.hidden = !settingsNode.hidden;
+            gear.setAttribute("aria-expanded", !settingsNode.hidden);
+        },
+        null,
+        {"aria-expanded": "false", "aria-controls": "chat-settings"},
+    );
+    const box = element(
+        "form",
+        {
+            class: "box",
+            onsubmit: (event) => {
+                event.preventDefault();
+                if (stop) {
+                    stop.abort();
+                } else if (text.value.trim()) {
+                    const said = text.value;
+                    text.value = "";
+                    fit();
+                    say(said);
+                }
+            },
+        },
+        text,
+        element("div", {class: "buttons"}, gear, send),
+    );
+
+    function fit() {
+        text.style.height = "auto";
+        text.style.height = `${Math.min(text.scrollHeight + 2, 240)}px`;
+    }
+
+    function setBusy(isBusy) {
+        send.replaceChildren(icon(isBusy ? "stop" : "send"));
+        send.setAttribute("aria-label", isBusy ? "Stop" : "Send");
+        talk.setAttribute("aria-busy", isBusy);
+    }
+
+    // A text that is dropped on the page goes into the box.
+    async function drop(event) {
+        event.preventDefault();
+        for (const file of event.dataTransfer.files) {
+            if (file.size <= FILE_MAX && /^text\/|json|xml|^$/.test(file.type)) {
+                text.value += `${text.value ? "\n\n" : ""}${file.name}:\n\n${await file.text()}`;
+            } else {
+                talk.append(
+                    showError(
+                        new Error(
+                            `${file.name}: a chat takes texts of up to ${FILE_MAX / 1000} kB`,
+                        ),
+                    ),
+                );
+            }
+        }
+        fit();
+    }
+
+    showTalk();
+    showList();
+    const chats = element(
+        "details",
+        {class: "side", open: innerWidth > 960},
+        element("summary", {}, "Chats"),
+        iconButton("add", "New chat", () => open(newChat(model)), "New chat"),
+        list,
+    );
+    return [
+        element(
+            "div",
+            {class: "chat", ondragover: (event) => event.preventDefault(), ondrop: drop},
+            chats,
+            element(
+                "div",
+                {class: "talk-side"},
+                talk,
+                news,
+                code,
+                element(
+                    "div",
+                    {class: "dock"},
+                    settingsNode,
+                    box,
+                    element(
+                        "p",
+                        {class: "soft hint"},
+                        "Enter sends, Shift+Enter begins a line. A model can be wrong.",
+                    ),
+                ),
+            ),
+        ),
+    ];
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The very request that was made, for curl, Python and JavaScript.
 
-import {element, token} from "/console/api.js";
+import {token} from "/console/api.js";
+import {copyButton, element} from "/console/dom.js";
 
 const SHORT = 4000; // characters of a body that is shown whole
 
@@ -21,12 +22,14 @@ function python(value, indent = "") {
     if (Array.isArray(value)) {
         const flat = value.every((item) => typeof item !== "object" || item === null);
         const items = value.map((item) => python(item, deeper));
-        return flat ? `[${items.join(", ")}]`
+        return flat
+            ? `[${items.join(", ")}]`
             : `[\n${items.map((item) => deeper + item).join(",\n")}]`;
     }
     if (typeof value === "object") {
-        return `{${Object.entries(value).map(([key, item]) =>
-            `${JSON.stringify(key)}: ${python(item, deeper)}`).join(`,\n${deeper}`)}}`;
+        return `{${Object.entries(value)
+            .map(([key, item]) => `${JSON.stringify(key)}: ${python(item, deeper)}`)
+            .join(`,\n${deeper}`)}}`;
     }
     return JSON.stringify(value);
 }
@@ -54,7 +57,10 @@ function shorten(body) {
 // ---- forms of requests --------------------------------------------------------------------------
 
 function quote(text) {
-    return JSON.stringify(text).replace(/[\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
+    return JSON.stringify(text).replace(
+        /[\u2028\u2029]/g,
+        (c) => `\\u${c.charCodeAt(0).toString(16)}`,
+    );
 }
 
 // Each is {curl, python, script}: what follows the URL, or stands before the call.
@@ -70,8 +76,9 @@ function jsonTexts(body) {
 function aloneTexts({file, text}) {
     const type = file ? file.type || "application/octet-stream" : "text/plain";
     return {
-        curl: `-H ${shell(`Content-Type: ${type}`)} ${file ? `--data-binary @${shell(file.name)}`
-            : `--data-raw ${shell(text)}`}`,
+        curl: `-H ${shell(`Content-Type: ${type}`)} ${
+            file ? `--data-binary @${shell(file.name)}` : `--data-raw ${shell(text)}`
+        }`,
         python: `data=${file ? `open(${quote(file.name)}, "rb")` : `${quote(text)}.encode()`}`,
         type,
         script: file ? "files[0]" : quote(text),
@@ -83,66 +90,126 @@ function formTexts(parts) {
     const curlName = (name) => `"${name.replace(/["\\]/g, "\\$&")}"`;
     const value = (part) => part.text ?? JSON.stringify(part.json);
     return {
-        curl: parts.map((part) => part.file ? `-F ${shell(`${part.name}=@${curlName(part.file.name)}`)}`
-            : `--form-string ${shell(`${part.name}=${value(part)}`)}`).join(" \\\n    "),
-        python: `files=[\n${parts.map((part) => `    (${quote(part.name)}, ${
-            part.file ? `open(${quote(part.file.name)}, "rb")` : `(None, ${quote(value(part))})`})`)
+        curl: parts
+            .map((part) =>
+                part.file
+                    ? `-F ${shell(`${part.name}=@${curlName(part.file.name)}`)}`
+                    : `--form-string ${shell(`${part.name}=${value(part)}`)}`,
+            )
+            .join(" \\\n    "),
+        python: `files=[\n${parts
+            .map(
+                (part) =>
+                    `    (${quote(part.name)}, ${
+                        part.file
+                            ? `open(${quote(part.file.name)}, "rb")`
+                            : `(None, ${quote(value(part))})`
+                    })`,
+            )
             .join(",\n")}]`,
-        before: `const form = new FormData();\n${parts.map((part) => `form.append(${quote(part.name)}, ${
-            part.file ? `files[${files.indexOf(part)}]` : quote(value(part))});`).join("\n")}\n`,
+        before: `const form = new FormData();\n${parts
+            .map(
+                (part) =>
+                    `form.append(${quote(part.name)}, ${
+                        part.file ? `files[${files.indexOf(part)}]` : quote(value(part))
+                    });`,
+            )
+            .join("\n")}\n`,
         script: "form",
     };
 }
 
 function textsOf(request) {
     const cut = request.json ? shorten(request.json) : {isCut: false};
-    const texts = request.json ? jsonTexts(cut.body)
-        : request.alone ? aloneTexts(request.alone) : formTexts(request.parts);
+    const texts = request.json
+        ? jsonTexts(cut.body)
+        : request.alone
+          ? aloneTexts(request.alone)
+          : formTexts(request.parts);
     return {...texts, isCut: cut.isCut};
+}
+
+function curlOf(url, texts) {
+    const access = token() ? ' -H "Authorization: Bearer $PTED_TOKEN"' : "";
+    return `curl${access} ${texts.curl} \\\n    ${shell(url)}`;
+}
+
+function pythonOf(url, texts, type) {
+    const headers = [
+        type ? `"Content-Type": ${quote(type)}` : null,
+        token() ? '"Authorization": f"Bearer {token}"' : null,
+    ].filter(Boolean);
+    const argument = headers.length ? `, headers={${headers.join(", ")}}` : "";
+    return [
+        "import requests\n",
+        `answer = requests.post(${quote(url)}${argument}, ${texts.python})`,
+        "print(answer.json())",
+    ].join("\n");
+}
+
+// |names| of the files: the script takes them from the fields of a page.
+function scriptOf(url, texts, names) {
+    const headers = [
+        texts.type ? `"Content-Type": ${quote(texts.type)}` : null,
+        token() ? "Authorization: `Bearer ${token}`" : null,
+    ].filter(Boolean);
+    return [
+        ...(names.length
+            ? [
+                  `// ${names.join(", ")}`,
+                  'const files = [...document.querySelectorAll("input[type=file]")]',
+                  "    .flatMap((input) => [...input.files]);",
+              ]
+            : []),
+        `${texts.before || ""}const answer = await fetch(${quote(url)}, {`,
+        '    method: "POST",',
+        ...(headers.length ? [`    headers: {${headers.join(", ")}},`] : []),
+        `    body: ${texts.script},`,
+        "});",
+        "console.log(await answer.json());",
+    ].join("\n");
 }
 
 function write(request) {
     const texts = textsOf(request);
     const url = location.origin + request.path;
-    const type = request.alone ? {"Content-Type": texts.type} : {};
-    const headers = [...Object.entries(type).map(([name, value]) => `${quote(name)}: ${quote(value)}`),
-        token() ? '"Authorization": f"Bearer {token}"' : null].filter(Boolean).join(", ");
-    const names = (request.parts || [request.alone || {}]).filter((part) => part.file)
-        .map((part) => quote(part.file.name)).join(", ");
-    const chosen = `// ${names}\nconst files = [...document.querySelectorAll("input[type=file]")]\n`
-        + "    .flatMap((input) => [...input.files]);\n";
-    const scriptHeaders = [texts.type ? `"Content-Type": ${quote(texts.type)}` : null,
-        token() ? "Authorization: `Bearer ${token}`" : null].filter(Boolean).join(", ");
-    return {isCut: texts.isCut, texts: {
-        curl: `curl${token() ? ' -H "Authorization: Bearer $PTED_TOKEN"' : ""} ${texts.curl} \\\n    ${
-            shell(url)}`,
-        Python: `import requests\n\nanswer = requests.post(${quote(url)}${
-            headers ? `, headers={${headers}}` : ""}, ${texts.python})\nprint(answer.json())`,
-        JavaScript: `${names ? chosen : ""}${
-            texts.before || ""}const answer = await fetch(${quote(url)}, {\n    method: "POST",\n${
-            scriptHeaders ? `    headers: {${scriptHeaders}},\n` : ""}    body: ${
-            texts.script},\n});\nconsole.log(await answer.json());`,
-    }};
+    const names = (request.parts || [request.alone || {}])
+        .filter((part) => part.file)
+        .map((part) => quote(part.file.name));
+    return {
+        isCut: texts.isCut,
+        texts: {
+            curl: curlOf(url, texts),
+            Python: pythonOf(url, texts, request.alone ? texts.type : null),
+            JavaScript: scriptOf(url, texts, names),
+        },
+    };
 }
 
 export function showCode(request) {
     const {isCut, texts} = write(request);
     const shown = element("pre", {tabindex: "0"}, texts.curl);
-    const select = element("select", {"aria-label": "Language", onchange: () => {
-        shown.textContent = texts[select.value];
-    }}, Object.keys(texts).map((language) => element("option", {value: language}, language)));
-    const copy = element("button", {type: "button", onclick: async () => {
-        if (navigator.clipboard) {
-            await navigator.clipboard.writeText(shown.textContent);
-            copy.textContent = "Copied";
-        } else { // which browsers have for https and localhost only
-            getSelection().selectAllChildren(shown);
-            copy.textContent = "Selected";
-        }
-        setTimeout(() => { copy.textContent = "Copy"; }, 1500);
-    }}, "Copy");
-    return [element("h3", {}, "This request"),
-        element("div", {class: "buttons"}, select, copy),
-        isCut ? element("p", {class: "soft"}, "Long lists are cut here to their first numbers.") : "",
-        shown];
+    const select = element(
+        "select",
+        {
+            "aria-label": "Language",
+            onchange: () => {
+                shown.textContent = texts[select.value];
+            },
+        },
+        Object.keys(texts).map((language) => element("option", {value: language}, language)),
+    );
+    return [
+        element("h2", {}, "This request"),
+        element(
+            "div",
+            {class: "buttons"},
+            select,
+            copyButton(() => shown.textContent),
+        ),
+        isCut
+            ? element("p", {class: "soft"}, "Long lists are cut here to their first numbers.")
+            : "",
+        shown,
+    ];
 }

@@ -4,16 +4,33 @@ CONSOLE_FILES = \
 	%D%/answer.js \
 	%D%/api.js \
 	%D%/chat.js \
+	%D%/chat_message.js \
+	%D%/chat_settings.js \
+	%D%/chats.js \
 	%D%/code.js \
 	%D%/console.css \
+	%D%/dom.js \
 	%D%/form.js \
 	%D%/graph.js \
+	%D%/help.js \
+	%D%/highlight.js \
+	%D%/home.js \
+	%D%/icon.svg \
 	%D%/index.html \
+	%D%/live.js \
 	%D%/main.js \
+	%D%/markdown.js \
 	%D%/media.js \
-	%D%/models.js \
+	%D%/model.js \
+	%D%/numbers.js \
 	%D%/openapi.json \
-	%D%/people.js
+	%D%/parts.css \
+	%D%/people.js \
+	%D%/speech.js \
+	%D%/text.js \
+	%D%/texts.js \
+	%D%/turn.js \
+	%D%/vectors.js
 EXTRA_DIST += $(CONSOLE_FILES)
 
 noinst_LIBRARIES += %D%/libconsole.a

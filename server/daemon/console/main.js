@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Which page is shown: "#/" lists the models, "#/models/NAME" is one of them.
+// Which page is shown: "#/" lists the models, "#/models/NAME/TAB" is one of them, "#/help" says
+// where to read on.
 
-import {element, json, keepToken, showError, token} from "/console/api.js";
-import {showModel, showModels} from "/console/models.js";
+import {json, keepToken, onDenied, token} from "/console/api.js";
+import {element, showError} from "/console/dom.js";
+import {showHelp} from "/console/help.js";
+import {showHome} from "/console/home.js";
+import {showModel} from "/console/model.js";
 
 const main = document.getElementById("main");
-let leave = null; // stops what the page that is shown does in the background
+const tokenButton = document.getElementById("token");
+let leave = () => {}; // stops what the page that is shown does in the background
+let shown = null; // "models/NAME"
+
+function place() {
+    return location.hash
+        .replace(/^#\/?/, "")
+        .split("/")
+        .map((part) => {
+            try {
+                return decodeURIComponent(part);
+            } catch {
+                return part;
+            }
+        });
+}
+
+function pageOf([first, name, tab], signal) {
+    return first === "models" && name
+        ? showModel(name, tab, signal)
+        : first === "help"
+          ? showHelp()
+          : showHome(signal);
+}
 
 async function show() {
-    const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-    if (leave) {
-        leave();
-        leave = null;
-    }
-    main.replaceChildren(element("p", {class: "soft"}, "Loading …"));
+    const parts = place();
+    leave();
     const control = new AbortController();
     leave = () => control.abort();
+    shown = parts.slice(0, 2).join("/");
+    main.replaceChildren(element("p", {class: "soft"}, "Loading …"));
     try {
-        const name = parts[0] === "models" ? parts[1] : null;
-        const page = name ? await showModel(name, control.signal) : await showModels(control.signal);
+        const page = await pageOf(parts, control.signal);
         if (!control.signal.aborted) {
-            document.title = name ? `${name} – pted` : "pted";
+            document.title = parts[1] ? `${parts[1]} – pted` : "pted";
             main.replaceChildren(...page);
         }
     } catch (error) {
         if (!control.signal.aborted) {
-            main.replaceChildren(showError(error));
+            main.replaceChildren(element("h1", {}, "Not shown"), showError(error));
         }
     }
 }
@@ -34,34 +58,59 @@ async function showServer() {
     const line = document.getElementById("server");
     try {
         const server = await json("/v2");
-        line.textContent = `${server.name} ${server.version} at ${location.host}`;
-    } catch (error) {
-        line.textContent = error.message;
+        line.textContent = `${server.version} at ${location.host}`;
+    } catch {
+        line.textContent = location.host;
     }
 }
+
+// ---- the token ----------------------------------------------------------------------------------
+
+let wasAsked = false;
 
 function askForToken() {
     const dialog = document.getElementById("token-dialog");
     const text = document.getElementById("token-text");
+    if (dialog.open) {
+        return;
+    }
     text.value = token();
-    dialog.addEventListener("close", () => {
-        if (dialog.returnValue === "keep") {
-            keepToken(text.value.trim());
-        } else if (dialog.returnValue === "drop") {
-            keepToken("");
-        }
-        text.value = "";
-        showServer();
-        show();
-    }, {once: true});
+    dialog.addEventListener(
+        "close",
+        () => {
+            const choice = dialog.returnValue;
+            if (choice === "keep" || choice === "drop") {
+                keepToken(choice === "keep" ? text.value.trim() : "");
+                showServer();
+                show();
+            }
+            text.value = "";
+        },
+        {once: true},
+    );
     dialog.returnValue = "";
     dialog.showModal();
 }
 
-document.getElementById("token").addEventListener("click", askForToken);
-window.addEventListener("hashchange", () => {
-    show().then(() => main.focus({preventScroll: true}));
-    window.scrollTo(0, 0);
+// The first request that lacks a token opens the dialog; later ones say what they lack.
+onDenied(() => {
+    tokenButton.hidden = false;
+    if (!wasAsked) {
+        wasAsked = true;
+        askForToken();
+    }
 });
+tokenButton.hidden = !token();
+tokenButton.addEventListener("click", askForToken);
+
+// ---- moving -------------------------------------------------------------------------------------
+
+window.addEventListener("hashchange", () => {
+    if (place().slice(0, 2).join("/") !== shown) {
+        show().then(() => main.focus({preventScroll: true}));
+        window.scrollTo(0, 0);
+    }
+});
+window.addEventListener("reload", show);
 showServer();
 show();

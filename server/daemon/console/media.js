@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Inputs that the card of a model makes from pictures, sounds and texts. Files are sent as they are;
-// a recording becomes a WAV file here.
+// Inputs that the card of a model makes from pictures, sounds and texts. Files are sent as they
+// are; a recording becomes a WAV file here.
 
-import {bytesText, drawing, element} from "/console/api.js";
+import {drawing, element, icon} from "/console/dom.js";
+import {bytesText} from "/console/text.js";
 
 const PREVIEW_MAX = 1024; // pixels of a side
+const TINY = 160; // pixels; smaller pictures are shown with their pixels
 const WAVE_MAX = 800; // points of a drawn sound
 
 // ---- choosing -----------------------------------------------------------------------------------
 
-// A place for files. |take| gets each of them and its number; where it fails, the file is told to be
-// no |what|.
+// A place for files. |take| gets each of them and its number; where it fails, the file is told to
+// be no |what|. options.done() is called when all of them are taken.
 export function dropZone(what, types, take, options, ...children) {
     const state = element("span", {class: "soft", role: "status"});
     const give = async (files) => {
@@ -20,23 +22,45 @@ export function dropZone(what, types, take, options, ...children) {
                 await take(chosen[i], i);
             }
             state.textContent = "";
+            options.done?.();
         } catch {
             state.textContent = `this browser cannot read it as ${what}`;
         }
     };
-    const pick = element("input", {type: "file", accept: types, multiple: options.many,
+    const pick = element("input", {
+        type: "file",
+        accept: types,
+        multiple: options.many,
         "aria-label": `Choose ${what} for ${options.name}`,
-        onchange: () => pick.files.length && give(pick.files)});
-    const zone = element("div", {
-        class: "drop",
-        ondragover: (event) => { event.preventDefault(); zone.classList.add("over"); },
-        ondragleave: () => zone.classList.remove("over"),
-        ondrop: (event) => {
-            event.preventDefault();
-            zone.classList.remove("over");
-            give(event.dataTransfer.files);
+        onchange: () => pick.files.length && give(pick.files),
+    });
+    const zone = element(
+        "div",
+        {
+            class: "drop",
+            ondragover: (event) => {
+                event.preventDefault();
+                zone.classList.add("over");
+            },
+            ondragleave: () => zone.classList.remove("over"),
+            ondrop: (event) => {
+                event.preventDefault();
+                zone.classList.remove("over");
+                give(event.dataTransfer.files);
+            },
         },
-    }, element("p", {class: "soft"}, `Drop ${options.many ? `${what}, or several,` : what} here, or choose ${options.many ? "them" : "one"}.`), pick, " ", state, children);
+        element(
+            "p",
+            {class: "soft"},
+            options.many
+                ? `Drop ${what}, or several, here, or choose them.`
+                : `Drop ${what} here, or choose one.`,
+        ),
+        pick,
+        " ",
+        state,
+        children,
+    );
     return zone;
 }
 
@@ -48,8 +72,13 @@ async function readPicture(file, imageOrientation = "from-image") {
     const bitmap = await createImageBitmap(file, {imageOrientation});
     const {width, height} = bitmap;
     const scale = Math.min(1, PREVIEW_MAX / Math.max(width, height));
-    const canvas = element("canvas", {class: "shown", role: "img", "aria-label": file.name,
-        width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale))});
+    const canvas = element("canvas", {
+        class: width < TINY ? "shown tiny" : "shown",
+        role: "img",
+        "aria-label": file.name,
+        width: Math.max(1, Math.round(width * scale)),
+        height: Math.max(1, Math.round(height * scale)),
+    });
     canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
     bitmap.close();
     return {canvas, width, height, name: file.name};
@@ -62,7 +91,9 @@ export async function readSound(blob, rate) {
     const sound = await context.decodeAudioData(await blob.arrayBuffer());
     const mixed = new Float32Array(sound.length);
     for (let c = 0; c < sound.numberOfChannels; c++) {
-        sound.getChannelData(c).forEach((value, i) => { mixed[i] += value / sound.numberOfChannels; });
+        sound.getChannelData(c).forEach((value, i) => {
+            mixed[i] += value / sound.numberOfChannels;
+        });
     }
     return mixed;
 }
@@ -84,13 +115,15 @@ export function writeWav(samples, rate) {
     text(36, "data");
     view.setUint32(40, 2 * samples.length, true);
     samples.forEach((value, i) =>
-        view.setInt16(44 + 2 * i, Math.round(32767 * Math.max(-1, Math.min(1, value))), true));
+        view.setInt16(44 + 2 * i, Math.round(32767 * Math.max(-1, Math.min(1, value))), true),
+    );
     return view.buffer;
 }
 
 // A button that hands the recorded sound over, as the browser has coded it.
 export function recordButton(take, onError) {
     let recorder = null;
+    const say = (name, text) => record.replaceChildren(icon(name), text);
     const begin = async () => {
         const stream = await navigator.mediaDevices.getUserMedia({audio: true});
         const parts = [];
@@ -101,17 +134,26 @@ export function recordButton(take, onError) {
             take(new Blob(parts)).catch(onError);
         };
         recorder.start();
-        record.textContent = "Stop";
+        say("stop", "Stop");
     };
-    const record = element("button", {type: "button", onclick: () => {
-        if (recorder) {
-            recorder.stop();
-            recorder = null;
-            record.textContent = "Record";
-        } else {
-            begin().catch(onError);
-        }
-    }}, "Record");
+    const record = element(
+        "button",
+        {
+            type: "button",
+            class: "record",
+            onclick: () => {
+                if (recorder) {
+                    recorder.stop();
+                    recorder = null;
+                    say("microphone", "Record");
+                } else {
+                    begin().catch(onError);
+                }
+            },
+        },
+        icon("microphone"),
+        "Record",
+    );
     return navigator.mediaDevices ? record : null;
 }
 
@@ -125,22 +167,38 @@ function drawWave(samples) {
         }
         path += `M${i / step},${50 - 50 * most}V${50 + 50 * most}`;
     }
-    return drawing("svg", {class: "plot wave", preserveAspectRatio: "none", role: "img",
-        viewBox: `0 -2 ${Math.ceil(samples.length / step)} 104`, "aria-label": "the sound's loudness"},
-    drawing("path", {d: path}));
+    return drawing(
+        "svg",
+        {
+            class: "plot wave",
+            preserveAspectRatio: "none",
+            role: "img",
+            viewBox: `0 -2 ${Math.ceil(samples.length / step)} 104`,
+            "aria-label": "the sound's loudness",
+        },
+        drawing("path", {d: path}),
+    );
 }
 
 function playButton(samples, rate, name) {
-    return element("button", {type: "button", "aria-label": `Play ${name}`, onclick: () => {
-        const context = new AudioContext();
-        const sound = context.createBuffer(1, samples.length, rate);
-        sound.copyToChannel(samples, 0);
-        const source = context.createBufferSource();
-        source.buffer = sound;
-        source.connect(context.destination);
-        source.onended = () => context.close();
-        source.start();
-    }}, "Play");
+    return element(
+        "button",
+        {
+            type: "button",
+            "aria-label": `Play ${name}`,
+            onclick: () => {
+                const context = new AudioContext();
+                const sound = context.createBuffer(1, samples.length, rate);
+                sound.copyToChannel(samples, 0);
+                const source = context.createBufferSource();
+                source.buffer = sound;
+                source.connect(context.destination);
+                source.onended = () => context.close();
+                source.start();
+            },
+        },
+        "Play",
+    );
 }
 
 // ---- files of an input --------------------------------------------------------------------------
@@ -156,19 +214,24 @@ async function preview(file, tensor) {
         if (tensor.media === "image") {
             const picture = await readPicture(file);
             picture.stored = await readPicture(file, "none");
-            return {picture, nodes: [picture.canvas],
-                about: `${picture.width} × ${picture.height} pixels`};
+            return {
+                picture,
+                nodes: [picture.canvas],
+                about: `${picture.width} × ${picture.height} pixels`,
+            };
         }
         const rate = 16000;
         const samples = await readSound(file, rate);
-        return {nodes: [drawWave(samples), playButton(samples, rate, file.name)],
-            about: `${(samples.length / rate).toFixed(2)} s`};
+        return {
+            nodes: [drawWave(samples), playButton(samples, rate, file.name)],
+            about: `${(samples.length / rate).toFixed(2)} s`,
+        };
     } catch {
         return {nodes: [], about: "no preview"};
     }
 }
 
-function fileEditor(tensor, many) {
+function fileEditor(tensor, many, done) {
     const {what, types} = KINDS[tensor.media];
     const items = [];
     const list = element("ul", {class: "files"});
@@ -180,18 +243,35 @@ function fileEditor(tensor, many) {
             list.replaceChildren();
         }
         items.push({file, picture: shown.picture || null});
-        list.append(element("li", {}, shown.nodes,
-            element("span", {class: "soft"}, `${file.name}, ${bytesText(file.size)}, ${shown.about}`)));
+        list.append(
+            element(
+                "li",
+                {},
+                shown.nodes,
+                element(
+                    "span",
+                    {class: "soft"},
+                    `${file.name}, ${bytesText(file.size)}, ${shown.about}`,
+                ),
+            ),
+        );
     }
     // What the model takes, as far as browsers can make it; the daemon does the rest.
     const rate = tensor.sound ? Math.min(48000, Math.max(8000, tensor.sound.rate)) : 0;
     const trouble = element("span", {class: "soft", role: "status"});
-    const record = rate ? recordButton(async (blob) => {
-        const wav = writeWav(await readSound(blob, rate), rate);
-        await add(new File([wav], "recording.wav", {type: "audio/wav"}), 0);
-    }, (error) => { trouble.textContent = error.message; }) : null;
+    const record = rate
+        ? recordButton(
+              async (blob) => {
+                  const wav = writeWav(await readSound(blob, rate), rate);
+                  await add(new File([wav], "recording.wav", {type: "audio/wav"}), 0);
+              },
+              (error) => {
+                  trouble.textContent = error.message;
+              },
+          )
+        : null;
     return {
-        node: dropZone(what, types, add, {many, name: tensor.name}, record, trouble, list),
+        node: dropZone(what, types, add, {many, name: tensor.name, done}, record, trouble, list),
         parts() {
             if (items.length === 0) {
                 throw new Error(`${tensor.name}: choose ${what} first`);
@@ -213,8 +293,22 @@ function textEditor(tensor, many) {
     };
     add();
     return {
-        node: element("div", {}, place, many ? element("div", {class: "buttons"},
-            element("button", {type: "button", onclick: () => add().focus()}, "Another text")) : null),
+        node: element(
+            "div",
+            {},
+            place,
+            many
+                ? element(
+                      "div",
+                      {class: "buttons"},
+                      element(
+                          "button",
+                          {type: "button", onclick: () => add().focus()},
+                          "Another text",
+                      ),
+                  )
+                : null,
+        ),
         parts() {
             const texts = [...place.children].map((text) => text.value).filter(Boolean);
             if (texts.length === 0) {
@@ -226,16 +320,26 @@ function textEditor(tensor, many) {
     };
 }
 
-// One input: its parts are those of the request, a row for each.
-export function mediaEditor(tensor) {
+// One input: its parts are those of the request, a row for each. done() is called when files have
+// been chosen.
+export function mediaEditor(tensor, done) {
     const many = tensor.shape[0] !== 1;
-    const editor = tensor.media === "text" ? textEditor(tensor, many) : fileEditor(tensor, many);
+    const editor =
+        tensor.media === "text" ? textEditor(tensor, many) : fileEditor(tensor, many, done);
     return Object.assign(Object.create(editor), {
         isMedia: true,
         form: tensor.image || null,
-        node: element("fieldset", {},
-            element("legend", {}, `${tensor.name} `, element("span", {class: "soft"}, tensor.media)),
+        node: element(
+            "fieldset",
+            {},
+            element(
+                "legend",
+                {},
+                `${tensor.name} `,
+                element("span", {class: "soft"}, tensor.media),
+            ),
             tensor.description ? element("p", {class: "soft"}, tensor.description) : null,
-            editor.node),
+            editor.node,
+        ),
     });
 }

@@ -2,7 +2,8 @@
 // Answers for people, as the card of a model has them: classes, boxes, maps and texts. Boxes and
 // maps lie over the picture that was sent.
 
-import {drawing, element} from "/console/api.js";
+import {drawing, element} from "/console/dom.js";
+import {numberText} from "/console/text.js";
 
 // ---- where the model's picture lies in the one that was sent ------------------------------------
 
@@ -31,9 +32,10 @@ function resized(form, width, height) {
 function side(form, sent, length, canvas, crop) {
     const size = crop || canvas;
     const rest = Math.max(0, canvas - length);
-    const shift = (form.fit === "letterbox" ? Math.floor(rest / 2) : half(rest))
-        + (size > canvas ? Math.floor((size - canvas) / 2) : -half(canvas - size));
-    return {size, toSent: (at) => (at - shift) * sent / length};
+    const shift =
+        (form.fit === "letterbox" ? Math.floor(rest / 2) : half(rest)) +
+        (size > canvas ? Math.floor((size - canvas) / 2) : -half(canvas - size));
+    return {size, toSent: (at) => ((at - shift) * sent) / length};
 }
 
 // The picture below boxes and maps, as |about| the output says.
@@ -67,7 +69,9 @@ function modelView(form, picture) {
 function colourOf(index) {
     const colour = [0, 0, 0];
     for (let bit = 7, rest = index; rest; bit--, rest >>= 3) {
-        colour.forEach((_, c) => { colour[c] |= (rest >> c & 1) << bit; });
+        colour.forEach((_, c) => {
+            colour[c] |= ((rest >> c) & 1) << bit;
+        });
     }
     return `rgb(${colour.join(",")})`;
 }
@@ -78,8 +82,11 @@ function brightOf(index) {
 }
 
 function swatch(colour) {
-    return drawing("svg", {class: "swatch", viewBox: "0 0 10 10", "aria-hidden": "true"},
-        drawing("rect", {width: 10, height: 10, fill: colour}));
+    return drawing(
+        "svg",
+        {class: "swatch", viewBox: "0 0 10 10", "aria-hidden": "true"},
+        drawing("rect", {width: 10, height: 10, fill: colour}),
+    );
 }
 
 // ---- classes ------------------------------------------------------------------------------------
@@ -88,23 +95,52 @@ function nameOf(item) {
     return item.label || `class ${item.index}`;
 }
 
+// Shares of a whole as percents; other scores as numbers, beside the greatest of them.
 function scoreBars(items, isColoured) {
-    const scores = items.map((item) => Number(item.score)).filter(Number.isFinite);
-    const areShares = scores.every((score) => score >= 0 && score <= 1);
-    const low = areShares ? 0 : Math.min(0, ...scores);
-    const high = areShares ? 1 : Math.max(low + 1e-6, ...scores);
-    return element("ol", {class: "bars"}, items.map((item) => element("li", {},
-        element("span", {title: nameOf(item)}, isColoured ? swatch(brightOf(item.index)) : null, nameOf(item)),
-        element("meter", {min: low, max: high, value: Number(item.score) || low, "aria-hidden": "true"}),
-        element("data", {value: item.score, title: String(item.score)},
-            areShares ? `${(100 * item.score).toFixed(1)} %` : Number(item.score).toPrecision(4)))));
+    const scores = items.map((item) => Number(item.score));
+    const finite = scores.filter(Number.isFinite);
+    const areShares =
+        finite.length === scores.length && finite.every((score) => score >= 0 && score <= 1);
+    const low = areShares ? 0 : Math.min(0, ...finite);
+    const high = areShares ? 1 : Math.max(low + 1e-6, ...finite);
+    return element(
+        "ol",
+        {class: "bars"},
+        items.map((item, i) =>
+            element(
+                "li",
+                {},
+                element(
+                    "span",
+                    {title: nameOf(item)},
+                    isColoured ? swatch(brightOf(item.index)) : null,
+                    nameOf(item),
+                ),
+                element("meter", {
+                    min: low,
+                    max: high,
+                    value: Number.isFinite(scores[i]) ? scores[i] : low,
+                    "aria-hidden": "true",
+                }),
+                element(
+                    "data",
+                    {value: item.score, title: String(item.score)},
+                    areShares ? `${(100 * scores[i]).toFixed(1)} %` : numberText(item.score),
+                ),
+            ),
+        ),
+    );
 }
 
 // ---- over a picture -----------------------------------------------------------------------------
 
 function copyOf(picture) {
-    const copy = element("canvas", {width: picture.canvas.width, height: picture.canvas.height,
-        role: "img", "aria-label": picture.name || "the picture that was sent"});
+    const copy = element("canvas", {
+        width: picture.canvas.width,
+        height: picture.canvas.height,
+        role: "img",
+        "aria-label": picture.name || "the picture that was sent",
+    });
     copy.getContext("2d").drawImage(picture.canvas, 0, 0);
     return copy;
 }
@@ -116,11 +152,26 @@ function boxShape(item, view, picture, about) {
     const font = Math.max(picture.width, picture.height) / 26;
     const text = `${nameOf(item)} ${Number(item.score).toFixed(2)}`;
     const y = Math.max(top, 0);
-    return drawing("g", {},
-        drawing("rect", {class: "box", x: left, y: top, width: Math.max(0, right - left),
-            height: Math.max(0, bottom - top), stroke: brightOf(item.index)}),
-        drawing("rect", {class: "back", x: left, y, width: font * 0.58 * text.length, height: font * 1.2}),
-        drawing("text", {x: left + font * 0.2, y: y + font * 0.9, "font-size": font}, text));
+    return drawing(
+        "g",
+        {},
+        drawing("rect", {
+            class: "box",
+            x: left,
+            y: top,
+            width: Math.max(0, right - left),
+            height: Math.max(0, bottom - top),
+            stroke: brightOf(item.index),
+        }),
+        drawing("rect", {
+            class: "back",
+            x: left,
+            y,
+            width: font * 0.58 * text.length,
+            height: font * 1.2,
+        }),
+        drawing("text", {x: left + font * 0.2, y: y + font * 0.9, "font-size": font}, text),
+    );
 }
 
 function showBoxes(row, sent, form, about) {
@@ -133,10 +184,25 @@ function showBoxes(row, sent, form, about) {
         return [list, element("pre", {tabindex: "0"}, JSON.stringify(row, null, 1))];
     }
     const view = viewOf(form, picture, about);
-    return [element("div", {class: "picture"}, copyOf(picture),
-        drawing("svg", {class: "over", viewBox: `0 0 ${picture.width} ${picture.height}`, role: "img",
-            preserveAspectRatio: "none", "aria-label": `${row.length} boxes: ${row.map(nameOf).join(", ")}`},
-        row.map((item) => boxShape(item, view, picture, about)))), list];
+    return [
+        element(
+            "div",
+            {class: "picture"},
+            copyOf(picture),
+            drawing(
+                "svg",
+                {
+                    class: "over",
+                    viewBox: `0 0 ${picture.width} ${picture.height}`,
+                    role: "img",
+                    preserveAspectRatio: "none",
+                    "aria-label": `${row.length} boxes: ${row.map(nameOf).join(", ")}`,
+                },
+                row.map((item) => boxShape(item, view, picture, about)),
+            ),
+        ),
+        list,
+    ];
 }
 
 // The map on a canvas of its own size; where a picture is below, class 0 is clear.
@@ -158,23 +224,46 @@ async function drawMap(map, canvas, isOver) {
 function showMap(map, sent, form, about) {
     const picture = sent && below(sent, about);
     const words = map.classes.map(nameOf).join(", ");
-    const canvas = element("canvas", {width: map.width, height: map.height, role: "img",
-        "aria-label": `a map of ${words}`});
+    const canvas = element("canvas", {
+        width: map.width,
+        height: map.height,
+        role: "img",
+        "aria-label": `a map of ${words}`,
+    });
     const total = map.width * map.height;
-    const legend = element("ul", {class: "legend"}, map.classes.map((item) => element("li", {},
-        swatch(colourOf(item.index)), `${nameOf(item)} `,
-        element("span", {class: "soft"}, `${(100 * item.pixels / total).toFixed(1)} %`))));
+    const legend = element(
+        "ul",
+        {class: "legend"},
+        map.classes.map((item) =>
+            element(
+                "li",
+                {},
+                swatch(colourOf(item.index)),
+                `${nameOf(item)} `,
+                element("span", {class: "soft"}, `${((100 * item.pixels) / total).toFixed(1)} %`),
+            ),
+        ),
+    );
     const drawn = drawMap(map, canvas, Boolean(picture));
     if (!picture) {
         canvas.className = "shown";
         return [element("div", {class: "picture"}, canvas), legend];
     }
-    const over = element("canvas", {class: "over", width: picture.canvas.width,
-        height: picture.canvas.height, role: "img", "aria-label": `a map of ${words}`});
+    const over = element("canvas", {
+        class: "over",
+        width: picture.canvas.width,
+        height: picture.canvas.height,
+        role: "img",
+        "aria-label": `a map of ${words}`,
+    });
     const {x, y} = viewOf(form, picture, about);
     const scale = picture.canvas.width / picture.width;
-    const [left, right, top, bottom] = [x.toSent(0), x.toSent(x.size), y.toSent(0), y.toSent(y.size)]
-        .map((at) => at * scale);
+    const [left, right, top, bottom] = [
+        x.toSent(0),
+        x.toSent(x.size),
+        y.toSent(0),
+        y.toSent(y.size),
+    ].map((at) => at * scale);
     drawn.then(() => {
         const context = over.getContext("2d");
         context.imageSmoothingEnabled = false;
@@ -200,9 +289,12 @@ function isClass(value) {
 export function answerRows(value, output) {
     const rows = Array.isArray(value) && !isClass(value[0]) ? value : [value];
     if (output?.answer && output.answer !== "classes") {
-        const isNumbers = output.answer === "boxes" ? rows.some((row) => !Array.isArray(row)
-                || (row.length && !row[0]?.box))
-            : rows.some((row) => output.answer === "map" ? !row?.png : typeof row !== "string");
+        const isNumbers =
+            output.answer === "boxes"
+                ? rows.some((row) => !Array.isArray(row) || (row.length && !row[0]?.box))
+                : rows.some((row) =>
+                      output.answer === "map" ? !row?.png : typeof row !== "string",
+                  );
         return isNumbers ? null : {kind: output.answer, rows, about: output[output.answer] || {}};
     }
     const isClasses = rows.length > 0 && rows.every((row) => Array.isArray(row) && isClass(row[0]));
@@ -213,7 +305,13 @@ export function answerRows(value, output) {
 export function showRows(answer, pictures, form) {
     return answer.rows.map((row, i) => {
         const picture = pictures[i] || (pictures.length === 1 ? pictures[0] : null);
-        const title = answer.rows.length > 1 ? element("h4", {}, picture ? picture.name : `row ${i}`) : null;
-        return element("div", {class: "row"}, title, SHOWN[answer.kind](row, picture, form || {}, answer.about || {}));
+        const title =
+            answer.rows.length > 1 ? element("h3", {}, picture ? picture.name : `row ${i}`) : null;
+        return element(
+            "div",
+            {class: "row"},
+            title,
+            SHOWN[answer.kind](row, picture, form || {}, answer.about || {}),
+        );
     });
 }
