@@ -26,6 +26,8 @@ EXTRA_DIST += %D%/examples/digit_code.json \
 	%D%/how-to/speech.md \
 	%D%/how-to/systemd.md \
 	%D%/how-to/tls.md \
+	%D%/pictures/console-chat.webp \
+	%D%/pictures/console-photo.webp \
 	%D%/project/decisions.md \
 	%D%/project/figures.md \
 	%D%/project/figures/peers.svg \

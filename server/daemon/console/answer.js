@@ -3,7 +3,7 @@
 // picture, boxes or a mask over the picture that was sent, a matrix, a line. Bars are only for
 // scores that have labels. The numbers themselves are always there, too.
 
-import {element} from "/console/dom.js";
+import {copyOf, element} from "/console/dom.js";
 import {paint, showMatrix, showPicture, showVector} from "/console/numbers.js";
 import {answerRows, showRows} from "/console/people.js";
 import {numberText, shapeText} from "/console/text.js";
@@ -71,27 +71,16 @@ function classColour(index) {
     return index === 0 ? [0, 0, 0, 0] : [part(0), part(8), part(4), 170];
 }
 
-function copyOf(canvas) {
-    const copy = element("canvas", {
-        width: canvas.width,
-        height: canvas.height,
-        role: "img",
-        "aria-label": "the picture that was sent",
-    });
-    copy.getContext("2d").drawImage(canvas, 0, 0);
-    return copy;
-}
-
 function maskOver(data, dims, canvas) {
     const size = dims.height * dims.width;
-    const mask = paint(dims, (i) => {
+    const mask = paint(dims, "the classes of its pixels", (i) => {
         let best = 0;
         for (let c = 1; c < dims.channels; c++) {
             best = data[c * size + i] > data[best * size + i] ? c : best;
         }
         return classColour(best);
     });
-    mask.className = "over";
+    mask.className = "over tiny";
     return element("div", {class: "picture"}, copyOf(canvas), mask);
 }
 

@@ -48,7 +48,7 @@ export function membersOf(settings) {
         members.tools = parse(settings.tools, TEXTS[1][1], "list");
     }
     if (settings.thinking) {
-        members.chat_template_kwargs = {enable_thinking: settings.thinking === "on"};
+        members.reasoning_effort = settings.thinking;
     }
     return members;
 }
@@ -68,12 +68,12 @@ export function settingsPanel(model) {
     const thinking = element(
         "select",
         {name: "thinking", onchange: keep("thinking")},
-        [
-            ["", "as the model does"],
-            ["on", "on"],
-            ["off", "off"],
-        ].map(([value, name]) =>
-            element("option", {value, selected: (settings.thinking || "") === value}, name),
+        ["", "none", "low", "medium", "high"].map((value) =>
+            element(
+                "option",
+                {value, selected: (settings.thinking || "") === value},
+                value || "model's own",
+            ),
         ),
     );
     const node = element(

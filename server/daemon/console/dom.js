@@ -94,6 +94,27 @@ export function copyButton(text, title = "Copy") {
     return button;
 }
 
+// ---- pictures -----------------------------------------------------------------------------------
+
+const TINY = 160; // pixels of a side; of smaller pictures one sees the pixels
+
+// A canvas for a picture, whose |name| is for readers.
+export function canvasOf(width, height, name) {
+    return element("canvas", {
+        class: width < TINY ? "shown tiny" : "shown",
+        width,
+        height,
+        role: "img",
+        "aria-label": name,
+    });
+}
+
+export function copyOf(canvas, name = "the picture that was sent") {
+    const copy = canvasOf(canvas.width, canvas.height, name);
+    copy.getContext("2d").drawImage(canvas, 0, 0);
+    return copy;
+}
+
 // ---- parts of pages -----------------------------------------------------------------------------
 
 export function showError(error) {

@@ -5,7 +5,7 @@
 import {ask, modelPath} from "/console/api.js";
 import {showAnswer} from "/console/answer.js";
 import {showCode} from "/console/code.js";
-import {element, field, showError} from "/console/dom.js";
+import {canvasOf, element, field, showError} from "/console/dom.js";
 import {dropZone, mediaEditor, readSound, recordButton} from "/console/media.js";
 import {shapeText} from "/console/text.js";
 
@@ -84,12 +84,8 @@ function readPixels(canvas, dims, scaleName) {
 
 function pictureEditor(tensor, dims, onData) {
     const isWhole = WHOLE.test(tensor.datatype);
-    const canvas = element("canvas", {
-        class: "shown tiny",
-        role: "img",
-        hidden: true,
-        "aria-label": "the picture as the model gets it",
-    });
+    const canvas = canvasOf(1, 1, "the picture as the model gets it");
+    canvas.hidden = true;
     const scale = element(
         "select",
         {onchange: () => settle()},

@@ -2,11 +2,10 @@
 // Inputs that the card of a model makes from pictures, sounds and texts. Files are sent as they
 // are; a recording becomes a WAV file here.
 
-import {drawing, element, icon} from "/console/dom.js";
+import {canvasOf, drawing, element, icon} from "/console/dom.js";
 import {bytesText} from "/console/text.js";
 
 const PREVIEW_MAX = 1024; // pixels of a side
-const TINY = 160; // pixels; smaller pictures are shown with their pixels
 const WAVE_MAX = 800; // points of a drawn sound
 
 // ---- choosing -----------------------------------------------------------------------------------
@@ -72,13 +71,8 @@ async function readPicture(file, imageOrientation = "from-image") {
     const bitmap = await createImageBitmap(file, {imageOrientation});
     const {width, height} = bitmap;
     const scale = Math.min(1, PREVIEW_MAX / Math.max(width, height));
-    const canvas = element("canvas", {
-        class: width < TINY ? "shown tiny" : "shown",
-        role: "img",
-        "aria-label": file.name,
-        width: Math.max(1, Math.round(width * scale)),
-        height: Math.max(1, Math.round(height * scale)),
-    });
+    const sides = [width, height].map((side) => Math.max(1, Math.round(side * scale)));
+    const canvas = canvasOf(...sides, file.name);
     canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
     bitmap.close();
     return {canvas, width, height, name: file.name};

@@ -2,7 +2,7 @@
 // Numbers as pictures: a line for a vector, a table or a heat map for a matrix, pixels for a
 // picture.
 
-import {drawing, element} from "/console/dom.js";
+import {canvasOf, drawing, element} from "/console/dom.js";
 import {numberText} from "/console/text.js";
 
 const ROW_MAX = 16; // numbers of a vector that are written out
@@ -180,9 +180,9 @@ export function showMatrix(rows, options = {}) {
 
 // ---- pictures -----------------------------------------------------------------------------------
 
-// |colour| gives [r, g, b, a] of a pixel by its number.
-export function paint({height, width}, colour) {
-    const canvas = element("canvas", {class: "shown", width, height});
+// A canvas; |colour| gives [r, g, b, a] of a pixel by its number.
+export function paint({height, width}, name, colour) {
+    const canvas = canvasOf(width, height, name);
     const context = canvas.getContext("2d");
     const image = context.createImageData(width, height);
     for (let i = 0; i < width * height; i++) {
@@ -197,13 +197,11 @@ export function showPicture(data, {channels, height, width}, name) {
     const {low, high} = bounds(data) || {low: 0, high: 1};
     const size = height * width;
     const level = (value) => Math.round((255 * (value - low)) / (high - low || 1));
-    const canvas = paint({height, width}, (i) =>
+    const canvas = paint({height, width}, `${name} as a picture`, (i) =>
         channels === 3
             ? [level(data[i]), level(data[size + i]), level(data[2 * size + i]), 255]
             : [level(data[i]), level(data[i]), level(data[i]), 255],
     );
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `${name} as a picture of ${width} × ${height}`);
     return [
         element("div", {class: "picture"}, canvas),
         element("p", {class: "soft"}, `${width} × ${height} pixels, ${rangeText(data)}`),

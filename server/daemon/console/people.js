@@ -2,7 +2,7 @@
 // Answers for people, as the card of a model has them: classes, boxes, maps and texts. Boxes and
 // maps lie over the picture that was sent.
 
-import {drawing, element} from "/console/dom.js";
+import {canvasOf, copyOf, drawing, element} from "/console/dom.js";
 import {numberText} from "/console/text.js";
 
 // ---- where the model's picture lies in the one that was sent ------------------------------------
@@ -134,17 +134,6 @@ function scoreBars(items, isColoured) {
 
 // ---- over a picture -----------------------------------------------------------------------------
 
-function copyOf(picture) {
-    const copy = element("canvas", {
-        width: picture.canvas.width,
-        height: picture.canvas.height,
-        role: "img",
-        "aria-label": picture.name || "the picture that was sent",
-    });
-    copy.getContext("2d").drawImage(picture.canvas, 0, 0);
-    return copy;
-}
-
 function boxShape(item, view, picture, about) {
     const [sx, sy] = about.normalized ? [view.x.size, view.y.size] : [1, 1];
     const [left, right] = [item.box[0], item.box[2]].map((at) => view.x.toSent(at * sx));
@@ -167,7 +156,7 @@ function boxShape(item, view, picture, about) {
             class: "back",
             x: left,
             y,
-            width: font * 0.58 * text.length,
+            width: font * 0.54 * text.length,
             height: font * 1.2,
         }),
         drawing("text", {x: left + font * 0.2, y: y + font * 0.9, "font-size": font}, text),
@@ -188,7 +177,7 @@ function showBoxes(row, sent, form, about) {
         element(
             "div",
             {class: "picture"},
-            copyOf(picture),
+            copyOf(picture.canvas, picture.name),
             drawing(
                 "svg",
                 {
@@ -224,12 +213,7 @@ async function drawMap(map, canvas, isOver) {
 function showMap(map, sent, form, about) {
     const picture = sent && below(sent, about);
     const words = map.classes.map(nameOf).join(", ");
-    const canvas = element("canvas", {
-        width: map.width,
-        height: map.height,
-        role: "img",
-        "aria-label": `a map of ${words}`,
-    });
+    const canvas = canvasOf(map.width, map.height, `a map of ${words}`);
     const total = map.width * map.height;
     const legend = element(
         "ul",
@@ -246,16 +230,10 @@ function showMap(map, sent, form, about) {
     );
     const drawn = drawMap(map, canvas, Boolean(picture));
     if (!picture) {
-        canvas.className = "shown";
         return [element("div", {class: "picture"}, canvas), legend];
     }
-    const over = element("canvas", {
-        class: "over",
-        width: picture.canvas.width,
-        height: picture.canvas.height,
-        role: "img",
-        "aria-label": `a map of ${words}`,
-    });
+    const over = canvasOf(picture.canvas.width, picture.canvas.height, `a map of ${words}`);
+    over.className = "over";
     const {x, y} = viewOf(form, picture, about);
     const scale = picture.canvas.width / picture.width;
     const [left, right, top, bottom] = [
@@ -269,7 +247,7 @@ function showMap(map, sent, form, about) {
         context.imageSmoothingEnabled = false;
         context.drawImage(canvas, left, top, right - left, bottom - top);
     });
-    return [element("div", {class: "picture"}, copyOf(picture), over), legend];
+    return [element("div", {class: "picture"}, copyOf(picture.canvas, picture.name), over), legend];
 }
 
 // ---- an output ----------------------------------------------------------------------------------

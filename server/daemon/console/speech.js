@@ -152,7 +152,7 @@ export function showSpeech(model) {
         about,
         element(
             "div",
-            {class: "fields"},
+            {class: "fields roomy"},
             field("Task", select("task", TASKS)),
             field("Answer", select("form", FORMS)),
             field(
