@@ -647,7 +647,7 @@ def components(browser, url):
 
 
 def speech(browser, url):
-    sound = str(MODELS / "whisper" / "sound.flac")
+    sound = str((MODELS / "whisper" / "sound.flac").resolve())
     open_page(browser, url, "#/models/whisper.text_decoder", "input[type=file]")
     browser.type("input[type=file]", sound)
     browser.click("form button.main")

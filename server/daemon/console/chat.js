@@ -179,7 +179,9 @@ export function showChat(model) {
 
     // The message comes back into the box, to be said in another way.
     function edit(at) {
-        stop?.abort();
+        if (stop) {
+            return;
+        }
         text.value = chat.messages[at].content;
         chat.messages.length = at;
         showTalk();

@@ -123,7 +123,7 @@ function spanAt(text, at, depth, never) {
 }
 
 // Nodes and texts of |text|; a line break stays one.
-export function inline(text, depth = 0) {
+function inline(text, depth = 0) {
     const made = [];
     const never = new Set();
     let plain = "";
@@ -378,7 +378,7 @@ function readBlock(lines, at, depth) {
 }
 
 // The blocks of |text|: {source, make}, where make() gives the node of one.
-export function blocks(text, depth = 0) {
+function blocks(text, depth = 0) {
     const lines = text.replace(/\r\n?/g, "\n").split("\n");
     const found = [];
     for (let at = 0; at < lines.length;) {

@@ -29,7 +29,7 @@ function oddText(values) {
     return count === 0 ? "" : `, ${count} of them NaN or infinite`;
 }
 
-export function rangeText(values) {
+function rangeText(values) {
     const range = bounds(values);
     const text = range ? ` from ${numberText(range.low)} to ${numberText(range.high)}` : "";
     return `${values.length} numbers${text}${oddText(values)}`;
