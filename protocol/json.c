@@ -509,6 +509,44 @@ enum status json_array_text(struct json *in, struct span *out, struct error *err
     return ST_OK;
 }
 
+/* Behind the quote that closes the string; NULL: none does. */
+static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
+{
+    for (at++; at < end && *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    return at < end ? at + 1 : NULL;
+}
+
+enum status json_skip_loosely(struct json *in, struct span *out, struct error *err)
+{
+    enum json_type type = json_peek(in);
+    const uint8_t *first = in->at, *at = first;
+    size_t open_count = 0;
+    if (type != JSON_ARRAY && type != JSON_OBJECT) {
+        return fail_type(in, err, "an object or an array");
+    }
+    do {
+        while (at < in->end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}') {
+            at++; /* brackets differ from braces in this bit */
+        }
+        if (at < in->end && *at == '"') {
+            at = skip_string(at, in->end);
+        } else if (at < in->end) {
+            open_count += *at == '[' || *at == '{';
+            open_count -= *at == ']' || *at == '}';
+            at++;
+        }
+        if (!at || (at == in->end && open_count > 0)) {
+            in->at = in->end;
+            return fail_here(in, err, "the text ends in a value");
+        }
+    } while (open_count > 0);
+    in->at = at;
+    *out = span_of(first, (size_t)(at - first));
+    return ST_OK;
+}
+
 enum status json_end(struct json *in, struct error *err)
 {
     must(in->depth == 0);

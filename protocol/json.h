@@ -102,6 +102,10 @@ MUST_CHECK enum status json_skip(struct json *in, struct error *err);
  * caller must check the elements later. |out| is the array's text with its brackets. */
 MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
 
+/* Passes over an object or an array, of which just the brackets and strings are looked at, so what
+ * is in it may be wrong: the caller reads |out|, its text, with another reader. */
+MUST_CHECK enum status json_skip_loosely(struct json *in, struct span *out, struct error *err);
+
 /* Returns the elements of the array that comes next, at most |max|, without consuming any; the
  * array may be wrong behind them. 0: no array comes. */
 uint32_t json_count_elements(const struct json *in, uint32_t max);

@@ -107,18 +107,17 @@ static enum status read_text_input(struct reader *r)
     return add_prompt(r);
 }
 
-/* The text of the value that comes next, which is checked. */
+/* The text of the value that comes next. What is in it goes to a template alone, which reads it as
+ * value_parse() does. */
 static enum status take_json(struct reader *r, enum json_type type, struct span *out)
 {
     enum json_type got = json_peek(r->in);
-    const uint8_t *begin = r->in->at;
-    TRY(json_skip(r->in, r->err));
     if (got != type) {
+        TRY(json_skip(r->in, r->err));
         return json_fail(r->in, r->err, ST_INVALID, "expected %s, got %s", json_type_text(type),
                          json_type_text(got));
     }
-    *out = span_of(begin, (size_t)(r->in->at - begin));
-    return ST_OK;
+    return json_skip_loosely(r->in, out, r->err);
 }
 
 static enum status read_messages(struct reader *r)

@@ -35,6 +35,7 @@ static enum status compile(struct chat *chat, struct span source)
 {
     chat->thinking = thinking_family_find(source);
     enum status status = template_parse(source, &chat->template, &chat->failure);
+    chat->knows_developer = memmem(source.ptr, source.len, "developer", 9) != NULL;
     if (status != ST_OK) {
         chat->template = NULL;
         chat->is_refused = true;
@@ -160,14 +161,22 @@ static struct span key(const char *name)
     return span_str(name);
 }
 
+/* The text of a part of type text or refusal; NULL: it is of another type. */
+static const struct value *text_of(const struct value *part)
+{
+    const struct value *text = value_map_get(part, key("text"));
+    text = text ? text : value_map_get(part, key("refusal"));
+    return text && text->kind == VALUE_STRING ? text : NULL;
+}
+
 /* The texts of content in parts, one behind the other; other parts are for other models. */
 static enum status join_parts(const struct value *parts, struct arena *arena, struct value *out,
                               struct error *err)
 {
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < parts->list->count; i++) {
-        const struct value *text = value_map_get(&parts->list->items[i], key("text"));
-        if (!text || text->kind != VALUE_STRING) {
+        const struct value *text = text_of(&parts->list->items[i]);
+        if (!text) {
             return error_set(err, ST_INVALID, "content[%zu]: expected a part of type text", i);
         }
         bytes += text->string.len;
@@ -177,7 +186,7 @@ static enum status join_parts(const struct value *parts, struct arena *arena, st
         return arena_fail(arena, "messages", err);
     }
     for (size_t i = 0; i < parts->list->count; i++) {
-        struct span text = value_map_get(&parts->list->items[i], key("text"))->string;
+        struct span text = text_of(&parts->list->items[i])->string;
         memcpy(all + at, text.ptr, text.len);
         at += text.len;
     }
@@ -185,22 +194,41 @@ static enum status join_parts(const struct value *parts, struct arena *arena, st
     return ST_OK;
 }
 
-/* Templates know the arguments of earlier calls as objects; clients send their text. */
-static void settle_calls(struct value *message, struct arena *arena)
+/* What the arguments of a call stand for: an object, as its text or itself; none, null and blanks
+ * are an empty one. A text that is no JSON stays a text. False: no memory. */
+static bool settle_arguments(const struct value *given, struct arena *arena, struct value *out)
+{
+    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    struct error ignored;
+    *out = *given;
+    if (given->kind == VALUE_STRING && span_trim(given->string, " \t\r\n").len == 0) {
+        *out = (struct value){.kind = VALUE_NONE};
+    } else if (given->kind == VALUE_STRING) {
+        enum status status = value_parse(given->string, &limits, arena, out, &ignored);
+        *out = status == ST_OK ? *out : *given;
+    }
+    return out->kind != VALUE_NONE || value_map_new(arena, out);
+}
+
+/* Templates know the arguments of earlier calls as objects; clients send their text. False: no
+ * memory. */
+static bool settle_calls(struct value *message, struct arena *arena)
 {
     const struct value *calls = value_map_get(message, key("tool_calls"));
     for (size_t i = 0; calls && calls->kind == VALUE_LIST && i < calls->list->count; i++) {
         const struct value *given = value_map_get(&calls->list->items[i], key("function"));
-        const struct value *text = given ? value_map_get(given, key("arguments")) : NULL;
-        const struct value_limits limits = VALUE_LIMITS_DEFAULT;
-        struct value function, arguments;
-        struct error ignored;
-        if (text && text->kind == VALUE_STRING &&
-            value_parse(text->string, &limits, arena, &arguments, &ignored) == ST_OK) {
-            function = *given;                                              /* the same map */
-            (void)!value_map_set(arena, &function, "arguments", arguments); /* it is there */
+        const struct value *arguments = given ? value_map_get(given, key("arguments")) : NULL;
+        struct value function, settled;
+        if (!arguments) {
+            continue;
+        }
+        function = *given; /* the same map */
+        if (!settle_arguments(arguments, arena, &settled) ||
+            !value_map_set(arena, &function, "arguments", settled)) {
+            return false;
         }
     }
+    return true;
 }
 
 /* A message is a map with a role; its content becomes one text. */
@@ -214,8 +242,7 @@ static enum status settle_message(struct value *message, struct arena *arena, st
     if (!content && span_is(role->string, "user")) {
         return error_set(err, ST_INVALID, "content is missing"); /* no template does without */
     }
-    settle_calls(message, arena);
-    if (!thoughts_settle(message, arena)) {
+    if (!settle_calls(message, arena) || !thoughts_settle(message, arena)) {
         return arena_fail(arena, "messages", err);
     }
     if (content && content->kind == VALUE_LIST) {
@@ -231,8 +258,16 @@ static enum status settle_message(struct value *message, struct arena *arena, st
     return ST_OK;
 }
 
-static enum status read_messages(const struct ask *ask, struct arena *arena, struct value *out,
-                                 struct error *err)
+/* The role "developer" is newer than most templates, which know it as "system". */
+static bool settle_role(const struct chat *chat, struct value *message, struct arena *arena)
+{
+    const struct value *role = value_map_get(message, key("role"));
+    return chat->knows_developer || !span_is(role->string, "developer") ||
+           value_map_set(arena, message, "role", value_string(span_str("system")));
+}
+
+static enum status read_messages(const struct chat *chat, const struct ask *ask,
+                                 struct arena *arena, struct value *out, struct error *err)
 {
     const struct value_limits limits = VALUE_LIMITS_DEFAULT;
     if (value_parse(ask->messages, &limits, arena, out, err) != ST_OK) {
@@ -244,6 +279,9 @@ static enum status read_messages(const struct ask *ask, struct arena *arena, str
     for (size_t i = 0; i < out->list->count; i++) {
         if (settle_message(&out->list->items[i], arena, err) != ST_OK) {
             return error_prefix(err, "messages[%zu]: ", i);
+        }
+        if (!settle_role(chat, &out->list->items[i], arena)) {
+            return arena_fail(arena, "messages", err);
         }
     }
     return ST_OK;
@@ -265,7 +303,7 @@ static enum status make_context(const struct chat *chat, const struct ask *ask, 
                                 struct value *out, struct error *err)
 {
     struct value messages, tools = {0};
-    TRY(read_messages(ask, arena, &messages, err));
+    TRY(read_messages(chat, ask, arena, &messages, err));
     TRY(read_json(ask->tools, "tools", arena, &tools, err));
     TRY(read_json(ask->template_values, "chat_template_kwargs", arena, out, err));
     bool is_made = (ask->template_values.len || value_map_new(arena, out)) &&

@@ -25,8 +25,9 @@ enum chat_token { CHAT_BOS, CHAT_EOS, CHAT_PAD, CHAT_UNK, CHAT_TOKENS };
 struct chat {
     struct template *template; /* owned; NULL: there is none, for the reason |failure| */
     struct error failure;
-    bool is_refused;                        /* there is one, and it is not understood */
-    char *tokens[CHAT_TOKENS];              /* owned; NULL: not given */
+    bool is_refused;           /* there is one, and it is not understood */
+    bool knows_developer;      /* it speaks of that role; others get system in its place */
+    char *tokens[CHAT_TOKENS]; /* owned; NULL: not given */
     const struct thinking_family *thinking; /* NULL: the template knows no thoughts */
 };
 

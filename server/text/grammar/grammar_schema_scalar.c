@@ -239,10 +239,12 @@ bool schema_read_decimal(struct schema *schema, const struct value *number, cons
                          struct grammar_decimal *out)
 {
     struct buf text;
-    bool is_good = number->kind == VALUE_INT || number->kind == VALUE_DOUBLE;
-    buf_init(&text, 64);
+    bool is_good = number->kind >= VALUE_INT && number->kind <= VALUE_DOUBLE;
+    buf_init(&text, 8192);
     if (number->kind == VALUE_INT) {
         buf_printf(&text, "%lld", (long long)number->integer);
+    } else if (number->kind == VALUE_LONG) {
+        buf_add(&text, number->string.ptr, number->string.len);
     } else if (number->kind == VALUE_DOUBLE) {
         value_print_double(number->number, &text);
     }

@@ -126,6 +126,7 @@ bool schema_are_equal(const struct value *a, const struct value *b)
         return a->integer == b->integer;
     case VALUE_DOUBLE:
         return a->number == b->number;
+    case VALUE_LONG:
     case VALUE_STRING:
         return span_equal(a->string, b->string);
     case VALUE_LIST: {
@@ -163,6 +164,7 @@ static unsigned kind_of(const struct value *value)
     case VALUE_BOOL:
         return OF_BOOL;
     case VALUE_INT:
+    case VALUE_LONG:
     case VALUE_DOUBLE:
         return OF_NUMBER;
     case VALUE_STRING:

@@ -208,6 +208,10 @@ enum status template_binary(struct render *render, const struct node *node, uint
     int64_t one, two;
     double x, y;
     bool are_ints = template_as_int(a, &one) && template_as_int(b, &two);
+    if ((a->kind == VALUE_LONG && (b->kind == VALUE_LONG || template_as_double(b, &y))) ||
+        (b->kind == VALUE_LONG && template_as_double(a, &x))) {
+        return overflow(render, node);
+    }
     if (are_ints && !(op == OP2('*', '*') && two < 0)) {
         return of_ints(render, node, op, one, two, out);
     }

@@ -291,6 +291,8 @@ static TEMPLATE_FILTER(int)
     }
     if (template_as_int(&self, &integer)) {
         *out = value_int(integer);
+    } else if (self.kind == VALUE_LONG) {
+        *out = self;
     } else if (self.kind == VALUE_DOUBLE) {
         to_int(self.number, out);
     } else if (self.kind == VALUE_STRING) {
@@ -314,6 +316,8 @@ static TEMPLATE_FILTER(float)
     }
     if (template_as_double(&self, &number)) {
         *out = value_double(number);
+    } else if (self.kind == VALUE_LONG) {
+        *out = value_double(strtod((const char *)self.string.ptr, NULL));
     } else if (self.kind == VALUE_STRING && filter_read_number(self.string, true, &read)) {
         *out = read;
     }

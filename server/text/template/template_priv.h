@@ -12,7 +12,7 @@
 #define TEMPLATE_NESTING_MAX 100  /* statements and expressions in the source */
 #define TEMPLATE_STACK_MAX 1500   /* nodes that are being evaluated at one time */
 #define TEMPLATE_RANGE_MAX 100000 /* jinja2.sandbox.MAX_RANGE */
-#define TEMPLATE_VALUE_DEPTH_MAX 100
+#define TEMPLATE_VALUE_DEPTH_MAX 200
 #define BUILTIN_PARAMS_MAX 5
 
 /* ---- lexemes --------------------------------------------------------------------------------- */

@@ -30,9 +30,10 @@ SIMPLE(mapping, self.kind == VALUE_MAP)
 SIMPLE(boolean, self.kind == VALUE_BOOL)
 SIMPLE(yes, self.kind == VALUE_BOOL && self.boolean)
 SIMPLE(no, self.kind == VALUE_BOOL && !self.boolean)
-SIMPLE(integer, self.kind == VALUE_INT)
+SIMPLE(integer, self.kind == VALUE_INT || self.kind == VALUE_LONG)
 SIMPLE(float, self.kind == VALUE_DOUBLE)
-SIMPLE(number, self.kind == VALUE_INT || self.kind == VALUE_DOUBLE || self.kind == VALUE_BOOL)
+SIMPLE(number, self.kind == VALUE_INT || self.kind == VALUE_LONG || self.kind == VALUE_DOUBLE ||
+                   self.kind == VALUE_BOOL)
 SIMPLE(iterable, self.kind == VALUE_STRING || self.kind == VALUE_LIST || self.kind == VALUE_MAP ||
                      template_is(&self, OBJECT_UNDEFINED) || template_is(&self, OBJECT_LOOP))
 SIMPLE(sequence,

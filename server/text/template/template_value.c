@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/number.h"
@@ -81,6 +82,7 @@ bool template_truth(const struct value *value)
         return value->integer != 0;
     case VALUE_DOUBLE:
         return value->number != 0;
+    case VALUE_LONG:
     case VALUE_STRING:
         return value->string.len > 0;
     case VALUE_LIST:
@@ -116,7 +118,29 @@ bool template_as_double(const struct value *value, double *out)
 
 static bool is_number(const struct value *value)
 {
-    return value->kind == VALUE_BOOL || value->kind == VALUE_INT || value->kind == VALUE_DOUBLE;
+    return value->kind == VALUE_BOOL || value->kind == VALUE_INT || value->kind == VALUE_LONG ||
+           value->kind == VALUE_DOUBLE;
+}
+
+/* Digits of integers, the first of which is not 0. */
+static int compare_long(struct span a, struct span b)
+{
+    bool is_below = a.ptr[0] == '-';
+    if (is_below != (b.ptr[0] == '-')) {
+        return is_below ? -1 : 1;
+    }
+    int order = a.len != b.len ? (a.len > b.len) - (a.len < b.len) : memcmp(a.ptr, b.ptr, a.len);
+    return is_below ? -order : order;
+}
+
+static long double as_long_double(const struct value *value)
+{
+    int64_t integer;
+    if (value->kind == VALUE_LONG) {
+        return strtold((const char *)value->string.ptr, NULL); /* a NUL is behind it */
+    }
+    template_as_int(value, &integer);
+    return value->kind == VALUE_DOUBLE ? (long double)value->number : (long double)integer;
 }
 
 static int compare_numbers(const struct value *a, const struct value *b)
@@ -125,9 +149,10 @@ static int compare_numbers(const struct value *a, const struct value *b)
     if (template_as_int(a, &one) && template_as_int(b, &two)) {
         return (one > two) - (one < two);
     }
-    long double x = a->kind == VALUE_DOUBLE ? (long double)a->number : (long double)one;
-    template_as_int(b, &two);
-    long double y = b->kind == VALUE_DOUBLE ? (long double)b->number : (long double)two;
+    if (a->kind == VALUE_LONG && b->kind == VALUE_LONG) {
+        return compare_long(a->string, b->string);
+    }
+    long double x = as_long_double(a), y = as_long_double(b);
     return (x > y) - (x < y);
 }
 
@@ -324,6 +349,9 @@ static enum status print_scalar(struct render *render, const struct node *node,
         break;
     case VALUE_INT:
         buf_add(render->out, text, number_print_i64(text, value->integer));
+        break;
+    case VALUE_LONG:
+        buf_add(render->out, value->string.ptr, value->string.len);
         break;
     case VALUE_DOUBLE:
         value_print_double(value->number, render->out);

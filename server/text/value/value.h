@@ -26,6 +26,7 @@ enum value_kind {
     VALUE_NONE, /* zeroed memory is None */
     VALUE_BOOL,
     VALUE_INT,
+    VALUE_LONG, /* an integer beyond int64: |string| has its digits */
     VALUE_DOUBLE,
     VALUE_STRING,
     VALUE_LIST,
@@ -71,21 +72,25 @@ struct value_map {
     struct value_member *members; /* in the order in which they came */
 };
 
-/* Limits of a text. JSON of requests: a member that repeats in its object, a whole number beyond
- * int64 and a text beyond a limit are refused with their path. */
+/* Limits of a text. */
 struct value_limits {
     size_t bytes_max;    /* of the text */
     uint32_t values_max; /* values of any kind, keys not counted */
-    uint16_t depth_max;  /* at most JSON_DEPTH_MAX */
+    uint16_t depth_max;  /* at most VALUE_DEPTH_MAX */
 };
 
+/* Levels of nesting: those who walk a tree go down by themselves. */
+#define VALUE_DEPTH_MAX 160
+
 #define VALUE_LIMITS_DEFAULT                                                                       \
-    ((struct value_limits){.bytes_max = 16u << 20, .values_max = 1u << 20, .depth_max = 48})
+    ((struct value_limits){                                                                        \
+        .bytes_max = 16u << 20, .values_max = 1u << 20, .depth_max = VALUE_DEPTH_MAX})
 
 /* ---- from JSON ------------------------------------------------------------------------------- */
 
-/* Reads a text that holds one value and nothing behind it. ST_INVALID: malformed; ST_TOO_LARGE:
- * beyond a limit or the arena's maximum; ST_EXHAUSTED: no memory. */
+/* Reads a text that holds one value and nothing behind it, as Python's json.loads() does: names may
+ * repeat, numbers have any size, and half of a surrogate pair becomes U+FFFD. ST_INVALID:
+ * malformed; ST_TOO_LARGE: beyond a limit or the arena's maximum; ST_EXHAUSTED: no memory. */
 MUST_CHECK enum status value_parse(struct span text, const struct value_limits *limits,
                                    struct arena *arena, struct value *out, struct error *err);
 

@@ -310,6 +310,9 @@ static enum status print_scalar(struct printer *printer, const struct value *val
     case VALUE_INT:
         buf_add(printer->out, text, number_print_i64(text, value->integer));
         return ST_OK;
+    case VALUE_LONG:
+        buf_add(printer->out, value->string.ptr, value->string.len);
+        return ST_OK;
     case VALUE_DOUBLE:
         print_json_double(value->number, printer->out);
         return ST_OK;
