@@ -47,19 +47,36 @@ def special(change):
             if not 0xD800 <= code < 0xE000 and len(change(chr(code))) > 1]
 
 
+def is_cased_alone(code):
+    """Does no word begin behind it, as behind a letter, though it has one form?"""
+    one = chr(code)
+    return (code >= 0x80 and not 0xD800 <= code < 0xE000 and one.lower() == one.upper() and
+            (one + 'a').title()[-1] == 'a')
+
+
+def escaped(text):
+    return ''.join(f'\\{byte:03o}' for byte in text.encode())
+
+
 def main():
     print('/* SPDX-License-Identifier: MIT */')
     print(f"""/* Made by contrib/export/unicode_text.py with Python {sys.version_info[0]}.
 {sys.version_info[1]}. UNPRINTABLE(first, last);
- * LOWER and UPPER(first, last, step, distance); LOWER_SPECIAL and UPPER_SPECIAL(code, text). */""")
+ * LOWER and UPPER(first, last, step, distance); LOWER_SPECIAL and UPPER_SPECIAL(code, text);
+ * TITLE_SPECIAL(code, text), where it is not the upper case; CASED(first, last), which have
+ * one form. */""")
     for first, last in ranges(lambda code: code >= 0x7F and not chr(code).isprintable()):
         print(f'UNPRINTABLE({first:#x}, {last:#x})')
     for name, change in (('LOWER', str.lower), ('UPPER', str.upper)):
         for first, last, step, distance in mapped(change):
             print(f'{name}({first:#x}, {last:#x}, {step}, {distance})')
         for code, text in special(change):
-            escaped = ''.join(f'\\{byte:03o}' for byte in text.encode())
-            print(f'{name}_SPECIAL({code:#x}, "{escaped}")')
+            print(f'{name}_SPECIAL({code:#x}, "{escaped(text)}")')
+    for code in range(0x80, 0x110000):
+        if not 0xD800 <= code < 0xE000 and chr(code).title() != chr(code).upper():
+            print(f'TITLE_SPECIAL({code:#x}, "{escaped(chr(code).title())}")')
+    for first, last in ranges(is_cased_alone):
+        print(f'CASED({first:#x}, {last:#x})')
 
 
 main()

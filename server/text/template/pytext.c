@@ -23,6 +23,8 @@ struct case_special {
 #define UPPER(first, last, step, distance)
 #define LOWER_SPECIAL(code, text)
 #define UPPER_SPECIAL(code, text)
+#define TITLE_SPECIAL(code, text)
+#define CASED(first, last)
 static const struct range unprintable[] = {
 #include "server/text/template/pytext.def"
 };
@@ -54,6 +56,20 @@ static const struct case_special lower_specials[] = {
 static const struct case_special upper_specials[] = {
 #include "server/text/template/pytext.def"
 };
+#undef UPPER_SPECIAL
+#undef TITLE_SPECIAL
+#define UPPER_SPECIAL(code, text)
+#define TITLE_SPECIAL(code, text) {code, text},
+static const struct case_special title_specials[] = {
+#include "server/text/template/pytext.def"
+};
+#undef TITLE_SPECIAL
+#undef CASED
+#define TITLE_SPECIAL(code, text)
+#define CASED(first, last) {first, last},
+static const struct range cased[] = {
+#include "server/text/template/pytext.def"
+};
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -70,6 +86,9 @@ static const struct case_table to_lower = {
     lower_ranges, COUNT(lower_ranges), lower_specials, COUNT(lower_specials), 'A', 32};
 static const struct case_table to_upper = {
     upper_ranges, COUNT(upper_ranges), upper_specials, COUNT(upper_specials), 'a', -32};
+
+/* Just the characters whose title case is not their upper case. */
+static const struct case_table to_title = {NULL, 0, title_specials, COUNT(title_specials), 'a', 0};
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
@@ -109,21 +128,24 @@ size_t pytext_line_end(const uint8_t *at, const uint8_t *end)
     return is_end ? len : 0;
 }
 
-static bool is_printable(uint32_t code)
+/* Is |code| in one of |count| ranges, which ascend? */
+static bool is_within(const struct range *ranges, size_t count, uint32_t code)
 {
-    size_t low = 0, high = COUNT(unprintable);
-    if (code < 0x7f) {
-        return code >= 0x20;
-    }
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (code > unprintable[middle].last) {
+        if (code > ranges[middle].last) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low == COUNT(unprintable) || code < unprintable[low].first;
+    return low < count && code >= ranges[low].first;
+}
+
+static bool is_printable(uint32_t code)
+{
+    return code < 0x7f ? code >= 0x20 : !is_within(unprintable, COUNT(unprintable), code);
 }
 
 static void print_code(uint32_t code, struct buf *out)
@@ -292,7 +314,15 @@ void pytext_print_upper(struct span text, struct buf *out)
 static bool is_cased(uint32_t code)
 {
     return change(&to_lower, code) != code || change(&to_upper, code) != code ||
-           (code >= 0x80 && (find_special(&to_upper, code) || find_special(&to_lower, code)));
+           (code >= 0x80 && (find_special(&to_upper, code) || find_special(&to_lower, code) ||
+                             is_within(cased, COUNT(cased), code)));
+}
+
+/* A character that begins a word. */
+static void print_first(const uint8_t *at, size_t len, struct buf *out)
+{
+    bool is_special = find_special(&to_title, code_at(at, len)) != NULL;
+    print_changed(is_special ? &to_title : &to_upper, at, len, out);
 }
 
 void pytext_print_title(struct span text, struct buf *out)
@@ -300,7 +330,11 @@ void pytext_print_title(struct span text, struct buf *out)
     bool is_inside = false;
     for (const uint8_t *at = text.ptr, *end = at + text.len; at < end;) {
         size_t len = pytext_char(at, end);
-        print_changed(is_inside ? &to_lower : &to_upper, at, len, out);
+        if (is_inside) {
+            print_changed(&to_lower, at, len, out);
+        } else {
+            print_first(at, len, out);
+        }
         is_inside = is_cased(code_at(at, len));
         at += len;
     }
@@ -309,7 +343,9 @@ void pytext_print_title(struct span text, struct buf *out)
 void pytext_print_capital(struct span text, struct buf *out)
 {
     size_t first = text.len ? pytext_char(text.ptr, text.ptr + text.len) : 0;
-    print_all(&to_upper, span_of(text.ptr, first), out);
+    if (first > 0) {
+        print_first(text.ptr, first, out);
+    }
     print_all(&to_lower, span_of(text.ptr + first, text.len - first), out);
 }
 

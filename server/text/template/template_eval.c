@@ -70,23 +70,88 @@ static enum status eval_name(struct render *render, const struct node *node, str
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+static enum status add_argument(struct render *render, struct arguments *to, struct span name,
+                                struct value value)
+{
+    if (!ARENA_ROOM(render->arena, to->items, to->capacity, to->count + 1)) {
+        return template_no_memory(render);
+    }
+    to->items[to->count++] = (struct argument){name, value};
+    return ST_OK;
+}
+
+/* A name comes once. */
+static enum status add_named(struct render *render, const struct node *node, struct arguments *to,
+                             struct span name, struct value value)
+{
+    TRY(template_charge(render, node, to->count * 8));
+    for (size_t i = 0; i < to->count; i++) {
+        if (span_equal(to->items[i].name, name)) {
+            return template_fail_quoting(render, node, ST_INVALID,
+                                         "two values for the argument '%.*s'", SPAN_SHORT(name));
+        }
+    }
+    return add_argument(render, to, name, value);
+}
+
+/* Arguments from a list. */
+static enum status add_list(struct render *render, const struct node *node,
+                            const struct value *value, struct arguments *to)
+{
+    struct value_list *list;
+    TRY(template_iterate(render, node, value, &list));
+    TRY(template_charge(render, node, list->count * 8));
+    for (size_t i = 0; i < list->count; i++) {
+        TRY(add_argument(render, to, span_of(NULL, 0), list->items[i]));
+    }
+    return ST_OK;
+}
+
+/* Arguments with names, from a map. */
+static enum status add_map(struct render *render, const struct node *node,
+                           const struct value *value, struct arguments *to)
+{
+    if (value->kind != VALUE_MAP) {
+        return template_fail(render, node, ST_INVALID, "arguments by '**' are a map, not %s",
+                             template_type_text(value));
+    }
+    for (size_t i = 0; i < value->map->count; i++) {
+        const struct value_member *member = &value->map->members[i];
+        if (member->key.kind != VALUE_STRING || member->key.string.len == 0) {
+            return template_fail(render, node, ST_INVALID, "names of arguments are texts");
+        }
+        TRY(add_named(render, node, to, member->key.string, member->value));
+    }
+    return ST_OK;
+}
+
+static enum status eval_argument(struct render *render, const struct node *item,
+                                 struct arguments *to)
+{
+    struct value value;
+    bool is_plain = item->kind != NODE_NAMED && item->kind != NODE_STAR && item->kind != NODE_STARS;
+    TRY(template_eval(render, is_plain ? item : item->a, &value));
+    if (item->kind == NODE_STAR) {
+        return add_list(render, item, &value, to);
+    }
+    if (item->kind == NODE_STARS) {
+        return add_map(render, item, &value, to);
+    }
+    return is_plain ? add_argument(render, to, span_of(NULL, 0), value)
+                    : add_named(render, item, to, item->text, value);
+}
+
+/* Those without a name are before the others. */
 static enum status eval_arguments(struct render *render, const struct node *node,
                                   struct arguments *out)
 {
-    size_t count = 0;
-    for (const struct node *item = node->items; item; item = item->next) {
-        count++;
-    }
-    *out = (struct arguments){.items = arena_array(render->arena, count + 1, sizeof(*out->items))};
-    if (!out->items) {
-        return template_no_memory(render);
-    }
-    for (const struct node *item = node->items; item; item = item->next) {
-        struct argument *argument = &out->items[out->count];
-        bool is_named = item->kind == NODE_NAMED;
-        argument->name = is_named ? item->text : span_of(NULL, 0);
-        TRY(template_eval(render, is_named ? item->a : item, &argument->value));
-        out->count++;
+    *out = (struct arguments){.count = 0};
+    for (int are_named = 0; are_named < 2; are_named++) {
+        for (const struct node *item = node->items; item; item = item->next) {
+            if ((item->kind == NODE_NAMED || item->kind == NODE_STARS) == are_named) {
+                TRY(eval_argument(render, item, out));
+            }
+        }
     }
     return ST_OK;
 }
@@ -103,20 +168,93 @@ static const struct node *find_parameter(const struct node *macro, const struct 
     return parameter;
 }
 
-/* Sets the parameters in render->scope, the macro's own. */
-static enum status bind_parameters(struct render *render, const struct node *node,
-                                   const struct macro *macro, const struct arguments *arguments)
+/* The special names of a macro, as far as its body has them: "caller" is undefined unless it is
+ * given, "varargs" has the arguments that are left, "kwargs" those with names. */
+struct specials {
+    struct value caller, varargs, kwargs;
+};
+
+static enum status make_specials(struct render *render, struct specials *out)
+{
+    out->caller = template_undefined(render, span_str("caller"));
+    if (!value_list_new(render->arena, &out->varargs) ||
+        !value_map_new(render->arena, &out->kwargs)) {
+        return template_no_memory(render);
+    }
+    out->varargs.flags = VALUE_IS_TUPLE;
+    return ST_OK;
+}
+
+/* An argument without a parameter. False in |*out|: the macro takes none such. */
+static enum status bind_special(struct render *render, const struct node *node,
+                                const struct macro *macro, const struct argument *argument,
+                                struct specials *specials, bool *out)
+{
+    bool is_caller = span_is(argument->name, "caller");
+    bool is_good = true;
+    *out = true;
+    if (is_caller && macro->node->op & MACRO_CALLER) {
+        specials->caller = argument->value;
+    } else if (argument->name.len == 0 && macro->node->op & MACRO_VARARGS) {
+        is_good = value_list_add(render->arena, &specials->varargs, argument->value);
+    } else if (argument->name.len > 0 && macro->node->op & MACRO_KWARGS) {
+        TRY(template_charge(render, node, specials->kwargs.map->count * 8));
+        is_good = value_map_add(render->arena, &specials->kwargs, value_string(argument->name),
+                                argument->value);
+    } else {
+        *out = false;
+    }
+    return is_good ? ST_OK : template_no_memory(render);
+}
+
+static enum status bind_arguments(struct render *render, const struct node *node,
+                                  const struct macro *macro, const struct arguments *arguments,
+                                  struct specials *specials)
 {
     for (size_t i = 0; i < arguments->count; i++) {
         const struct argument *argument = &arguments->items[i];
         const struct node *parameter = find_parameter(macro->node, argument, i);
-        if (!parameter || find_variable(render->scope, parameter->text)) {
+        bool is_taken = parameter && !find_variable(render->scope, parameter->text);
+        if (is_taken) {
+            TRY(template_scope_set(render, render->scope, parameter->text, argument->value));
+        } else {
+            TRY(bind_special(render, node, macro, argument, specials, &is_taken));
+        }
+        if (!is_taken) {
             return template_fail(render, node, ST_INVALID,
                                  "the macro '%.*s' has no parameter for argument %zu",
                                  SPAN_SHORT(macro->node->text), i + 1);
         }
-        TRY(template_scope_set(render, render->scope, parameter->text, argument->value));
     }
+    return ST_OK;
+}
+
+/* Sets the special names that no parameter has. */
+static enum status set_specials(struct render *render, const struct macro *macro,
+                                const struct specials *specials)
+{
+    const struct {
+        const char *name;
+        const struct value *value;
+    } names[] = {{"caller", &specials->caller},
+                 {"varargs", &specials->varargs},
+                 {"kwargs", &specials->kwargs}};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct span name = span_str(names[i].name);
+        if (macro->node->op >> i & 1 && !find_variable(render->scope, name)) {
+            TRY(template_scope_set(render, render->scope, name, *names[i].value));
+        }
+    }
+    return ST_OK;
+}
+
+/* Sets the parameters in render->scope, the macro's own. */
+static enum status bind_parameters(struct render *render, const struct node *node,
+                                   const struct macro *macro, const struct arguments *arguments)
+{
+    struct specials specials;
+    TRY(make_specials(render, &specials));
+    TRY(bind_arguments(render, node, macro, arguments, &specials));
     for (const struct node *item = macro->node->others; item; item = item->next) {
         struct value value;
         if (find_variable(render->scope, item->text)) {
@@ -128,7 +266,7 @@ static enum status bind_parameters(struct render *render, const struct node *nod
         }
         TRY(template_scope_set(render, render->scope, item->text, value));
     }
-    return ST_OK;
+    return set_specials(render, macro, &specials);
 }
 
 static enum status run_macro(struct render *render, const struct node *node,
@@ -189,6 +327,17 @@ static enum status eval_call(struct render *render, const struct node *node, str
     struct arguments arguments;
     TRY(template_eval(render, node->a, &callee));
     TRY(eval_arguments(render, node, &arguments));
+    return call_value(render, node, callee, &arguments, out);
+}
+
+enum status template_call_with(struct render *render, const struct node *node, struct value caller,
+                               struct value *out)
+{
+    struct value callee;
+    struct arguments arguments;
+    TRY(template_eval(render, node->a, &callee));
+    TRY(eval_arguments(render, node, &arguments));
+    TRY(add_argument(render, &arguments, span_str("caller"), caller));
     return call_value(render, node, callee, &arguments, out);
 }
 

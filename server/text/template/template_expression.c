@@ -24,7 +24,7 @@ static bool is_constant(struct span name, struct value *out)
 
 static struct node *parse_name(struct parser *parser)
 {
-    static const char *const refused[] = {"caller", "varargs", "kwargs"};
+    static const char *const special[] = {"caller", "varargs", "kwargs"}; /* enum macro_uses */
     static const char *const functions[] = {"cycler", "joiner", "lipsum", "self", "super"};
     const struct lexeme *lexeme = parser->at++;
     struct node *node = parser_node(parser, NODE_NAME, lexeme->position);
@@ -35,11 +35,8 @@ static struct node *parse_name(struct parser *parser)
         node->kind = NODE_CONSTANT;
         return node;
     }
-    for (size_t i = 0; parser->is_in_macro && i < sizeof(refused) / sizeof(refused[0]); i++) {
-        if (span_is(lexeme->text, refused[i])) {
-            return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
-                                 "'%s' in a macro is not supported", refused[i]);
-        }
+    for (unsigned i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+        parser->macro_uses |= (uint16_t)(span_is(lexeme->text, special[i]) << i);
     }
     for (size_t i = 0; parser_is_op(parser, '(') && i < sizeof(functions) / sizeof(functions[0]);
          i++) {
@@ -139,23 +136,32 @@ static struct node *parse_primary(struct parser *parser)
 
 /* ---- what follows them ----------------------------------------------------------------------- */
 
-static struct node *parse_argument(struct parser *parser, bool *has_named)
+/* Which arguments came already. */
+struct came {
+    bool named, star, stars;
+};
+
+/* *list or **map. */
+static struct node *parse_star(struct parser *parser, struct came *came)
+{
+    const struct lexeme *lexeme = parser->at++;
+    bool are_two = lexeme->op == OP2('*', '*');
+    struct node *node = parser_node(parser, are_two ? NODE_STARS : NODE_STAR, lexeme->position);
+    if (came->stars || (!are_two && came->star)) {
+        return parser_refuse(parser, lexeme->position, ST_INVALID,
+                             "arguments from a list come once, and then those from a map");
+    }
+    came->star |= !are_two;
+    came->stars |= are_two;
+    return node && (node->a = parser_expression(parser)) ? node : NULL;
+}
+
+static struct node *parse_named(struct parser *parser, struct came *came)
 {
     const struct lexeme *lexeme = parser->at;
-    if (parser_is_op(parser, '*') || parser_is_op(parser, OP2('*', '*'))) {
-        return parser_refuse(parser, lexeme->position, ST_UNSUPPORTED,
-                             "arguments from a list or map are not supported");
-    }
-    if (lexeme->kind != LEXEME_NAME || lexeme[1].kind != LEXEME_OPERATOR || lexeme[1].op != '=') {
-        if (*has_named) {
-            return parser_refuse(parser, lexeme->position, ST_INVALID,
-                                 "an argument without a name follows one with a name");
-        }
-        return parser_expression(parser);
-    }
     struct node *named = parser_node(parser, NODE_NAMED, lexeme->position);
     parser->at += 2;
-    *has_named = true;
+    came->named = true;
     if (!named || !(named->a = parser_expression(parser))) {
         return NULL;
     }
@@ -163,10 +169,25 @@ static struct node *parse_argument(struct parser *parser, bool *has_named)
     return named;
 }
 
+static struct node *parse_argument(struct parser *parser, struct came *came)
+{
+    const struct lexeme *lexeme = parser->at;
+    bool is_named =
+        lexeme->kind == LEXEME_NAME && lexeme[1].kind == LEXEME_OPERATOR && lexeme[1].op == '=';
+    if (parser_is_op(parser, '*') || parser_is_op(parser, OP2('*', '*'))) {
+        return parse_star(parser, came);
+    }
+    if (came->stars || (!is_named && (came->named || came->star))) {
+        return parser_refuse(parser, lexeme->position, ST_INVALID,
+                             "an argument without a name follows one with a name");
+    }
+    return is_named ? parse_named(parser, came) : parser_expression(parser);
+}
+
 static bool parse_arguments(struct parser *parser, struct node *call)
 {
     struct node_list items = {0};
-    bool has_named = false;
+    struct came came = {false, false, false};
     if (!parser_expect_op(parser, '(')) {
         return false;
     }
@@ -177,7 +198,7 @@ static bool parse_arguments(struct parser *parser, struct node *call)
         if (parser_skip_op(parser, ')')) {
             break;
         }
-        if (!parser_add(&items, parse_argument(parser, &has_named))) {
+        if (!parser_add(&items, parse_argument(parser, &came))) {
             return false;
         }
     }

@@ -142,8 +142,7 @@ static enum status split_words(struct render *render, struct span text, int64_t 
         }
         const uint8_t *word = at;
         if (most >= 0 && (int64_t)list->list->count == most) {
-            struct span rest = pytext_strip(span_of(word, (size_t)(end - word)), NULL, false, true);
-            return add_part(render, list, word, word + rest.len);
+            return add_part(render, list, word, end); /* with the blanks at its end */
         }
         while (at < end && pytext_space(at, end) == 0) {
             at += pytext_char(at, end);
@@ -193,6 +192,44 @@ static enum status split_by_last(struct render *render, struct span text, struct
     return ST_OK;
 }
 
+/* The character before |at|. */
+static const uint8_t *step_back(const uint8_t *at, const uint8_t *begin)
+{
+    for (at--; at > begin && (*at & 0xc0) == 0x80; at--) {
+    }
+    return at;
+}
+
+/* Goes back from |at| over white space, or over what is none. */
+static const uint8_t *skip_back(const uint8_t *at, const uint8_t *begin, bool is_space)
+{
+    while (at > begin) {
+        const uint8_t *before = step_back(at, begin);
+        if ((pytext_space(before, at) > 0) != is_space) {
+            break;
+        }
+        at = before;
+    }
+    return at;
+}
+
+/* From the end, and what is left without the blanks at its end. */
+static enum status split_words_last(struct render *render, struct span text, int64_t most,
+                                    struct value *list)
+{
+    const uint8_t *end = skip_back(text.ptr + text.len, text.ptr, true);
+    for (; end > text.ptr && most != 0; most -= most > 0) {
+        const uint8_t *word = skip_back(end, text.ptr, false);
+        TRY(add_part(render, list, word, end));
+        end = skip_back(word, text.ptr, true);
+    }
+    if (end > text.ptr) {
+        TRY(add_part(render, list, text.ptr, end));
+    }
+    reverse(list->list);
+    return ST_OK;
+}
+
 static enum status split(struct render *render, const struct node *node, const struct value *self,
                          const struct value *args, bool from_end, struct value *out)
 {
@@ -204,11 +241,8 @@ static enum status split(struct render *render, const struct node *node, const s
         return template_no_memory(render);
     }
     if (!has_separator) {
-        if (from_end && most >= 0) {
-            return template_fail(render, node, ST_UNSUPPORTED,
-                                 "rsplit() at white space takes no maximum");
-        }
-        return split_words(render, self->string, most, out);
+        return from_end ? split_words_last(render, self->string, most, out)
+                        : split_words(render, self->string, most, out);
     }
     TRY(need_string(render, node, &args[0]));
     if (args[0].string.len == 0) {

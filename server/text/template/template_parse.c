@@ -141,21 +141,48 @@ static bool parse_parameters(struct parser *parser, struct node *macro)
     return true;
 }
 
+/* The body of a macro up to |end|. It ends no loop around it. */
+static bool parse_macro_body(struct parser *parser, struct node *macro, const char *end)
+{
+    uint16_t outer_uses = parser->macro_uses;
+    uint32_t loop_count = parser->loop_count;
+    parser->macro_uses = 0;
+    parser->loop_count = 0;
+    bool is_parsed = parse_block(parser, &macro->items, end);
+    macro->op = parser->macro_uses;
+    for (const struct node *item = macro->others; item; item = item->next) {
+        macro->op &= (uint16_t) ~(span_is(item->text, "varargs")  ? MACRO_VARARGS
+                                  : span_is(item->text, "kwargs") ? MACRO_KWARGS
+                                                                  : 0);
+    }
+    parser->macro_uses |= outer_uses;
+    parser->loop_count = loop_count;
+    return is_parsed;
+}
+
 static struct node *parse_macro(struct parser *parser, struct position position)
 {
     struct node *node = parser_node(parser, NODE_MACRO, position);
-    bool was_in_macro = parser->is_in_macro;
-    uint32_t loop_count = parser->loop_count;
     if (!node || (node->text = parser_expect_name(parser)).len == 0) {
         return NULL;
     }
-    parser->is_in_macro = true;
-    parser->loop_count = 0;
-    bool is_parsed =
-        parse_parameters(parser, node) && parse_block(parser, &node->items, "endmacro");
-    parser->is_in_macro = was_in_macro;
-    parser->loop_count = loop_count;
-    return is_parsed ? node : NULL;
+    return parse_parameters(parser, node) && parse_macro_body(parser, node, "endmacro") ? node
+                                                                                        : NULL;
+}
+
+static struct node *parse_call_block(struct parser *parser, struct position position)
+{
+    struct node *node = parser_node(parser, NODE_CALL_BLOCK, position);
+    struct node *body = parser_node(parser, NODE_MACRO, position);
+    if (!node || !body || (parser_is_op(parser, '(') && !parse_parameters(parser, body)) ||
+        !(node->b = parser_expression(parser))) {
+        return NULL;
+    }
+    if (node->b->kind != NODE_CALL) {
+        return parser_refuse(parser, node->b->position, ST_INVALID, "expected a call");
+    }
+    node->a = body; /* a macro without a name */
+    return parse_macro_body(parser, body, "endcall") ? node : NULL;
 }
 
 static struct node *parse_filter_block(struct parser *parser, struct position position)
@@ -227,6 +254,7 @@ static struct node *parse_tag(struct parser *parser)
         {"for", parse_for},
         {"set", parse_set},
         {"macro", parse_macro},
+        {"call", parse_call_block},
         {"with", parse_with},
         {"filter", parse_filter_block},
         {"break", parse_break},

@@ -13,7 +13,7 @@ struct parser {
     enum status status;
     uint32_t depth;
     uint32_t loop_count; /* loops around the statement, up to the macro around it */
-    bool is_in_macro;
+    uint16_t macro_uses; /* enum macro_uses, of the macro around the statement */
 };
 
 /* A list that grows at its end. */

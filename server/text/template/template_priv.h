@@ -68,7 +68,8 @@ enum node_kind {
     NODE_FILTER_BLOCK, /* b: filters around NODE_CAPTURED; items */
     NODE_WITH,         /* others: NODE_SETs; items */
     NODE_SCOPE,        /* items: a block with names of its own */
-    NODE_MACRO,        /* text; others: NODE_PARAMETERs; items */
+    NODE_MACRO,        /* text; others: NODE_PARAMETERs; items; op: enum macro_uses */
+    NODE_CALL_BLOCK,   /* a: NODE_MACRO "caller", b: the call that gets it */
     NODE_PARAMETER,    /* text, a: default or NULL */
     NODE_BREAK,
     NODE_CONTINUE,
@@ -96,7 +97,16 @@ enum node_kind {
     NODE_FILTER,    /* a, builtin; items: arguments */
     NODE_TEST,      /* a, builtin; items: arguments */
     NODE_NAMED,     /* text, a: an argument with its name */
+    NODE_STAR,      /* a: arguments from a list */
+    NODE_STARS,     /* a: arguments with names, from a map */
     NODE_CAPTURED,  /* the text of the block around it */
+};
+
+/* The special names that stand in the body of a macro, or in one within it. */
+enum macro_uses {
+    MACRO_CALLER = 1,
+    MACRO_VARARGS = 2,
+    MACRO_KWARGS = 4,
 };
 
 #define OP_IN OP2('i', 'n')
@@ -188,7 +198,7 @@ struct argument {
 
 struct arguments {
     struct argument *items;
-    size_t count;
+    size_t count, capacity;
 };
 
 /* Runs a filter, a test, a method or a function. |args| has one value for each name in |params|,
@@ -218,6 +228,10 @@ enum status template_call_builtin(struct render *render, const struct node *node
                                   const struct builtin *builtin, struct value self,
                                   const struct arguments *arguments, struct value *out);
 enum status template_eval(struct render *render, const struct node *node, struct value *out);
+
+/* Evaluates a NODE_CALL, with one more argument, "caller". */
+enum status template_call_with(struct render *render, const struct node *node, struct value caller,
+                               struct value *out);
 enum status template_run(struct render *render, const struct node *items);
 
 /* Sets the error with the position of |node| in front. */

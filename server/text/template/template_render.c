@@ -177,15 +177,30 @@ static enum status run_with(struct render *render, const struct node *node)
     return status;
 }
 
-static enum status run_macro_definition(struct render *render, const struct node *node)
+static enum status make_macro(struct render *render, const struct node *node, struct value *out)
 {
     struct macro *macro = arena_alloc(render->arena, sizeof(*macro));
     if (!macro) {
         return template_no_memory(render);
     }
     *macro = (struct macro){node, render->scope};
-    const struct value value = {.kind = VALUE_OBJECT, .flags = OBJECT_MACRO, .object = macro};
+    *out = (struct value){.kind = VALUE_OBJECT, .flags = OBJECT_MACRO, .object = macro};
+    return ST_OK;
+}
+
+static enum status run_macro_definition(struct render *render, const struct node *node)
+{
+    struct value value;
+    TRY(make_macro(render, node, &value));
     return template_scope_set(render, render->scope, node->text, value);
+}
+
+static enum status run_call_block(struct render *render, const struct node *node)
+{
+    struct value caller, value;
+    TRY(make_macro(render, node->a, &caller));
+    TRY(template_call_with(render, node->b, caller, &value));
+    return template_print(render, node, &value, false);
 }
 
 /* ---- conditions and loops -------------------------------------------------------------------- */
@@ -311,6 +326,8 @@ static enum status run_node(struct render *render, const struct node *node)
         return run_scope(render, node->items);
     case NODE_MACRO:
         return run_macro_definition(render, node);
+    case NODE_CALL_BLOCK:
+        return run_call_block(render, node);
     case NODE_BREAK:
         render->flow = FLOW_BREAK;
         return ST_OK;

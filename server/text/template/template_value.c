@@ -578,6 +578,33 @@ static enum status find_method(struct render *render, const struct node *node,
     return ST_OK;
 }
 
+/* What a macro says of itself; a list without memory if there is none. */
+static bool find_macro(struct render *render, const struct macro *macro, struct span name,
+                       struct value *out)
+{
+    static const char *const uses[] = {"caller", "catch_varargs", "catch_kwargs"};
+    for (unsigned i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        if (span_is(name, uses[i])) {
+            *out = value_bool(macro->node->op >> i & 1);
+            return true;
+        }
+    }
+    if (span_is(name, "name")) {
+        *out = macro->node->text.len ? value_string(macro->node->text) : (struct value){0};
+        return true;
+    }
+    if (!span_is(name, "arguments")) {
+        return false;
+    }
+    bool is_good = value_list_new(render->arena, out);
+    for (const struct node *item = macro->node->others; item && is_good; item = item->next) {
+        is_good = value_list_add(render->arena, out, value_string(item->text));
+    }
+    out->flags = VALUE_IS_TUPLE;
+    out->list = is_good ? out->list : NULL;
+    return true;
+}
+
 enum status template_attribute(struct render *render, const struct node *node,
                                const struct value *self, struct span name, struct value *out)
 {
@@ -597,6 +624,9 @@ enum status template_attribute(struct render *render, const struct node *node,
     }
     if (template_is(self, OBJECT_LOOP) && find_loop(render, self->object, name, out)) {
         return ST_OK;
+    }
+    if (template_is(self, OBJECT_MACRO) && find_macro(render, self->object, name, out)) {
+        return out->kind != VALUE_LIST || out->list ? ST_OK : template_no_memory(render);
     }
     bool is_of_template = name.ptr == node->text.ptr;
     *out = member           ? *member

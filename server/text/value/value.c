@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/table.h"
 #include "server/text/value/value.h"
 
