@@ -99,7 +99,7 @@ static void arguments_of_calls_are_objects(void **state)
                  "\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":%s}}]}]}",
                  calls[i].arguments);
         assert_ok(
-            render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", body, &out));
+            err, render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", body, &out));
         buf_add(&out, "", 1);
         assert_string_equal((char *)out.ptr, calls[i].expected);
     }
