@@ -22,7 +22,7 @@ enum precision {
 /* Returns "exact", "fast", "bf16" */
 const char *precision_word(enum precision precision);
 
-/* Returns false: |word| is none of them. */
+/* Finds a precision by its word. False: |word| is none of them. */
 bool precision_find(struct span word, enum precision *out_precision);
 
 #endif

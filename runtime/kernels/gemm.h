@@ -81,7 +81,7 @@ MUST_CHECK enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *gemm,
 MUST_CHECK enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack,
                                          int64_t matrices, struct error *err);
 
-/* Returns the dims of a packed value: [matrices, panels, k, width]. The CPU level gives the width,
+/* Fills in the dims of a packed value: [matrices, panels, k, width]. The CPU level gives the width,
  * because weights are packed on the machine that uses them. */
 void rt_gemm_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k,
                          struct rt_dim n, struct rt_dim out[4]);

@@ -94,7 +94,7 @@ MUST_CHECK enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t
 MUST_CHECK enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists *lists,
                                      uint32_t axes, uint32_t axis, bool ceil,
                                      struct rt_dim *out_count);
-/* Does the same lists at the time of recording. */
+/* Reads the same lists at the time of recording. */
 void rt_pool_read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t axis,
                          uint32_t dilation);
 #endif

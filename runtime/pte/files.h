@@ -82,7 +82,7 @@ struct rt_file_place {
     uint64_t file, offset;
 };
 
-/* Returns false: |bytes| do not lie in one of the files. |files| may be NULL. */
+/* Finds where |bytes| lie. False: in none of the files. |files| may be NULL. */
 bool rt_files_place(const struct rt_files *files, struct span bytes,
                     struct rt_file_place *out_place);
 

@@ -282,7 +282,7 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue);
 /* Jobs that queues have refused, those that are gone included. Any thread. */
 uint64_t rt_sched_refused(struct rt_sched *sched);
 
-/* Returns the places for jobs that wait, by client. Any thread. */
+/* Counts the places for jobs that wait, by client. Any thread. */
 void rt_sched_places(struct rt_sched_queue *queue, struct share_stats *out_stats);
 
 /* Does no job run, and is none ready to run? */

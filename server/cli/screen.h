@@ -26,7 +26,7 @@ bool screen_is_over(void);
  */
 bool screen_has_changed(void);
 
-/* Returns the window's size; 80 x 24 if it is not known. */
+/* Finds the window's size; 80 x 24 if it is not known. */
 void screen_size(uint32_t *out_columns, uint32_t *out_rows);
 
 /* Replaces the content by |text|, lines of at most the window's width; as many as fit. */

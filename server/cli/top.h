@@ -58,7 +58,7 @@ void top_compare(const struct top_sample *before, const struct top_sample *now,
 void top_print(const char *server, const struct top_sample *now, const struct top_rate *rates,
                uint32_t columns, uint32_t row_max, struct buf *out);
 
-/* Does the same as one line of JSON. */
+/* Prints the same as one line of JSON. */
 void top_print_json(const char *server, const struct top_sample *now, const struct top_rate *rates,
                     struct buf *out);
 

@@ -22,7 +22,7 @@ struct arg {
     const char *value;  /* the text after '=', or NULL */
 };
 
-/* Returns false: no argument is left. */
+/* Takes the next argument. False: none is left. */
 bool args_next(struct args *args, struct arg *out_arg);
 
 /* Returns the value of an option, which may be the next argument. */

@@ -42,7 +42,7 @@ struct metrics_look {
  * loop. */
 void metrics_count_request(struct metrics *metrics, const struct request *request);
 
-/* Returns the loop. */
+/* Looks at what only the loop may read, for a page that a thread prints. The loop. */
 struct metrics_look metrics_take_look(const struct observed *observed);
 
 #endif

@@ -42,7 +42,7 @@ struct derive_names {
     uint32_t count;
 };
 
-/* Returns false: |value| is none, or the heap is exhausted. */
+/* Reads a list of names. False: |value| is none, or the heap is exhausted. */
 bool derive_read_names(const struct document *in, const struct cJSON *value,
                        struct derive_names *out);
 void derive_free_names(struct derive_names *names);

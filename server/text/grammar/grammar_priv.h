@@ -118,7 +118,7 @@ const struct part *grammar_repeat(struct grammar_builder *builder, const struct 
 /* Code points lo..hi in UTF-8, without surrogates. */
 const struct part *grammar_codes(struct grammar_builder *builder, uint32_t lo, uint32_t hi);
 
-/* Does the same as they stand in a string of JSON: some are escaped. */
+/* Does the same for code points as they stand in a string of JSON: some are escaped. */
 const struct part *grammar_json_codes(struct grammar_builder *builder, uint32_t lo, uint32_t hi);
 
 /* Makes a new rule without content; UINT32_MAX: failed. */
