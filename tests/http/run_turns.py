@@ -22,8 +22,8 @@ INLINE_BYTES_MAX = 64 << 10
 TRIES_S = 0.2  # a time for some tries; on a slow machine there are fewer
 CASES = ("body_inline", "body_gzip_small", "body_copied", "answer_deflated", "call_fill",
          "list_of_calls", "lists_that_wait", "calls_that_wait", "upload_chunked")
-STEPS = set(re.findall(r"^STEP\((\w+)", (SOURCE / "server/daemon/request/request.def").read_text(),
-                       re.MULTILINE))
+STEPS = set(re.findall(r"^(?:CALL_)?STEP\((\w+)",
+                       (SOURCE / "server/daemon/request/request.def").read_text(), re.MULTILINE))
 PARTS = STEPS | set(re.findall(r'^TURN_PART\(\w+, "(\w+)"',
                                (SOURCE / "server/daemon/loop/turn_part.def").read_text(),
                                re.MULTILINE))
