@@ -29,7 +29,7 @@ from run_generate import CHAT
 from run_media import CARD as MEDIA
 from run_media import TEXT, missing_library, png
 from run_speech import SPEECH
-from run_http import MODELS, Daemon, Failure, Report, expect
+from run_http import BUILD, MODELS, Daemon, Failure, Report, expect
 
 SOURCE = Path(os.environ["top_srcdir"]).resolve()
 RECIPES = SOURCE / "tests" / "recipes"
@@ -635,6 +635,17 @@ def texts(browser, url):
     browser.wait("document.querySelectorAll('.bars li').length === 6")
 
 
+def first_calls(browser, url):
+    """The commands of the documentation's page are some that pte has."""
+    open_page(browser, url, "#/help", ".code pre")
+    for command in texts_of(browser, ".code pre"):
+        program, name, *_ = command.split()
+        if program == "pte":
+            done = subprocess.run([BUILD / "pte", name, "--help"], capture_output=True, text=True,
+                                  check=True)
+            expect(command, done.stdout.startswith(f"usage: pte {name} "), True)
+
+
 def components(browser, url):
     """The map's axes are those of most difference: a line in five dimensions stays a line."""
     open_page(browser, url, "#/help", "h1")
@@ -753,6 +764,7 @@ def pages():
             draw_graph(browser, url)
             texts(browser, url)
             components(browser, url)
+            first_calls(browser, url)
             expect("complaints", browser.complaints(), [])
 
 

@@ -118,6 +118,6 @@ export function showHelp() {
         element("h2", {}, "First calls"),
         command(`curl -s ${origin}/v2/models`),
         command(`pte chat ${origin}/NAME`),
-        command(`pte call ${origin}/NAME --help`),
+        command(`pte run ${origin}/NAME picture.jpg`),
     ];
 }
