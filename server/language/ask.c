@@ -12,6 +12,7 @@
 #include "server/language/ask_prediction.h"
 #include "server/language/ask_reasoning.h"
 #include "server/language/ask_response.h"
+#include "server/language/ask_tools.h"
 #include "server/language/ask_values.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
@@ -179,49 +180,17 @@ static enum status read_background(struct reader *r)
                : ST_OK;
 }
 
-/* {"type": "function", "function": {"name": "f"}}, or without the inner object. */
-static enum status read_chosen_tool(struct reader *r, bool is_inner)
-{
-    struct json_string key, type = {0};
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "name")) {
-            TRY(read_text(r, &r->ask->chosen_tool));
-        } else if (json_string_is(&key, "function") && !is_inner) {
-            TRY(read_chosen_tool(r, true));
-        } else if (json_string_is(&key, "type") && !is_inner) {
-            TRY(json_read_string(r->in, &type, r->err));
-        } else {
-            TRY(json_skip(r->in, r->err));
-        }
-    }
-    bool is_right = r->ask->chosen_tool.len > 0 && (is_inner || json_string_is(&type, "function"));
-    return is_right ? ST_OK
-                    : json_fail(r->in, r->err, ST_INVALID,
-                                "expected the type \"function\" and the name of one");
-}
-
 static enum status read_tool_choice(struct reader *r)
 {
-    struct json_string choice;
-    bool is_object = json_peek(r->in) == JSON_OBJECT;
-    const uint8_t *begin = r->in->at;
-    if (is_object) {
-        TRY(read_chosen_tool(r, false));
-    } else {
-        TRY(json_read_string(r->in, &choice, r->err));
-        r->ask->drops_tools = json_string_is(&choice, "none");
-    }
-    r->ask->given_choice = span_of(begin, (size_t)(r->in->at - begin));
-    r->ask->needs_call = is_object || json_string_is(&choice, "required");
-    return r->ask->needs_call || r->ask->drops_tools || json_string_is(&choice, "auto")
-               ? ST_OK
-               : json_fail(r->in, r->err, ST_INVALID,
-                           "expected \"none\", \"auto\", \"required\" or a function");
+    return ask_tool_choice(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_parallel(struct reader *r)
+{
+    bool is_wanted;
+    TRY(json_read_bool(r->in, &is_wanted, r->err));
+    r->ask->has_one_call = !is_wanted;
+    return ST_OK;
 }
 
 static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t id)
@@ -683,7 +652,7 @@ static enum status check_call(struct ask *ask, struct error *err)
     if (ask->tools.len == 0) {
         return error_set(err, ST_INVALID, "tool_choice: expected tools to choose from");
     }
-    if (ask->shape != ASK_ANY_TEXT) {
+    if (ask->shape != ASK_ANY_TEXT && ask->form != ASK_RESPONSE) { /* there the call counts */
         return error_set(
             err, ST_INVALID,
             "tool_choice: a call is required, so the answer cannot have another format");
@@ -739,6 +708,7 @@ static enum status check(struct reader *r)
     if (is_chat && ask->top_count > 0 && !ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "top_logprobs: expected logprobs to be true");
     }
+    TRY(ask_tools_keep_allowed(r->arena, r->ask, r->err));
     if (ask->drops_tools) {
         r->ask->tools = span_str("");
     }

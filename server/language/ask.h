@@ -29,6 +29,7 @@ enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_CHOICE, AS
 #define ASK_STOPS_MAX 16
 #define ASK_STOP_BYTES_MAX 256
 #define ASK_BIASES_MAX 1024
+#define ASK_ALLOWED_MAX 128
 
 struct ask_prompt {
     struct span text;
@@ -46,8 +47,11 @@ struct ask {
     struct span messages, tools; /* JSON; empty: none */
     struct span template_values; /* likewise: an object, for the chat template */
     bool drops_tools;            /* tool_choice is none */
+    bool has_one_call;           /* parallel_tool_calls is false */
     bool needs_call;             /* tool_choice is "required", or names |chosen_tool| */
     struct span chosen_tool;
+    const struct span *allowed_tools; /* their names: others are as if they were not there */
+    uint32_t allowed_tool_count;
     enum ask_thinking thinking;
     struct span effort;     /* how much it should think, for the template; empty: not given */
     struct span prediction; /* a text that the answer may be like; without |ptr|: none */

@@ -11,6 +11,7 @@
 #include "server/language/ask.h"
 #include "server/language/thinking.h"
 #include "server/language/thoughts.h"
+#include "server/language/tools.h"
 #include "server/process/document.h"
 #include "server/process/file.h"
 #include "server/text/template/template.h"
@@ -34,6 +35,7 @@ static const struct {
 static enum status compile(struct chat *chat, struct span source)
 {
     chat->thinking = thinking_family_find(source);
+    chat->tools = tools_family_find(source);
     enum status status = template_parse(source, &chat->template, &chat->failure);
     chat->knows_developer = memmem(source.ptr, source.len, "developer", 9) != NULL;
     if (status != ST_OK) {

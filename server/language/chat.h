@@ -18,6 +18,7 @@
 struct ask;
 struct template;
 struct thinking_family;
+struct tools_family;
 
 /* Names of tokens that tokenizer_config.json may give texts for, and templates may use. */
 enum chat_token { CHAT_BOS, CHAT_EOS, CHAT_PAD, CHAT_UNK, CHAT_TOKENS };
@@ -29,6 +30,7 @@ struct chat {
     bool knows_developer;      /* it speaks of that role; others get system in its place */
     char *tokens[CHAT_TOKENS]; /* owned; NULL: not given */
     const struct thinking_family *thinking; /* NULL: the template knows no thoughts */
+    const struct tools_family *tools;       /* how its model writes calls; NULL: no template */
 };
 
 /*

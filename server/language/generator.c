@@ -153,6 +153,23 @@ static enum status check_size(const struct generator *generator, struct error *e
                            size, vocab);
 }
 
+/* The family of tools: of the card, or else of the template. */
+static enum status find_tools(struct generator *generator, const char *said, struct error *err)
+{
+    const struct tools_family *family = generator->chat.tools;
+    if (said) {
+        family = tools_family_named(said);
+        if (!family) {
+            return error_set(err, ST_INVALID,
+                             "generation.tools of the card: expected one of %s, got \"%s\"",
+                             tools_family_names(), said);
+        }
+    }
+    family = family ? family : tools_family_find(span_str(""));
+    tools_rules_init(&generator->tools, family, generator->words);
+    return ST_OK;
+}
+
 /* Reads the settings beside a tokenizer. Each of the files may be missing. */
 static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
                                  const struct generator_said *said, struct error *err)
@@ -167,6 +184,7 @@ static enum status read_settings(struct generator *generator, const struct sidec
         TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
     }
     take_tokens(generator);
+    TRY(find_tools(generator, said ? said->tools : NULL, err));
     return thinking_rules_init(&generator->thinking, generator->words, generator->chat.thinking,
                                said ? &said->thinking : NULL, err);
 }
@@ -179,6 +197,7 @@ static enum status find_words(struct generator *generator, const char *path, con
     if (said && said->ends) {
         add_ends(generator, said->ends, said->end_count);
     }
+    generator->tools.family = tools_family_find(span_str(""));
     if (!sidecar_has_tokenizer(&sidecars)) {
         error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;

@@ -36,6 +36,7 @@
 #include "server/language/drafts.h"
 #include "server/language/form.h"
 #include "server/language/thinking.h"
+#include "server/language/tools.h"
 
 struct grammar_vocabulary;
 struct rt_method;
@@ -55,6 +56,7 @@ struct generator_said {
     const uint32_t *ends; /* ids that end an answer; NULL: those of generation_config.json */
     uint32_t end_count;
     struct thinking_said thinking;
+    const char *tools; /* the name of a row of tools.def; NULL: that of the template */
 };
 
 struct generator {
@@ -73,6 +75,7 @@ struct generator {
     struct words *words;          /* owned */
     struct chat chat;
     struct thinking_rules thinking; /* of answers to chats */
+    struct tools_rules tools;       /* likewise */
     struct share seats; /* of generations that are under way, see server/daemon/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,

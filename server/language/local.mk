@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_reasoning.c %D%/ask_reasoning.h \
 	%D%/ask_response.c %D%/ask_response.h \
+	%D%/ask_tools.c %D%/ask_tools.h \
 	%D%/ask_values.c %D%/ask_values.h \
 	%D%/sidecar.c %D%/sidecar.h \
 	%D%/chat.c %D%/chat.h \
@@ -28,7 +29,9 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/thinking.c %D%/thinking.def %D%/thinking.h \
 	%D%/thoughts.c %D%/thoughts.h \
 	%D%/texts.c %D%/texts.h \
-	%D%/tools.c %D%/tools.h \
+	%D%/tools.c %D%/tools.def %D%/tools.h %D%/tools_priv.h \
+	%D%/tools_literal.c %D%/tools_literal.h \
+	%D%/tools_read.c \
 	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
 	%D%/transcript.c %D%/transcript.h \
 	%D%/words.c %D%/words.h

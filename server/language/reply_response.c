@@ -207,7 +207,9 @@ static void print_object(const struct reply *reply, const char *status,
     }
     buf_add_char(out, ']');
     print_asked(reply->ask, out);
-    buf_add_str(out, ",\"parallel_tool_calls\":true,\"previous_response_id\":null,\"store\":false,"
+    buf_printf(out, ",\"parallel_tool_calls\":%s",
+               reply->ask->has_one_call ? "false" : "true");
+    buf_add_str(out, ",\"previous_response_id\":null,\"store\":false,"
                      "\"background\":false,\"truncation\":\"disabled\",\"user\":null");
     print_effort(reply->ask, out);
     if (is_over) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "server/language/tools.h"
 #include "server/language/words.h"
 
 /* Around a token in the rows: the byte that stands before it in text as well, and its end. */
@@ -367,13 +368,42 @@ static enum match match_header(const struct thinking_rules *rules, struct span t
     return FULL_MATCH;
 }
 
-/* A header begins another part of the answer. */
-static void take_header(struct thinking *thinking, struct span header)
+static void put_text(struct thinking *thinking, struct span text, struct buf *out)
 {
+    for (size_t i = 0; i < text.len; i++) {
+        put(thinking, text.ptr[i], out);
+    }
+}
+
+/* The name of the tool that a header calls, "to=functions.f"; empty: none. */
+static struct span recipient_of(struct span header)
+{
+    static const char mark[] = "to=functions.";
+    const uint8_t *at = memmem(header.ptr, header.len, mark, sizeof(mark) - 1);
+    const uint8_t *begin = at ? at + sizeof(mark) - 1 : NULL, *end = header.ptr + header.len;
+    if (!at) {
+        return span_str("");
+    }
+    at = begin;
+    while (at < end && !is_blank(*at) && *at != '<' && *at != THINKING_TOKEN_BYTE) {
+        at++;
+    }
+    return span_of(begin, (size_t)(at - begin));
+}
+
+/* A header begins another part of the answer. */
+static void take_header(struct thinking *thinking, struct span header, struct buf *out)
+{
+    struct span recipient = recipient_of(header);
     if (thinking->place == THINKING_INSIDE) {
         close_thought(thinking);
     }
-    if (is_analysis(thinking->rules, header)) {
+    if (recipient.len > 0 && thinking->keeps_calls) {
+        thinking->has_header = true;
+        put_text(thinking, span_str(TOOLS_RECIPIENT), out);
+        put_text(thinking, recipient, out);
+        put_text(thinking, span_str("<|message|>"), out);
+    } else if (is_analysis(thinking->rules, header)) {
         open_thought(thinking);
     } else {
         thinking->has_header = true;
@@ -391,7 +421,7 @@ static size_t take(struct thinking *thinking, struct span text, bool is_end, str
     enum match header = rules->has_channels ? match_header(rules, text, &header_len) : NO_MATCH;
     if (header == FULL_MATCH) {
         thinking->marker_count++;
-        take_header(thinking, span_of(text.ptr, header_len));
+        take_header(thinking, span_of(text.ptr, header_len), out);
         return header_len;
     }
     const struct thinking_marker *marker = expected(thinking);

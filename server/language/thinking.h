@@ -93,6 +93,7 @@ struct thinking {
     const struct thinking_rules *rules; /* borrowed; NULL: all is the answer's text */
     enum thinking_place place;
     bool may_open;         /* a thought may begin, where it is not open */
+    bool keeps_calls;      /* headers that name a tool stay in it, see TOOLS_RECIPIENT */
     bool skips_blanks;     /* of the answer, behind a thought */
     bool has_header;       /* of a channel that is no thought */
     uint32_t marker_count; /* that have come */

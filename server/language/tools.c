@@ -6,16 +6,84 @@
 #include <string.h>
 
 #include "protocol/json.h"
+#include "server/language/tools_priv.h"
+#include "server/language/words.h"
 
-static const char begin_mark[] = "<tool_call>", end_mark[] = "</tool_call>";
-#define BEGIN_BYTES (sizeof(begin_mark) - 1)
-#define END_BYTES (sizeof(end_mark) - 1)
+/* A special token of DeepSeek. */
+#define BAR(name) "<\uff5c" name "\uff5c>"
 
-#define BLANKS " \n\r\t"
+static const struct tools_family families[] = {
+#define TOOLS(name, sign, begin, open, separator, close, form, quote)                              \
+    {#name, sign, begin, open, separator, close, TOOLS_##form, quote},
+#include "server/language/tools.def"
+};
+
+#define FAMILIES (sizeof(families) / sizeof(families[0]))
 
 static bool is_blank(uint8_t c)
 {
-    return memchr(BLANKS, c, strlen(BLANKS)) != NULL;
+    return memchr(TOOLS_BLANKS, c, strlen(TOOLS_BLANKS)) != NULL;
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+const uint8_t *tools_mark(struct span text, const char *mark)
+{
+    size_t len = strlen(mark);
+    return len > 0 && text.len >= len ? memmem(text.ptr, text.len, mark, len) : NULL;
+}
+
+const struct tools_family *tools_family_find(struct span source)
+{
+    size_t i = 0;
+    while (*families[i].sign && !tools_mark(source, families[i].sign)) {
+        i++;
+    }
+    return &families[i]; /* the last row has no sign */
+}
+
+const struct tools_family *tools_family_named(const char *name)
+{
+    for (size_t i = 0; i < FAMILIES; i++) {
+        if (strcmp(families[i].name, name) == 0) {
+            return &families[i];
+        }
+    }
+    return NULL;
+}
+
+const char *tools_family_names(void)
+{
+    static const char names[] = ""
+#define TOOLS(name, sign, begin, open, separator, close, form, quote) #name " "
+#include "server/language/tools.def"
+        ;
+    return names;
+}
+
+void tools_rules_init(struct tools_rules *rules, const struct tools_family *family,
+                      const struct words *words)
+{
+    const char *const marks[] = {family->begin, family->open,  family->separator,
+                                 family->close, family->quote, "[CALL_ID]"};
+    *rules = (struct tools_rules){.family = family};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        uint32_t id;
+        if (*marks[i] && words_find(words, span_str(marks[i]), &id) &&
+            words_is_special(words, id)) {
+            rules->ids[rules->count++] = id;
+        }
+    }
+}
+
+bool tools_rules_have(const struct tools_rules *rules, uint32_t id)
+{
+    for (uint32_t i = 0; i < rules->count; i++) {
+        if (rules->ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- the tools of the request ---------------------------------------------------------------- */
@@ -86,7 +154,64 @@ static struct span find_tool(struct span tools, const struct wanted *wanted)
     return span_str("");
 }
 
+static bool is_one_of(const struct json_string *name, const struct span *names, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (name->raw.ptr && json_string_is_text(name, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
+                       struct arena *arena, struct span *out, struct error *err)
+{
+    struct json in;
+    struct json_string name;
+    char *kept = arena_alloc(arena, tools.len + 2);
+    size_t len = 0;
+    if (!kept) {
+        return arena_fail(arena, "the request", err);
+    }
+    json_init(&in, tools);
+    TRY(json_array(&in, err));
+    kept[len++] = '[';
+    while (true) {
+        TRY(json_element(&in, err));
+        if (in.is_closed) {
+            break;
+        }
+        json_peek(&in); /* moves to the value */
+        const uint8_t *begin = in.at;
+        struct json ahead = in;
+        bool is_kept = read_name(&ahead, false, &name) && is_one_of(&name, names, count);
+        TRY(json_skip(&in, err));
+        if (is_kept) {
+            size_t bytes = (size_t)(in.at - begin);
+            kept[len] = ',';
+            len += len > 1;
+            memcpy(kept + len, begin, bytes);
+            len += bytes;
+        }
+    }
+    kept[len++] = ']';
+    *out = span_of(kept, len);
+    return ST_OK;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
+
+bool tools_add(struct tools_reading *reading, struct span name, struct span arguments)
+{
+    struct tools_calls *out = reading->out;
+    struct span known = find_tool(reading->tools, &(struct wanted){.meant = name});
+    if (name.len == 0 || known.len == 0 || out->count == TOOLS_CALLS_MAX) {
+        return false;
+    }
+    out->calls[out->count++] = (struct tools_call){known, arguments};
+    return true;
+}
 
 /* {"name": ..., "arguments": ...} comes next. False: it is no call of one of the tools. */
 static bool read_call(struct span tools, struct json *in, struct tools_calls *out)
@@ -153,48 +278,74 @@ static bool read_calls(struct span tools, struct span text, struct tools_calls *
     }
 }
 
-static const uint8_t *find(struct span text, const char *mark, size_t bytes)
+bool tools_read_json(struct tools_reading *reading, struct span text)
 {
-    return text.len >= bytes ? memmem(text.ptr, text.len, mark, bytes) : NULL;
+    return read_calls(reading->tools, text, reading->out);
+}
+
+/* The end of the block that begins at |text|, and where reading goes on. Without its mark it ends
+ * before the next one: a stop token may stand for the mark. */
+static struct span take_block(const struct tools_family *family, struct span *text)
+{
+    const uint8_t *end = text->ptr + text->len, *close = tools_mark(*text, family->close);
+    const uint8_t *stop = close ? close : tools_mark(*text, family->open);
+    struct span block = span_of(text->ptr, (size_t)((stop ? stop : end) - text->ptr));
+    const uint8_t *rest = close ? close + strlen(family->close) : block.ptr + block.len;
+    *text = span_of(rest, (size_t)(end - rest));
+    return block;
 }
 
 /* All calls between marks; a block that is no call ends the search, and none counts. */
-static bool read_blocks(struct span tools, struct span text, struct tools_calls *out)
+static bool read_blocks(struct tools_reading *reading, struct span text)
 {
-    const uint8_t *begin = find(text, begin_mark, BEGIN_BYTES), *end = text.ptr + text.len;
-    out->text_bytes = begin ? (size_t)(begin - text.ptr) : 0;
-    while (begin) {
-        begin += BEGIN_BYTES;
-        const uint8_t *close = find(span_of(begin, (size_t)(end - begin)), end_mark, END_BYTES);
-        const uint8_t *stop = close ? close : end; /* a stop token may stand for the mark */
-        if (!read_calls(tools, span_trim(span_of(begin, (size_t)(stop - begin)), BLANKS), out)) {
+    const struct tools_family *family = reading->family;
+    const uint8_t *end = text.ptr + text.len, *open = tools_mark(text, family->open);
+    while (open) {
+        open += strlen(family->open);
+        struct span rest = span_of(open, (size_t)(end - open));
+        if (!tools_read_block(reading, take_block(family, &rest))) {
             return false;
         }
-        begin = close ? find(span_of(close, (size_t)(end - close)), begin_mark, BEGIN_BYTES) : NULL;
+        open = tools_mark(rest, family->open);
     }
-    return out->count > 0;
+    return reading->out->count > 0;
 }
 
-void tools_find(struct span tools, struct span text, struct tools_calls *out)
+/* Without marks all of the answer has to be calls. */
+static bool read_marked(struct tools_reading *reading, struct span text)
 {
-    struct span whole = span_trim(text, BLANKS);
-    out->count = 0;
-    out->is_cut = false;
-    out->text_bytes = text.len;
+    const struct tools_family *family = reading->family;
+    const uint8_t *begin = tools_mark(text, family->begin);
+    if (begin) {
+        reading->out->text_bytes = (size_t)(begin - text.ptr);
+        return read_blocks(reading, span_of(begin, text.len - reading->out->text_bytes));
+    }
+    text = span_trim(text, TOOLS_BLANKS);
+    return family->form == TOOLS_PYTHON && text.len > 0 && text.ptr[0] == '[' &&
+           tools_read_block(reading, text);
+}
+
+void tools_find(const struct tools_family *family, struct span tools, struct span text,
+                struct arena *arena, struct tools_calls *out)
+{
+    struct tools_reading reading = {family, tools, arena, out};
+    struct span whole = span_trim(text, TOOLS_BLANKS);
+    *out = (struct tools_calls){.text_bytes = text.len};
     if (tools.len == 0) {
         return;
     }
-    bool is_whole = read_calls(tools, whole, out); /* then marks are in its texts */
-    bool has_marks = !is_whole && find(text, begin_mark, BEGIN_BYTES) != NULL;
-    out->count = is_whole ? out->count : 0;
-    bool is_read = is_whole || (has_marks && read_blocks(tools, text, out));
+    bool is_read = tools_read_json(&reading, whole); /* then marks are in its texts */
+    if (is_read) {
+        out->text_bytes = 0;
+    } else {
+        out->count = 0;
+        out->text_bytes = 0;
+        is_read = read_marked(&reading, text);
+    }
     if (!is_read) {
         out->count = 0;
         out->text_bytes = text.len;
-    } else if (has_marks) {
-        out->text_bytes =
-            span_trim(span_of(text.ptr, out->text_bytes), BLANKS).len ? out->text_bytes : 0;
-    } else {
+    } else if (span_trim(span_of(text.ptr, out->text_bytes), TOOLS_BLANKS).len == 0) {
         out->text_bytes = 0;
     }
 }
@@ -248,20 +399,21 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text,
     out->text_bytes = 0;
 }
 
-size_t tools_plain_bytes(struct span text, size_t known)
+size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known)
 {
-    size_t at = 0;
+    size_t at = 0, mark_len = strlen(family->begin);
     while (known == 0 && at < text.len && is_blank(text.ptr[at])) {
         at++;
     }
     if (known == 0 && (at == text.len || text.ptr[at] == '{' || text.ptr[at] == '[')) {
         return 0;
     }
-    for (at = known; at < text.len; at++) {
-        size_t left = text.len - at, len = left < BEGIN_BYTES ? left : BEGIN_BYTES;
-        if (memcmp(text.ptr + at, begin_mark, len) == 0) {
-            break;
+    size_t blanks = known == 0 ? at : text.len + 1; /* before a mark they belong to no text */
+    for (at = known; at < text.len && mark_len > 0; at++) {
+        size_t left = text.len - at, len = left < mark_len ? left : mark_len;
+        if (memcmp(text.ptr + at, family->begin, len) == 0) {
+            return at == blanks ? 0 : at;
         }
     }
-    return at;
+    return text.len;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of tools in the text of an answer, as models write them when they are told of tools:
+ * Calls of tools in the text of an answer, as models write them when they are told of tools: each
+ * family has its form, a row of server/language/tools.def. A chat template tells the family, or a
+ * card does. An answer that is JSON with "name" and "arguments" or "parameters", or a list of such,
+ * is a call in each family.
  *
- *     <tool_call>{"name": "f", "arguments": {...}}</tool_call>    Qwen, Hermes; several of them
- *     {"name": "f", "parameters": {...}}                          Llama 3, the whole answer
- *     [{"name": "f", "arguments": {...}}, ...]                    Mistral, behind its special token
- *
- * A call counts only if the request has a tool of that name. Any thread.
+ * A call counts only if the request has a tool of that name, and a block that is malformed makes
+ * all of the answer text. Any thread.
  */
 #ifndef PTED_SERVER_LANGUAGE_TOOLS_H
 #define PTED_SERVER_LANGUAGE_TOOLS_H
@@ -18,11 +18,45 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
+struct words;
+
 #define TOOLS_CALLS_MAX 64
+#define TOOLS_MARKS_MAX 6 /* that a family has */
+
+/* Arguments that are not written as JSON become JSON of up to so many bytes. */
+#define TOOLS_MADE_BYTES_MAX (16 << 20)
+
+/* A header of harmony's that names a tool, as it stands in an answer's text; the name follows. */
+#define TOOLS_RECIPIENT "<|channel|>commentary to=functions."
+
+/* A row of tools.def. */
+struct tools_family;
+
+/* How a model writes calls. Constant. */
+struct tools_rules {
+    const struct tools_family *family;
+    uint32_t ids[TOOLS_MARKS_MAX]; /* special tokens that are marks, so their text counts */
+    uint32_t count;
+};
+
+/* Finds the row of a chat template; without one, that of Hermes. */
+const struct tools_family *tools_family_find(struct span source);
+
+/* Finds the row of this name; NULL: there is none. */
+const struct tools_family *tools_family_named(const char *name);
+
+/* Lists the names of all rows, with blanks between them. */
+const char *tools_family_names(void);
+
+void tools_rules_init(struct tools_rules *rules, const struct tools_family *family,
+                      const struct words *words);
+
+/* Says whether the token |id| is such a mark. */
+bool tools_rules_have(const struct tools_rules *rules, uint32_t id);
 
 struct tools_call {
     struct span name;      /* a string of JSON with its quotes */
-    struct span arguments; /* an object of JSON, as the model wrote it */
+    struct span arguments; /* an object of JSON */
 };
 
 struct tools_calls {
@@ -32,9 +66,15 @@ struct tools_calls {
     size_t text_bytes; /* of the text before the first call: the rest of the answer */
 };
 
-/* |tools| is the JSON of the request, an array. The spans of |out| borrow from |text|. Without any
- * call |out->count| is 0, and all of the text is the answer. */
-void tools_find(struct span tools, struct span text, struct tools_calls *out);
+/* Makes |*out| of those of |tools|, JSON as in tools_find(), that have one of the |count| names. */
+MUST_CHECK enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
+                                  struct arena *arena, struct span *out, struct error *err);
+
+/* Finds the calls in |text|. |tools| is the JSON of the request, an array. The spans of |out|
+ * borrow from |tools|, |text| and |arena|. Without any call |out->count| is 0, and all of the text
+ * is the answer. */
+void tools_find(const struct tools_family *family, struct span tools, struct span text,
+                struct arena *arena, struct tools_calls *out);
 
 /*
  * Does the same, for an answer that has to be a call and is none for tools_find(). Mostly it has
@@ -47,6 +87,6 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text,
 
 /* Returns the bytes at the beginning of |text|, which may grow, that are certainly not part of a
  * call. |known|: how many there were before it grew, which are not looked at again; 0 at first. */
-size_t tools_plain_bytes(struct span text, size_t known);
+size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known);
 
 #endif

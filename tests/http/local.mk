@@ -60,6 +60,7 @@ HTTP_TESTS = \
 	%D%/run_start.py \
 	%D%/run_thinking.py \
 	%D%/run_tls.py \
+	%D%/run_tools.py \
 	%D%/run_turns.py \
 	%D%/run_tls_plays.py \
 	%D%/run_weights.py \

@@ -29,21 +29,26 @@ OPENED = {"open": "assistant", "close": " is"}  # the prompt ends with the first
 
 
 @contextlib.contextmanager
-def thinker(thinking, template=None):
-    """The folder of the chat model with a card that says how it thinks."""
+def prepared(generation, template=None):
+    """The program of a copy of the chat model, whose card has |generation|."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "chat"
         folder.mkdir()
         for file in FOLDER.iterdir():
             shutil.copy(file, folder)
-        if thinking:
-            card = {"generation": {"thinking": thinking}}
+        if generation:
+            card = {"generation": generation}
             (folder / "model.card.json").write_text(json.dumps(card))
         if template:
             config = json.loads((folder / "tokenizer_config.json").read_text())
             config["chat_template"] = template
             (folder / "tokenizer_config.json").write_text(json.dumps(config))
         yield folder / "model.pte"
+
+
+def thinker(thinking, template=None):
+    """Likewise; the card says how the model thinks."""
+    return prepared({"thinking": thinking} if thinking else None, template)
 
 
 @contextlib.contextmanager

@@ -166,7 +166,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_access_log %D%/test_dump %D%/test_metrics %D%/test_otlp %D%/test_spans \
 	%D%/test_api %D%/test_api_calls %D%/test_api_memory %D%/test_api_models %D%/test_layers \
-	%D%/test_drain %D%/test_ask %D%/test_histories %D%/test_embed %D%/test_library %D%/test_stops %D%/test_thinking %D%/test_waits %D%/test_watchdog %D%/test_yaml
+	%D%/test_drain %D%/test_ask %D%/test_histories %D%/test_embed %D%/test_library %D%/test_stops %D%/test_thinking %D%/test_tools %D%/test_waits %D%/test_watchdog %D%/test_yaml
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 if HAVE_MEDIA
@@ -357,6 +357,8 @@ API_SUPPORT = %D%/api_support.c %D%/api_support.h
 %C%_test_embed_SOURCES = %D%/test_embed.c %D%/ask_support.c %D%/ask_support.h
 %C%_test_embed_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_embed_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_tools_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_tools_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_thinking_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_thinking_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_stops_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -557,10 +557,24 @@ static void stop_strings(void **state)
     "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}},"                 \
     "{\"name\":\"n\\\\\\u006e\"}]"
 
+static struct arena arena;
+
+static const struct tools_family *hermes(void)
+{
+    return tools_family_named("hermes");
+}
+
+static void find_calls(const char *known, const char *text, struct tools_calls *out)
+{
+    arena_fini(&arena);
+    arena_init(&arena, 1 << 20);
+    tools_find(hermes(), span_str(known), span_str(text), &arena, out);
+}
+
 static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
 {
     struct tools_calls calls;
-    tools_find(span_str(TOOLS), span_str(text), &calls);
+    find_calls(TOOLS, text, &calls);
     assert_int_equal(calls.count, count);
     assert_int_equal(calls.text_bytes, count ? text_bytes : strlen(text));
 }
@@ -606,11 +620,12 @@ static void cut_tool_calls(void **state)
 static void tool_calls(void **state)
 {
     (void)state;
+    arena_init(&arena, 1 << 20);
     struct tools_calls calls;
     const char *const two =
         "Well <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}"
         "</tool_call> <tool_call>{\"name\":\"g\"}</tool_call>";
-    tools_find(span_str(TOOLS), span_str(two), &calls);
+    find_calls(TOOLS, two, &calls);
     assert_int_equal(calls.count, 2);
     assert_int_equal(calls.text_bytes, 5);
     assert_true(span_is(calls.calls[0].name, "\"f\""));
@@ -630,19 +645,20 @@ static void tool_calls(void **state)
     expect_calls("[", 0, 0);
     expect_calls("{\"name\":\"f\"", 0, 0);
     expect_calls("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>nonsense</tool_call>", 0, 0);
-    tools_find(span_str(""), span_str(two), &calls);
+    find_calls("", two, &calls);
     assert_int_equal(calls.count, 0);
-    assert_int_equal(tools_plain_bytes(span_str("abc <tool"), 0), 4);
-    assert_int_equal(tools_plain_bytes(span_str("abc <too bad"), 0), 12);
-    assert_int_equal(tools_plain_bytes(span_str("a<b"), 0), 3);
-    assert_int_equal(tools_plain_bytes(span_str("  "), 0), 0);
-    assert_int_equal(tools_plain_bytes(span_str(" {\"na"), 0), 0);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("abc <tool"), 0), 4);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("abc <too bad"), 0), 12);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("a<b"), 0), 3);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("  "), 0), 0);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str(" {\"na"), 0), 0);
 
     /* The text has grown: text that was plain before stays plain, and is not looked at again. */
-    assert_int_equal(tools_plain_bytes(span_str("abc <tool_call>"), 4), 4);
-    assert_int_equal(tools_plain_bytes(span_str("abc <tool rest"), 4), 14);
-    assert_int_equal(tools_plain_bytes(span_str("a{b"), 1), 3);
-    assert_int_equal(tools_plain_bytes(span_str("<tool_call>abc"), 12), 14);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("abc <tool_call>"), 4), 4);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("abc <tool rest"), 4), 14);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("a{b"), 1), 3);
+    assert_int_equal(tools_plain_bytes(hermes(), span_str("<tool_call>abc"), 12), 14);
+    arena_fini(&arena);
 }
 
 int main(void)

@@ -12,9 +12,20 @@
 #include "runtime/call/invocation.h"
 #include "server/language/tools.h"
 
+/* For the calls of one answer, see TOOLS_MADE_BYTES_MAX. */
+#define CALLS_BYTES_MAX ((size_t)64 << 20)
+
 /* Tokens of an answer when the request does not say, as other servers have it. */
 #define COMPLETION_TOKENS 16
 #define GENERATE_TOKENS 20
+
+/* The tools that an answer may call. An answer that must have another form is no call, even if it
+ * looks like one. */
+static struct span called_tools(const struct generation *generation)
+{
+    enum ask_shape shape = generation->ask.shape;
+    return shape == ASK_ANY_TEXT || shape == ASK_CALL ? generation->ask.tools : span_str("");
+}
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
@@ -94,6 +105,7 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
     bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
     generation->reply.thinks = is_chat && generation->generator->thinking.thinks;
+    generation->thinking.keeps_calls = is_chat && called_tools(generation).len > 0;
     if (generation->reply.thinks) {
         generation->thinking.rules = &generation->generator->thinking;
     }
@@ -184,13 +196,18 @@ static enum status push_text(struct generation *generation, uint32_t id, struct 
     struct buf *out = &generation->stops.text, *raw = &generation->raw;
     const struct thinking_rules *rules = generation->thinking.rules;
     const struct thinking_token *token = rules ? thinking_rules_find(rules, id) : NULL;
-    if (!rules) {
+    bool is_mark =
+        called_tools(generation).len > 0 && tools_rules_have(&generation->generator->tools, id);
+    if (!rules && !is_mark) {
         return words_stream_push(generation->stream, id, out, err);
     }
     buf_reset(raw);
     if (token) {
         TRY(words_stream_end(generation->stream, raw, err));
         buf_add(raw, token->marker.bytes, token->marker.len);
+    } else if (is_mark) { /* a special token, which is no text elsewhere */
+        TRY(words_stream_end(generation->stream, raw, err));
+        TRY(words_bytes(generation->generator->words, id, raw, err));
     } else {
         TRY(words_stream_push(generation->stream, id, raw, err));
     }
@@ -288,22 +305,15 @@ static enum status settle_text(struct generation *generation, struct error *err)
 
 /* ---- what the client is told ----------------------------------------------------------------- */
 
-/* The tools that an answer may call. An answer that must have another form is no call, even if it
- * looks like one. */
-static struct span called_tools(const struct generation *generation)
-{
-    enum ask_shape shape = generation->ask.shape;
-    return shape == ASK_ANY_TEXT || shape == ASK_CALL ? generation->ask.tools : span_str("");
-}
-
 /* The end of the text that may be told: before anything that may be the beginning of a call of a
  * tool. Text that was told is not looked at again: an answer may be long, and this is asked for
  * each of its tokens. */
 static size_t text_end(const struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
+    const struct tools_family *family = generation->generator->tools.family;
     size_t plain = called_tools(generation).len
-                       ? tools_plain_bytes(buf_span(&stops->text), generation->told_bytes)
+                       ? tools_plain_bytes(family, buf_span(&stops->text), generation->told_bytes)
                        : stops->ready_bytes;
     return plain < stops->ready_bytes ? plain : stops->ready_bytes;
 }
@@ -333,12 +343,15 @@ static void tell_end(struct infer *infer, struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
     struct tools_calls calls;
+    struct arena arena; /* arguments that had to be made */
     const struct ask *ask = &generation->ask;
     const struct span text = span_of(stops->text.ptr, stops->ready_bytes);
-    tools_find(called_tools(generation), text, &calls);
+    arena_init(&arena, CALLS_BYTES_MAX);
+    tools_find(generation->generator->tools.family, called_tools(generation), text, &arena, &calls);
     if (calls.count == 0 && ask->shape == ASK_CALL) {
         tools_find_cut(ask->tools, ask->chosen_tool, text, &calls);
     }
+    calls.count = ask->has_one_call && calls.count > 1 ? 1 : calls.count;
     size_t told = generation->told_bytes, end = calls.text_bytes;
     struct reply_piece piece = piece_of(generation, end > told ? end : told);
     if (calls.count > 0) {
@@ -351,6 +364,7 @@ static void tell_end(struct infer *infer, struct generation *generation)
     } else {
         reply_print_choice(&generation->reply, &piece, infer->out);
     }
+    arena_fini(&arena);
 }
 
 /* Those of tokens that are settled have been told. */

@@ -228,6 +228,7 @@ struct card_generation {
     /* How thoughts are marked: the name of a row of server/language/thinking.def, or the markers.
      * NULL: the card says nothing. */
     const char *thinking, *thinking_open, *thinking_close;
+    const char *tools; /* the name of a row of server/language/tools.def, likewise */
 };
 
 struct card_method {

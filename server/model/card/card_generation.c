@@ -16,6 +16,7 @@
 
 #define ENDS "stop_token_ids"
 #define THINKING "thinking"
+#define TOOLS "tools"
 #define CONFIG_ENDS "eos_token_id"
 
 /* A number: its name in cards, and in generation_config.json. */
@@ -122,6 +123,9 @@ static enum status read_member(struct card *card, const struct document *in,
     if (document_is(value, ENDS)) {
         return read_ends(card, in, value, out, err);
     }
+    if (document_is(value, TOOLS)) {
+        return read_marker(card, in, value, &out->tools, err);
+    }
     if (document_is(value, THINKING)) {
         return read_thinking(card, in, value, out, err);
     }
@@ -137,7 +141,8 @@ static enum status read_member(struct card *card, const struct document *in,
     }
     return document_refuse_member(
         in, value,
-        "temperature, top_p, top_k, min_p, repetition_penalty, max_tokens, " THINKING " or " ENDS,
+        "temperature, top_p, top_k, min_p, repetition_penalty, max_tokens, " THINKING ", " TOOLS
+        " or " ENDS,
         err);
 }
 

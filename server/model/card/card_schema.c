@@ -236,6 +236,7 @@ static const char defs[] =
     "        \"min_p\": {\"type\": \"number\", \"minimum\": 0, \"maximum\": 1},\n"
     "        \"repetition_penalty\": {\"type\": \"number\", \"minimum\": 0.01, \"maximum\": 100},\n"
     "        \"max_tokens\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 16777216},\n"
+    "        \"tools\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 63},\n"
     "        \"thinking\": {\n"
     "          \"type\": [\"string\", \"object\"], \"minLength\": 1, \"maxLength\": 63,\n"
     "          \"properties\": {\n"

@@ -107,6 +107,7 @@ static enum status open_generator(struct rt_method *method, const struct card *c
                      .max_tokens = count_of(from->max_tokens)},
         .ends = from->ends,
         .end_count = from->end_count,
+        .tools = from->tools,
         .thinking = {from->thinking, from->thinking_open, from->thinking_close},
     };
     return generator_new(method, path, tokenizer, &said, out, err);

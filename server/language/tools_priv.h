@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What tools.c and the readers of forms share. */
+#ifndef PTED_SERVER_LANGUAGE_TOOLS_PRIV_H
+#define PTED_SERVER_LANGUAGE_TOOLS_PRIV_H
+
+#include "server/language/tools.h"
+
+#define TOOLS_BLANKS " \n\r\t"
+
+/* What stands between the marks of a call, see tools.def. */
+enum tools_form {
+    TOOLS_JSON,
+    TOOLS_NAMED,
+    TOOLS_TAGS,
+    TOOLS_KEYS,
+    TOOLS_INVOKE,
+    TOOLS_PYTHON,
+    TOOLS_BRACES,
+};
+
+struct tools_family {
+    const char *name, *sign, *begin, *open, *separator, *close;
+    enum tools_form form;
+    const char *quote;
+};
+
+/* Calls while they are read. */
+struct tools_reading {
+    const struct tools_family *family;
+    struct span tools;   /* of the request */
+    struct arena *arena; /* for arguments that are made */
+    struct tools_calls *out;
+};
+
+/* Reads one call of JSON, or an array of them, and nothing else. False: it is none. */
+bool tools_read_json(struct tools_reading *reading, struct span text);
+
+/* Reads what stands in |block|, between marks, in the form of the family. False: it is no call of
+ * one of the tools. */
+bool tools_read_block(struct tools_reading *reading, struct span block);
+
+/* Adds a call of |name| with |arguments|, an object of JSON. False: there is no such tool, or no
+ * room. */
+bool tools_add(struct tools_reading *reading, struct span name, struct span arguments);
+
+/* Gives the first place of |mark| in |text|; NULL: it is not there, or empty. */
+const uint8_t *tools_mark(struct span text, const char *mark);
+
+#endif

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Calls of tools against a real daemon: which family a card names, which tools may be called.
+
+The tiny chat model writes calls as Hermes does; tests/unit/test_tools.c has the other families.
+
+usage: run_tools.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import sys
+
+from run_cards import refusal
+from run_generate import ANSWERS, CHAT, Stream, ask, chat, post
+from run_http import Client, Daemon, Report, expect
+from run_thinking import prepared
+
+ROW = next(row for row in ANSWERS if "weather" in row["messages"][-1]["content"])
+ASKED = ROW["messages"]
+
+
+def tool(name, is_flat=False):
+    function = {"name": name, "parameters": {
+        "type": "object", "properties": {"city": {"type": "string", "enum": ["Oslo"]}},
+        "required": ["city"], "additionalProperties": False}}
+    return {"type": "function", **function} if is_flat else {"type": "function",
+                                                             "function": function}
+
+
+def called(message):
+    return [(call["function"]["name"], json.loads(call["function"]["arguments"]))
+            for call in message.get("tool_calls", ())]
+
+
+OSLO = [("weather", {"city": "Oslo"})]
+
+
+def families():
+    for family, calls in ((None, OSLO), ("hermes", OSLO), ("coder", OSLO), ("kimi", [])):
+        with prepared({"tools": family} if family else None) as path, \
+                Daemon(["--model", f"chat={path}"]) as daemon:
+            members = {"tools": [tool("weather")], "temperature": 0}
+            choice = chat(Client(daemon.port), ASKED, **members)["choices"][0]
+            expect(f"{family}", called(choice["message"]), calls)
+            expect("reason", choice["finish_reason"], "tool_calls" if calls else "stop")
+            events = Stream(daemon.port, "/v1/chat/completions",
+                            {"model": "chat", "messages": ASKED, "stream": True,
+                             **members}).events()
+            told = "".join(event["choices"][0]["delta"].get("content") or "" for event in events
+                           if event != "[DONE]")
+            expect(f"{family} in a stream", told, "" if calls else ROW["answer"])
+            # JSON may be the whole answer in each family, so a forced call is one.
+            forced = chat(Client(daemon.port), ASKED, tool_choice="required", **members)
+            expect(f"{family} forced", called(forced["choices"][0]["message"]), OSLO)
+    with prepared({"tools": "no such"}) as path:
+        expect("refused", "expected one of harmony" in refusal(path.parent), True)
+
+
+def allowed(mode, *names, is_flat=False):
+    tools = [{"type": "function", "name": name} if is_flat else
+             {"type": "function", "function": {"name": name}} for name in names]
+    inner = {"mode": mode, "tools": tools}
+    return {"type": "allowed_tools", **(inner if is_flat else {"allowed_tools": inner})}
+
+
+def choices():
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        tools = [tool("weather"), tool("other")]
+        for choice, calls in ((allowed("auto", "weather"), OSLO), (allowed("auto", "other"), []),
+                              (allowed("required", "other"), [("other", {"city": "Oslo"})])):
+            answer = chat(client, ASKED, tools=tools, tool_choice=choice)
+            expect(f"{choice}", called(answer["choices"][0]["message"]), calls)
+        for choice, part in (({"type": "allowed_tools"}, "and a list"),
+                             (allowed("never", "other"), "the mode")):
+            body = {"model": "chat", "messages": ASKED, "tools": tools, "tool_choice": choice}
+            expect("status", post(client, "/v1/chat/completions", body), 400)
+            expect("text", part in json.loads(client.body)["error"]["message"], True)
+
+
+def responses():
+    """A forced function counts beside a format: some clients send both."""
+    schema = {"type": "json_schema", "name": "x", "schema": {"type": "object"}}
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        body = {"model": "chat", "input": ASKED, "temperature": 0, "text": {"format": schema},
+                "tools": [tool("weather", True), tool("other", True)]}
+        for choice, name in (({"type": "function", "name": "other"}, "other"),
+                             (allowed("required", "other", is_flat=True), "other")):
+            answer = ask(client, "/v1/responses", {**body, "tool_choice": choice,
+                                                   "parallel_tool_calls": False})
+            expect("call", [(item["type"], item["name"]) for item in answer["output"]],
+                   [("function_call", name)])
+            expect("repeated", (answer["tool_choice"], answer["parallel_tool_calls"]),
+                   (choice, False))
+
+
+def main():
+    report = Report()
+    report.run_all((families, choices, responses))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
