@@ -352,12 +352,26 @@ static bool is_analysis(const struct thinking_rules *rules, struct span header)
     return left >= sizeof(name) - 1 && memcmp(at, name, sizeof(name) - 1) == 0;
 }
 
-static enum match match_header(const struct thinking_rules *rules, struct span text,
-                               size_t *out_len)
+/* A prompt ends with the beginning of a header, which may go on with a tool's name. */
+static enum match match_recipient(const struct thinking *thinking, struct span text)
 {
-    enum match start = match(&rules->start, text), channel = match(&rules->channel, text);
-    if (start != FULL_MATCH && channel != FULL_MATCH) {
-        return start == PART_MATCH || channel == PART_MATCH ? PART_MATCH : NO_MATCH;
+    static const struct thinking_marker recipient = {.bytes = " to=", .len = 4};
+    return thinking->place == THINKING_BEFORE && thinking->marker_count == 0
+               ? match(&recipient, text)
+               : NO_MATCH;
+}
+
+static enum match match_header(const struct thinking *thinking, struct span text, size_t *out_len)
+{
+    const struct thinking_rules *rules = thinking->rules;
+    const enum match begins[] = {match(&rules->start, text), match(&rules->channel, text),
+                                 match_recipient(thinking, text)};
+    enum match begin = NO_MATCH;
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        begin = begins[i] > begin ? begins[i] : begin;
+    }
+    if (begin != FULL_MATCH) {
+        return begin;
     }
     size_t len = text.len < HEADER_BYTES_MAX ? text.len : HEADER_BYTES_MAX;
     const uint8_t *end = memmem(text.ptr, len, rules->message.bytes, rules->message.len);
@@ -418,7 +432,7 @@ static size_t take(struct thinking *thinking, struct span text, bool is_end, str
 {
     const struct thinking_rules *rules = thinking->rules;
     size_t header_len = 0;
-    enum match header = rules->has_channels ? match_header(rules, text, &header_len) : NO_MATCH;
+    enum match header = rules->has_channels ? match_header(thinking, text, &header_len) : NO_MATCH;
     if (header == FULL_MATCH) {
         thinking->marker_count++;
         take_header(thinking, span_of(text.ptr, header_len), out);

@@ -152,16 +152,15 @@ static bool may_be_string(const struct value *schema)
     return false;
 }
 
-/* The schema of the argument |key| of the tool |name|; NULL: none. */
-static const struct value *find_schema(const struct value *tools, struct span name, struct span key)
+/* The schemas of the arguments of the tool |name|; NULL: none. */
+static const struct value *find_schemas(const struct value *tools, struct span name)
 {
     for (size_t i = 0; tools->kind == VALUE_LIST && i < tools->list->count; i++) {
         const struct value *tool = &tools->list->items[i], *inner = member(tool, "function");
         tool = inner ? inner : tool;
         const struct value *own = member(tool, "name");
         if (own && own->kind == VALUE_STRING && span_equal(own->string, name)) {
-            const struct value *all = member(member(tool, "parameters"), "properties");
-            return all ? value_map_get(all, key) : NULL;
+            return member(member(tool, "parameters"), "properties");
         }
     }
     return NULL;
@@ -232,8 +231,8 @@ static struct span take_value(const struct style *style, struct span *text)
     return value;
 }
 
-/* The arguments of |name|, up to the end of the call. */
-static bool read_arguments(const struct style *style, const struct value *tools, struct span name,
+/* The arguments of a tool with |schemas|, which may be NULL, up to the end of the call. */
+static bool read_arguments(const struct style *style, const struct value *schemas,
                            struct span *text, struct buf *out)
 {
     struct span ignored, key;
@@ -258,7 +257,7 @@ static bool read_arguments(const struct style *style, const struct value *tools,
         buf_add_str(out, is_first ? "" : ",");
         json_print_string(out, key);
         buf_add_char(out, ':');
-        print_value(find_schema(tools, name, key), take_value(style, text), out);
+        print_value(schemas ? value_map_get(schemas, key) : NULL, take_value(style, text), out);
     }
     buf_add_char(out, '}');
     if (*style->end && begins_with(*text, style->end)) {
@@ -292,7 +291,7 @@ static bool read_tagged(struct tools_reading *reading, const struct style *style
         buf_reset(&made);
         is_read = read_name(style, &block, &name);
         name = is_read ? trimmed(name) : name;
-        is_read = is_read && read_arguments(style, tools, name, &block, &made) &&
+        is_read = is_read && read_arguments(style, find_schemas(tools, name), &block, &made) &&
                   add_made(reading, name, &made);
         block = trimmed(block);
     }

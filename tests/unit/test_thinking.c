@@ -159,6 +159,31 @@ static void families_have_their_markers(void **state)
     }
 }
 
+/* Headers that name a tool stay in the answer, in one form, if there are tools. */
+static void headers_of_calls_are_kept(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        " to=functions.f<|channel|>commentary json<|message|>{}",
+        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",
+        "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.f<|channel|>"
+        "commentary json<|message|>{}",
+    };
+    const struct thinking_rules rules = rules_of("harmony");
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        begin(&rules, THINKING_MAY_COME);
+        thinking.keeps_calls = true;
+        for (size_t at = 0; texts[i][at]; at++) {
+            push(texts[i] + at, 1);
+        }
+        thinking_end(&thinking, &out);
+        check(i == 2 ? "Hm" : "", "<|channel|>commentary to=functions.f<|message|>{}");
+        end();
+    }
+    expect(&rules, THINKING_MAY_COME, texts[1], "", "{}");
+    expect(&rules, THINKING_MAY_COME, " to be", "", " to be");
+}
+
 /* A header of a channel is bounded; behind the bound it is text. */
 static void a_header_without_an_end_is_text(void **state)
 {
@@ -311,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thoughts_stand_apart_however_they_are_cut),
         cmocka_unit_test(families_have_their_markers),
+        cmocka_unit_test(headers_of_calls_are_kept),
         cmocka_unit_test(a_header_without_an_end_is_text),
         cmocka_unit_test(templates_tell_the_family),
         cmocka_unit_test(cards_override_the_template),
