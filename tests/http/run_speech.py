@@ -107,6 +107,7 @@ def languages():
         for index, (language, words) in enumerate(SHORT):
             answer = hear(client, short_sound(index), response_format="verbose_json")
             expect("language", answer["language"], {"en": "english", "de": "german"}[language])
+            expect("usage", answer["usage"], {"type": "duration", "seconds": answer["duration"]})
             expect("text", answer["text"], tones.text_of(language, words))
             text = ask(client, TRANSLATE, short_sound(index), response_format="text")
             expect("translation", text, row_text(index) + "\n")
@@ -114,7 +115,10 @@ def languages():
             expect("said", hear(client, short_sound(2), language=name,
                                 response_format="verbose_json")["text"], "grün weiß rot")
         answer = hear(client, short_sound(0), prompt="white blue", temperature=0.5)
-        expect("a prompt", answer["usage"]["input_tokens"] > 4, True)
+        usage = answer["usage"]
+        expect("a prompt", usage["input_tokens"] > 4, True)
+        expect("details", usage["input_token_details"],
+               {"text_tokens": usage["input_tokens"], "audio_tokens": 0})
 
 
 def row_text(index):

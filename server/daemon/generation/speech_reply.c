@@ -38,13 +38,23 @@ static void print_number(struct buf *out, double value)
     buf_add(out, text, number_print_f64(text, value, NUMBER_NAN_NULL));
 }
 
+/* In tokens. Sound has none: the encoder's positions are no input of the decoder. */
 static void print_usage(const struct speech_reply *reply, struct buf *out)
 {
     buf_printf(out,
                ",\"usage\":{\"type\":\"tokens\",\"input_tokens\":%" PRIu64
+               ",\"input_token_details\":{\"text_tokens\":%" PRIu64 ",\"audio_tokens\":0}"
                ",\"output_tokens\":%" PRIu64 ",\"total_tokens\":%" PRIu64 "}",
-               reply->prompt_tokens, reply->answer_tokens,
+               reply->prompt_tokens, reply->prompt_tokens, reply->answer_tokens,
                reply->prompt_tokens + reply->answer_tokens);
+}
+
+/* In seconds, as OpenAI's Whisper has it beside the duration. */
+static void print_duration(const struct speech_reply *reply, struct buf *out)
+{
+    buf_add_str(out, ",\"usage\":{\"type\":\"duration\",\"seconds\":");
+    print_number(out, seconds(reply, reply->sample_count));
+    buf_add_char(out, '}');
 }
 
 /* ---- verbose_json ---------------------------------------------------------------------------- */
@@ -111,7 +121,7 @@ static void print_verbose(const struct speech_reply *reply, struct buf *out)
         print_segment(reply, i, out);
     }
     buf_add_char(out, ']');
-    print_usage(reply, out);
+    print_duration(reply, out);
     buf_add_char(out, '}');
 }
 
