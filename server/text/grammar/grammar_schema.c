@@ -320,6 +320,9 @@ static const struct part *parse_values(struct schema *schema, const struct value
 {
     const struct part *out = grammar_never(schema->builder);
     const struct value *constant = schema_get(value, "const"), *list = schema_get(value, "enum");
+    if (!schema_check_keywords(schema, value, " type enum const ")) {
+        return NULL;
+    }
     if (list && (list->kind != VALUE_LIST || list->list->count == 0)) {
         return schema_refuse(schema, ST_INVALID, "'enum' is a list that is not empty");
     }

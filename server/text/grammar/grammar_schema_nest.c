@@ -68,10 +68,13 @@ static size_t list_values(struct schema *schema, const struct value *items,
         return 2;
     }
     size_t count = list && list->kind == VALUE_LIST ? list->list->count : 0;
+    size_t fitting = 0;
     for (size_t i = 0; i < count && count <= UNIQUE_MAX; i++) {
-        out[i] = schema_literal(schema, &list->list->items[i]);
+        if (schema_fits_type(&list->list->items[i], type)) {
+            out[fitting++] = schema_literal(schema, &list->list->items[i]);
+        }
     }
-    return count <= UNIQUE_MAX ? count : 0;
+    return fitting;
 }
 
 /* A rule for each set of values that were said. */
@@ -252,6 +255,13 @@ static bool copy_properties(struct schema *schema, const struct value *from, str
     return true;
 }
 
+/* The schema of members that "properties" does not have, or NULL. */
+static const struct value *additional_of(const struct value *value)
+{
+    const struct value *item = schema_get(value, "additionalProperties");
+    return item ? item : schema_get(value, "unevaluatedProperties");
+}
+
 /* The members that have a name in the schema: those of "properties", those that "propertyNames"
  * lists, and those that are required, which the schema of others describes. */
 static bool collect(struct schema *schema, const struct value *value, const struct value *names,
@@ -260,7 +270,7 @@ static bool collect(struct schema *schema, const struct value *value, const stru
     static const struct value any = {.kind = VALUE_BOOL, .boolean = true};
     const struct value *properties = schema_get(value, "properties");
     const struct value *required = schema_get(value, "required");
-    const struct value *item = schema_get(value, "additionalProperties");
+    const struct value *item = additional_of(value);
     const struct value *list = names ? schema_get(names, "enum") : NULL;
     if ((properties && properties->kind != VALUE_MAP) ||
         (required && required->kind != VALUE_LIST)) {
@@ -276,8 +286,15 @@ static bool collect(struct schema *schema, const struct value *value, const stru
     if (required && !add_names(schema, required, item, out)) {
         return false;
     }
-    if (out->map->count > known && schema_is_never(item)) {
+    if (out->map->count > known && (list || schema_is_never(item))) {
         schema_refuse(schema, ST_UNSUPPORTED, "'required' names what 'properties' does not have");
+        return false;
+    }
+    bool has_rule = (names && (!list || properties)) || schema_get(value, "patternProperties");
+    if (has_rule && out->map->count > 0) {
+        schema_refuse(schema, ST_UNSUPPORTED,
+                      "'propertyNames' and 'patternProperties' are not supported beside "
+                      "'properties' and 'required'");
         return false;
     }
     return true;
@@ -322,7 +339,7 @@ static bool read_others(struct schema *schema, const struct value *value, const 
                         const struct value *properties, struct others *out)
 {
     const struct value *patterns = schema_get(value, "patternProperties");
-    const struct value *item = schema_get(value, "additionalProperties");
+    const struct value *item = additional_of(value);
     bool says_more = item && item->kind == VALUE_MAP && item->map->count > 0;
     bool is_closed = schema_is_never(item) || (names && schema_get(names, "enum"));
     if (!patterns && (is_closed || (properties->map->count > 0 && !says_more))) {
