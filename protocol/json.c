@@ -188,10 +188,25 @@ const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX])
     return text;
 }
 
+bool json_is_trailing_comma(const uint8_t *start, const uint8_t *at, const uint8_t *end)
+{
+    if (at == end || (*at != ']' && *at != '}')) {
+        return false;
+    }
+    while (at > start && (at[-1] == ' ' || at[-1] == '\n' || at[-1] == '\r' || at[-1] == '\t')) {
+        at--;
+    }
+    return at > start && at[-1] == ',';
+}
+
 /* Sets the error "expected |wanted|, got ...". */
 static enum status fail_type(struct json *in, struct error *err, const char *wanted)
 {
     char text[JSON_NEXT_TEXT_MAX];
+    skip_space(in);
+    if (json_is_trailing_comma(in->start, in->at, in->end)) {
+        return fail_here(in, err, JSON_TRAILING_COMMA, *in->at);
+    }
     return fail_here(in, err, "expected %s, got %s", wanted, json_next_text(in, text));
 }
 

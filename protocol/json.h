@@ -125,6 +125,13 @@ MUST_CHECK enum status json_read_members(struct span text, json_member_f *read, 
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 
+/* Tells whether the bracket at |at| closes behind a comma. Many languages allow that, JSON does
+ * not. */
+bool json_is_trailing_comma(const uint8_t *start, const uint8_t *at, const uint8_t *end);
+
+/* The error about it; the argument is the bracket. */
+#define JSON_TRAILING_COMMA "trailing comma: JSON has none before '%c'"
+
 /* Returns "an object", "null" and so on, for "expected ..., got ...". Not for JSON_NOTHING. */
 const char *json_type_text(enum json_type type);
 

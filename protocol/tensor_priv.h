@@ -6,7 +6,7 @@
 #include "protocol/tensor_text.h"
 
 struct tensor_walk {
-    const uint8_t *at, *end;
+    const uint8_t *start, *at, *end;
     const struct shape *shape;
     const struct tensor_element *element;
     uint8_t *dst;        /* where the next element goes */

@@ -45,6 +45,14 @@ static enum status fail_next(const struct tensor_walk *walk, unsigned depth, con
 {
     char path[PATH_TEXT_MAX], next[JSON_NEXT_TEXT_MAX];
     struct json in;
+    const uint8_t *at = tensor_skip_space(walk->at, walk->end);
+    if (at < walk->end && *at == ',') {
+        at = tensor_skip_space(at + 1, walk->end);
+    }
+    if (json_is_trailing_comma(walk->start, at, walk->end)) {
+        return error_set(err, ST_INVALID, "%s" JSON_TRAILING_COMMA, print_path(walk, depth, path),
+                         *at);
+    }
     json_init(&in, span_of(walk->at, (size_t)(walk->end - walk->at)));
     return error_set(err, ST_INVALID, "%sexpected %s, got %s", print_path(walk, depth, path),
                      wanted, json_next_text(&in, next));
@@ -255,6 +263,7 @@ enum status tensor_text_parse(struct span text, enum dtype dtype, const struct s
 {
     must(bytes == (size_t)shape_numel(shape) * dtype_bytes(dtype));
     struct tensor_walk walk = {
+        .start = text.ptr,
         .at = text.ptr,
         .end = text.ptr + text.len,
         .shape = shape,
@@ -270,6 +279,7 @@ enum status tensor_text_parse_element(struct span text, enum dtype dtype, struct
 {
     static const struct shape scalar = {.rank = 0};
     struct tensor_walk walk = {
+        .start = text.ptr,
         .at = text.ptr,
         .end = text.ptr + text.len,
         .shape = &scalar,
@@ -301,6 +311,7 @@ enum status tensor_text_parse_strings(struct span text, const struct shape *shap
         return error_prefix(err, ": ");
     }
     struct tensor_walk walk = {
+        .start = text.ptr,
         .at = text.ptr,
         .end = text.ptr + text.len,
         .shape = shape,

@@ -59,6 +59,7 @@ struct http_answer {
     const char *allow;            /* of a 405; NULL: not sent */
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
+    uint32_t cut_texts;           /* X-Truncated-Texts; 0: not sent */
     struct span request_id;       /* X-Request-Id; empty: not sent */
     struct span traceparent;      /* likewise */
     const char *challenge;        /* WWW-Authenticate; NULL: not sent */

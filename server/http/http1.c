@@ -70,7 +70,7 @@ static char *put_cors(char *at, const struct http_answer *answer)
                        "X-Request-Timeout-Ms\r\nAccess-Control-Max-Age: 600");
     }
     return put(at, "\r\nAccess-Control-Expose-Headers: Inference-Header-Content-Length, "
-                   "Retry-After, traceparent, X-Request-Id");
+                   "Retry-After, traceparent, X-Request-Id, X-Truncated-Texts");
 }
 
 /* Fields that tell a browser what a page of ours may do (W3C, Content Security Policy Level 3). */
@@ -107,6 +107,9 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
     }
     if (answer->retry_after_s) {
         at = put_number(put(at, "\r\nRetry-After: "), answer->retry_after_s);
+    }
+    if (answer->cut_texts) {
+        at = put_number(put(at, "\r\nX-Truncated-Texts: "), answer->cut_texts);
     }
     at = put_field(at, "\r\nX-Request-Id: ", answer->request_id, HTTP_REQUEST_ID_MAX);
     at = put_field(at, "\r\ntraceparent: ", answer->traceparent, HTTP_TRACEPARENT_MAX);

@@ -623,6 +623,17 @@ static enum status read_once(struct reader *r, const struct member *member)
     return read_value(r, member);
 }
 
+/* A member without a row is for other servers, or a slip. */
+static enum status pass_member(struct reader *r, const struct json_string *key)
+{
+    const char *meant = NULL;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && !meant; i++) {
+        bool is_known = members[i].forms & r->ask->form && members[i].kind != REFUSED;
+        meant = is_known && ask_is_slip(key, members[i].name) ? members[i].name : NULL;
+    }
+    return ask_pass(r->in, meant, r->err);
+}
+
 static enum status read_members(struct reader *r, bool is_inner)
 {
     TRY(json_object(r->in, r->err));
@@ -641,7 +652,7 @@ static enum status read_members(struct reader *r, bool is_inner)
         } else if (member) {
             TRY(read_once(r, member));
         } else {
-            TRY(json_skip(r->in, r->err));
+            TRY(pass_member(r, &key));
         }
     }
 }

@@ -5,9 +5,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "server/process/nearest.h"
+
+#define KEY_BYTES_MAX 40
 
 static const char what[] = "the request";
 
@@ -160,4 +164,30 @@ enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct error *err)
     }
     *out_ns = s < 0 || s > KEEP_S_MAX ? UINT64_MAX : (uint64_t)(s * NS_PER_S);
     return ST_OK;
+}
+
+/* ---- members that nobody knows --------------------------------------------------------------- */
+
+bool ask_is_slip(const struct json_string *key, const char *name)
+{
+    /* Members of other servers that are like one of ours. */
+    static const char *const others[] = {"mode", "top_a"};
+    char text[KEY_BYTES_MAX + 1];
+    if (key->raw.len > KEY_BYTES_MAX || key->bytes != key->raw.len) {
+        return false;
+    }
+    snprintf(text, sizeof(text), "%.*s", SPAN_FMT(key->raw));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(text, others[i]) == 0) {
+            return false;
+        }
+    }
+    return nearest_is_slip(text, name);
+}
+
+enum status ask_pass(struct json *in, const char *meant, struct error *err)
+{
+    TRY(json_skip(in, err));
+    return meant ? json_fail(in, err, ST_INVALID, "unknown member, did you mean '%s'?", meant)
+                 : ST_OK;
 }

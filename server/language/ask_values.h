@@ -38,4 +38,11 @@ MUST_CHECK enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct e
 /* Parses such a text. False: it is none. */
 bool ask_parse_duration(struct span text, double *out_s);
 
+/* Tells whether |key| may be a slip for the member |name|. Members of other servers are none. */
+bool ask_is_slip(const struct json_string *key, const char *name);
+
+/* Passes over the value of an unknown member. ST_INVALID: it was |meant| to be another one; NULL:
+ * it is for other servers. */
+MUST_CHECK enum status ask_pass(struct json *in, const char *meant, struct error *err);
+
 #endif

@@ -213,6 +213,17 @@ static const struct member {
     {"top_n", RANK_JINA, read_top},
 };
 
+/* A member without a row is for other servers, or a slip. */
+static enum status pass_member(struct reader *r, const struct json_string *key)
+{
+    const char *meant = NULL;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && !meant; i++) {
+        bool is_known = members[i].forms & r->ask->form;
+        meant = is_known && ask_is_slip(key, members[i].name) ? members[i].name : NULL;
+    }
+    return ask_pass(r->in, meant, r->err);
+}
+
 static enum status read_member(struct reader *r, const struct json_string *key)
 {
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -221,7 +232,7 @@ static enum status read_member(struct reader *r, const struct json_string *key)
             return json_peek(r->in) == JSON_NULL ? json_read_null(r->in, r->err) : member->read(r);
         }
     }
-    return json_skip(r->in, r->err);
+    return pass_member(r, key);
 }
 
 static enum status read_members(struct reader *r)

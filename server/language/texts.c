@@ -108,15 +108,15 @@ static enum status cut_texts(const struct words *words, const struct texts *text
     return status;
 }
 
-static enum status keep(const struct token_list *list, size_t second, struct arena *arena,
-                        struct texts_ids *out, struct error *err)
+static enum status keep(const struct token_list *list, size_t second, bool is_cut,
+                        struct arena *arena, struct texts_ids *out, struct error *err)
 {
     uint32_t *copy = arena_array(arena, list->count, sizeof(*copy));
     if (!copy) {
         return arena_fail(arena, "the tokens", err);
     }
     memcpy(copy, list->ids, list->count * sizeof(*copy));
-    *out = (struct texts_ids){copy, (uint32_t)list->count, (uint32_t)second};
+    *out = (struct texts_ids){copy, (uint32_t)list->count, (uint32_t)second, is_cut};
     return ST_OK;
 }
 
@@ -148,14 +148,15 @@ enum status texts_encode(const struct words *words, const struct texts *whole, s
     if (status == ST_TOO_LARGE) {
         status = texts_refuse_length(WORDS_COUNT_MAX + 1, texts.max, err);
     }
-    if (status == ST_OK && list.count > texts.max) {
+    bool is_cut = status == ST_OK && list.count > texts.max;
+    if (is_cut) {
         status = texts.cuts ? cut_texts(words, &texts, &list, &second, err)
                             : texts_refuse_length(list.count, texts.max, err);
     }
     if (status == ST_OK && list.count == 0) {
         status = error_set(err, ST_INVALID, "it has no tokens, expected at least one");
     }
-    status = status == ST_OK ? keep(&list, second, arena, out, err) : status;
+    status = status == ST_OK ? keep(&list, second, is_cut, arena, out, err) : status;
     token_list_fini(&list);
     return status;
 }

@@ -19,6 +19,7 @@ struct texts_ids {
     const uint32_t *ids; /* in the arena */
     uint32_t count;
     uint32_t second; /* tokens from this one on are of the second text of a pair */
+    bool is_cut;     /* there were more */
 };
 
 /* A text, or a pair of texts; borrowed. */

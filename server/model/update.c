@@ -387,7 +387,7 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
         log_line(LOG_ERROR, "model file %s: %s; the one that was loaded before goes on", file->path,
                  why.text);
         TRY(note_refusal(u, old, &file->id, &why, err));
-        update->kept_count++;
+        update->failed_count++;
         return keep(u, old, err);
     }
     log_line(LOG_ERROR, "model file %s: %s", file->path, why.text);

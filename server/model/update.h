@@ -60,7 +60,8 @@ struct update {
     uint64_t short_bytes; /* with ST_EXHAUSTED: so much --model-bytes-max lacks; repository_evict()
                              can make room. 0: it lacks nothing */
     uint32_t loaded_count, kept_count, gone_count; /* files */
-    uint32_t failed_count;  /* files that did not load and are listed with the reason */
+    uint32_t failed_count;  /* files that did not load: the models of before go on, or the file is
+                               listed with the reason */
     struct model **retired; /* owned; refs held: models of |old| that are not in the draft */
     uint32_t retired_count;
 };

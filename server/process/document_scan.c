@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "protocol/json.h"
 #include "protocol/number.h"
 #include "server/process/document_priv.h"
 
@@ -89,6 +90,9 @@ static enum status fail_expected(const struct scan *s, const char *wanted, struc
 {
     if (s->at == s->end) {
         return fail(s, s->at, ST_INVALID, err, "expected %s, got the end of the file", wanted);
+    }
+    if (json_is_trailing_comma(s->text.ptr, s->at, s->end)) {
+        return fail(s, s->at, ST_INVALID, err, JSON_TRAILING_COMMA, *s->at);
     }
     bool is_shown = *s->at > 0x20 && *s->at < 0x7f;
     return fail(s, s->at, ST_INVALID, err,

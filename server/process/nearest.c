@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define WORD_BYTES_MAX 63
+#define SLIP_BYTES_MIN 4 /* of shorter words another letter makes another word */
 
 static uint32_t least(uint32_t a, uint32_t b)
 {
@@ -33,6 +34,29 @@ static uint32_t distance(const char *a, const char *b)
         }
     }
     return rows[(i - 1) % 3][len];
+}
+
+/* In lower case and without the signs between words, as far as there is room. */
+static void fold(const char *text, char out[WORD_BYTES_MAX + 1])
+{
+    size_t len = 0;
+    for (; *text && len < WORD_BYTES_MAX; text++) {
+        if (*text != '_' && *text != '-') {
+            out[len++] = (char)(*text >= 'A' && *text <= 'Z' ? *text + ('a' - 'A') : *text);
+        }
+    }
+    out[len] = '\0';
+}
+
+bool nearest_is_slip(const char *text, const char *word)
+{
+    char a[WORD_BYTES_MAX + 1], b[WORD_BYTES_MAX + 1];
+    if (strlen(text) > WORD_BYTES_MAX || strlen(word) > WORD_BYTES_MAX) {
+        return false;
+    }
+    fold(text, a);
+    fold(word, b);
+    return strlen(b) >= SLIP_BYTES_MIN && distance(a, b) <= 1;
 }
 
 const char *nearest_word(const char *text, const char *const *words, uint32_t count)

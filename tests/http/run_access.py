@@ -195,6 +195,27 @@ def reloads():
     expect_exit(66, "token file /none: No such file or directory", ADD, "--token-file=/none")
 
 
+def open_to_all():
+    """A start warns of each address that others can reach without showing who they are."""
+    local = ["--listen", "127.0.0.1:0"]
+    warning = r"0\.0\.0\.0:\d+: everyone who reaches it may {} the models"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokens"
+        path.write_text(line("ci", "infer", INFER) + "\n")
+        for options, words in (([], []), (["--listen", "0.0.0.0:0"], ["call"]),
+                               (["--listen", "0.0.0.0:0", "--token-file", str(path)], []),
+                               (["--admin-listen", "0.0.0.0:0", "--token-file", str(path)],
+                                ["change"]),
+                               (["--admin-listen", f"unix:{folder}/admin"], []),
+                               (["--health-listen", "0.0.0.0:0"], [])):
+            with Daemon([*options, ADD], listen=local) as daemon:
+                daemon.wait_for("serving 1 of 1 models")
+                log = daemon.read_log()
+                expect(f"{options}", log.count("everyone who reaches it"), len(words))
+                for word in words:
+                    expect(f"{options}", bool(re.search(warning.format(word), log)), True)
+
+
 def administrators():
     """The admin listener asks for no token; elsewhere changes need one, or are refused."""
     with tempfile.TemporaryDirectory() as folder:
@@ -305,7 +326,7 @@ def pages_at_admin_addresses():
                in client.body.decode(), True)
 
 
-CHECKS = (scopes, guesses, limits, reloads, administrators, made_by_pte, pages,
+CHECKS = (scopes, guesses, limits, reloads, open_to_all, administrators, made_by_pte, pages,
           pages_at_admin_addresses)
 
 

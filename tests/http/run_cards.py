@@ -358,6 +358,7 @@ def reloads():
         expect("the old one goes on", state_of(port),
                ("READY", "digits.card.json:1:27: outputs: expected a list or an object, "
                          "got a number"))
+        daemon.wait_for("model files: 0 loaded, 1 failed, 0 gone, 0 unchanged; serving 1 of 1")
         expect("still called", infer(port, "picture")[0], 200)
         status, answer = ask(daemon.admin_port(), "/v2/repository/models/digits/load", {})
         expect("by name", (status, "digits.card.json:1:27: outputs" in answer["error"]),

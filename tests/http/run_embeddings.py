@@ -77,6 +77,10 @@ def golden():
                                      "total_tokens": len(row["ids"])})
             by_ids, _ = embed(client, "enc", row["ids"])
             expect("ids", by_ids[0], vector)
+        embed(client, "enc", ["a cat " * 99, "a cat", [1] * 99], truncate=True)
+        expect("two are cut", client.field("x-truncated-texts"), "2")
+        embed(client, "enc", "a cat", truncate=True)
+        expect("none is cut", client.field("x-truncated-texts"), None)
         expect("all tokens", usage["total_tokens"], sum(len(row["ids"]) for row in SINGLE))
         lists, _ = embed(client, "enc", [row["ids"] for row in SINGLE])
         expect("lists of ids", lists, vectors)
@@ -177,6 +181,9 @@ def refusals():
             ({"model": "enc.score", "input": "a"}, 400, "use /rerank"),
             ({"model": "nobody", "input": "a"}, 404, "nobody"),
             ({"input": "a"}, 400, "model is missing"),
+            ({"model": "enc", "inputs": "a"}, 400,
+             "inputs: unknown member, did you mean 'input'? (byte"),
+            ({"model": "enc", "input": "a", "Truncate": True}, 400, "did you mean 'truncate'?"),
         )
         for body, status, text in openai:
             expect(text, post(client, "/v1/embeddings", body), status)

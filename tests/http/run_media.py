@@ -346,6 +346,9 @@ def texts():
             plain, short, long = "Content-Type: text/plain", b"a \xc3\xa9 cat " * 100, 3_000_000
             expect("cut", ask(client, "/v2/models/enc/call", short * (long // len(short)), plain),
                    ask(client, "/v2/models/enc/call", short, plain))
+            expect("it is said", client.field("x-truncated-texts"), "1")
+            ask(client, "/v2/models/enc/call", b"a cat", plain)
+            expect("nothing is cut", client.field("x-truncated-texts"), None)
 
 
 def step(model, **inputs):

@@ -283,7 +283,8 @@ def refusals():
             expect("status", post(client, "/v1/responses", body), 400)
         expect("no such model", post(client, "/v1/responses", {"model": "x", "input": "a"}), 404)
         expect("then", post(client, "/v1/responses",
-                            {"model": "chat", "input": "a", "store": True, "user": "u"}), 200)
+                            {"model": "chat", "input": "a", "store": True, "user": "u",
+                             "mode": "x", "top_a": 1, "min_tokens": 1, "k": 1}), 200)
         wait_idle(client)
 
 

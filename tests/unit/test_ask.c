@@ -230,6 +230,10 @@ static void logprobs_differ_by_form(void **state)
     assert_true(ask.wants_logprobs && ask.top_count == 3);
     assert_ok(err, parse_with(C, "\"logprobs\":2"));
     assert_true(ask.wants_logprobs && ask.top_count == 2);
+    refuses(M, "\"max_token\":3", "max_token: unknown member, did you mean 'max_tokens'? (byte");
+    refuses(M, "\"maxTokens\":3", "did you mean 'max_tokens'?");
+    refuses(C, "\"temprature\":{\"a\":[1]}", "did you mean 'temperature'?");
+    refuses(R, "\"strem\":true", "did you mean 'stream'?");
     refuses(M, "\"top_logprobs\":3", "top_logprobs: expected logprobs to be true");
     refuses(C, "\"logprobs\":1,\"echo\":true", "the tokens of a prompt have no logprobs here");
     refuses(C, "\"n\":2,\"best_of\":3", "best_of: expected n (2), got 3");

@@ -87,10 +87,11 @@ static void test_refused(void **state)
     check_refused("{", "expected a key, got the end of the text (byte 1)");
     check_refused("[", "[0]: expected a value, got the end of the text (byte 1)");
     check_refused("]", "got ']'");
-    check_refused("[1,]", "[1]: expected a value, got ']' (byte 3)");
+    check_refused("[1,]", "[1]: trailing comma: JSON has none before ']' (byte 3)");
     check_refused("[,1]", "[0]: expected a value, got ','");
     check_refused("[1 2]", "[0]: expected ',' or ']', got a number (byte 3)");
-    check_refused("{\"a\":1,}", "a: expected a key, got '}'");
+    check_refused("{\"a\":1, \n}", "a: trailing comma: JSON has none before '}' (byte 9)");
+    check_refused("[,]", "[0]: expected a value, got ','");
     check_refused("{\"a\" 1}", "a: expected ':', got a number");
     check_refused("{\"a\":}", "a: expected a value, got '}'");
     check_refused("{\"a\":1 \"b\":2}", "expected ',' or '}', got a string");

@@ -259,8 +259,9 @@ static void test_counts(void **state)
     check_refused("[1,2,3]", DT_F32, RANK1(2), ": expected 2 elements (shape [2]), got 3");
     check_refused("[1,2, \"],\" ,[4,[5]],{\"a\":1}, 7 ]", DT_F32, RANK1(2),
                   ": expected 2 elements (shape [2]), got 6");
-    check_refused("[1,2,]", DT_F32, RANK1(2), ": expected ']', got ','");
-    check_refused("[1,]", DT_F32, RANK1(2), "[1]: expected a number, got ']'");
+    check_refused("[1,2, ]", DT_F32, RANK1(2), ": trailing comma: JSON has none before ']'");
+    check_refused("[1,]", DT_F32, RANK1(2), "[1]: trailing comma: JSON has none before ']'");
+    check_refused("[[1,2],]", DT_F32, RANK2(2, 2), "[1]: trailing comma: JSON has none before ']'");
     check_refused("[,1]", DT_F32, RANK1(2), "[0]: expected a number, got ','");
     check_refused("[1 2]", DT_F32, RANK1(2), "[1]: expected ',' or ']', got a number");
     check_refused("[1,2 3]", DT_F32, RANK1(2), ": expected ']', got a number");

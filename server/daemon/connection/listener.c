@@ -553,6 +553,27 @@ enum status listeners_start_all(struct listeners *listeners, struct error *err)
     return ST_OK;
 }
 
+/* Who is not on this machine can reach it, and is not asked who he is. */
+static bool is_open_to_all(const struct listener *listener)
+{
+    const struct options *options = listener->listeners->options;
+    bool asks_cert = listener->kind.is_tls && options->tls_client_ca;
+    bool asks_token = listener->kind.role == LISTENER_PUBLIC && options->token_file;
+    return !address_path(&listener->address) && !address_is_loopback(&listener->address) &&
+           listener->kind.role != LISTENER_HEALTH && !asks_cert && !asks_token;
+}
+
+static void warn_if_open(const struct listener *listener, const char *url)
+{
+    if (is_open_to_all(listener)) {
+        bool is_admin = listener->kind.role == LISTENER_ADMIN;
+        log_line(LOG_WARNING, "%s: everyone who reaches it may %s: %s", url,
+                 is_admin ? "change the models" : "call the models",
+                 is_admin ? "let it be an address of this machine, such as unix:PATH"
+                          : "--token-file FILE has clients show a token");
+    }
+}
+
 void listeners_open_all(struct listeners *listeners)
 {
     OBJ_CHECK(listeners, LISTENERS_MAGIC);
@@ -563,6 +584,7 @@ void listeners_open_all(struct listeners *listeners)
         address_print_url(&listener->address, url);
         start(listener);
         log_line(LOG_NOTICE, "listening on %s%s", url, purpose_of(listener->kind.role));
+        warn_if_open(listener, url);
     }
 }
 

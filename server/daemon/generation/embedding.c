@@ -175,7 +175,7 @@ static enum status take_ids(const struct embedding *embedding, const struct embe
         return texts_refuse_length(text->id_count, max, err);
     }
     uint32_t count = text->id_count < max ? text->id_count : max;
-    *out = (struct texts_ids){text->ids, count, count};
+    *out = (struct texts_ids){text->ids, count, count, text->id_count > max};
     return ST_OK;
 }
 
@@ -537,9 +537,19 @@ static size_t encode_bytes(const struct infer *infer)
     return embed_reply_bytes(&reply);
 }
 
+static uint32_t count_cut(const struct embedding *embedding)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < embedding->item_count; i++) {
+        count += embedding->items[i].is_cut;
+    }
+    return count;
+}
+
 static enum status print(struct infer *infer, struct error *err)
 {
     const struct embed_reply reply = reply_of(infer);
+    infer->cut_texts = count_cut(embedding_of(infer));
     return embed_reply_print(&reply, &infer->arena, infer->out, err);
 }
 

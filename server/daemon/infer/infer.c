@@ -153,6 +153,7 @@ void infer_reset(struct infer *infer)
     infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
+    infer->cut_texts = 0;
     infer_media_reset(&infer->media);
     infer->id = span_str("");
     infer->encoded = (struct oip_encoded){0};
@@ -539,6 +540,7 @@ static enum status end_decode(struct infer *infer, enum status status, struct er
     if (status != ST_OK) {
         INFER_OP(infer, life.undo)(infer); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
+        infer->cut_texts = 0;
         return status;
     }
     TRY(INFER_OP(infer, run.open_states)(infer, err));

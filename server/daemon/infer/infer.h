@@ -179,6 +179,7 @@ struct infer {
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */
+    uint32_t cut_texts;         /* texts that had more tokens than their model takes */
     struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */

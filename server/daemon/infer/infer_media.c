@@ -398,6 +398,7 @@ static enum status decode_texts(struct infer *infer, struct infer_call *call,
         if (status != ST_OK) {
             return place(call, medium->input, is_list, i, err);
         }
+        infer->cut_texts += ids[i].is_cut;
     }
     return put_texts(call, medium, ids, count, err) == ST_OK
                ? ST_OK

@@ -44,6 +44,7 @@ static struct http_answer describe_answer(struct request *request)
         .allow = request->match.allow,
         .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
         .retry_after_s = request->retry_after_s,
+        .cut_texts = request->http_status ? 0 : request->infer.cut_texts,
         .is_page = request->is_page,
         .request_id = repeat_id(request),
         .traceparent = continue_trace(request),
