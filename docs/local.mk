@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 # The pages by room, what they show, and what is for those who work on pted (project/).
-EXTRA_DIST += %D%/examples/digit_code.json \
+EXTRA_DIST += %D%/README.md \
+	%D%/examples/digit_code.json \
 	%D%/examples/digits.c \
 	%D%/examples/digits.card.json \
 	%D%/examples/digits.cpp \
 	%D%/examples/names.card.json \
 	%D%/examples/seven.png \
+	%D%/explanation/card-steps-answer.md \
+	%D%/explanation/card-steps-answer.svg \
 	%D%/explanation/differences.md \
 	%D%/explanation/stability.md \
 	%D%/how-to/access.md \
 	%D%/how-to/building.md \
+	%D%/how-to/coming-from.md \
 	%D%/how-to/console.md \
 	%D%/how-to/embeddings.md \
 	%D%/how-to/fetching.md \
@@ -26,6 +30,7 @@ EXTRA_DIST += %D%/examples/digit_code.json \
 	%D%/how-to/speech.md \
 	%D%/how-to/systemd.md \
 	%D%/how-to/tls.md \
+	%D%/how-to/troubleshooting.md \
 	%D%/pictures/console-chat.webp \
 	%D%/pictures/console-photo.webp \
 	%D%/project/decisions.md \
@@ -47,6 +52,7 @@ EXTRA_DIST += %D%/examples/digit_code.json \
 	%D%/reference/serving.md \
 	%D%/reference/templates.md \
 	%D%/reference/tokenizers.md \
+	%D%/tutorials/production.md \
 	%D%/tutorials/recipes/README.md \
 	%D%/tutorials/recipes/chat.md \
 	%D%/tutorials/recipes/classifier.md \

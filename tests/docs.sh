@@ -22,7 +22,7 @@ PTED=${PTED:-$top_builddir/pted}
 PTE=${PTE:-$top_builddir/pte}
 HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
 DOCUMENTS="README.md ARCHITECTURE.md HACKING.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
-    $(echo docs/*/*.md docs/*/*/*.md)"
+    docs/README.md $(echo docs/*/*.md docs/*/*/*.md)"
 MANUAL=contrib/man/pted.8
 SERVING=docs/reference/serving.md
 METRICS=docs/reference/metrics.md
@@ -104,6 +104,10 @@ expect() {
             *) [ -e "$path" ] ;;
             esac || echo "$file:$line: there is no $link"
         done
+    # The index leads to each page of the rooms; that of the recipes leads to them.
+    for page in docs/tutorials/*.md docs/how-to/*.md docs/reference/*.md docs/explanation/*.md; do
+        grep -qF "](${page#docs/})" docs/README.md || echo "docs/README.md:1: no link to $page"
+    done
     for page in docs/*/*.md docs/*/*/*.md; do
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
         grep -qwF "%D%/${page#docs/}" docs/local.mk ||

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Runs the examples of pages that can be run as they stand, from the files of docs/examples.
 
-A page is text with indented blocks. A block that begins with "// docs/examples/FILE" is that file.
-A block with "docs/examples/" in a line of shell is run, in the top folder, and so is one that calls
-the model `add`, sends a list of calls or a sound: `build/pted ... &` is started on a port that the
-system chooses, which replaces 8000 in that block and in later ones, and the block behind it is what
-is printed, except for white space and the last digits of numbers.
+Each text of troubleshooting.md is one of the sources. A page is text with indented blocks. A block
+that begins with "// docs/examples/FILE" is that file. A block with "docs/examples/" in a line of shell is run, in the
+top folder, and so is one that calls the model `add`, sends a list of calls or a sound:
+`build/pted ... &` is started on a port that the system chooses, which replaces 8000 in that block
+and in later ones, and the block behind it is what is printed, except for white space and the last
+digits of numbers.
 
 usage: run_pages.py [PAGE...], with top_srcdir and top_builddir in the environment.
 """
@@ -25,7 +26,7 @@ from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this 
 
 EXAMPLES = SOURCE / "docs" / "examples"
 # With how many blocks that are run, so that none is lost unnoticed.
-PAGES = {"media": 3, "cards": 1, "pipelines": 2, "calling": 3, "sequences": 1, "speech": 1}
+PAGES = {"production": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3, "sequences": 1, "speech": 1}
 CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/)")
 TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),
          "pte": Path(os.environ.get("PTE", BUILD / "pte")).resolve()}
@@ -115,6 +116,28 @@ def files_are_shown():
         expect(path.name, f"docs/examples/{path.name}" in text, True)
 
 
+def read_sources():
+    """All C in one text, in which strings that follow each other are one."""
+    files = (path for folder in ("base", "protocol", "hal", "runtime", "server", "lib")
+             for path in sorted((SOURCE / folder).rglob("*.[chd]*"))
+             if path.suffix in (".c", ".h", ".def"))
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    return re.sub(r'"\s*\n\s*"', "", text)
+
+
+def errors_exist():
+    """Each text in the tables of troubleshooting.md, whose "..." is any text, is in the sources."""
+    page = (SOURCE / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
+    texts = re.findall(r"^\| (?:\d+ \| )?`([^`]+)` \|", page, re.MULTILINE)
+    sources, lost = read_sources(), []
+    for text in texts:
+        pattern = r"[^\n]{0,80}?".join(map(re.escape, text.split("...")))
+        if not re.search(pattern, sources):
+            lost.append(text)
+    expect("texts that no source has", lost, [])
+    expect("texts", len(texts) > 30, True)
+
+
 def main():
     missing = [name for name in ("png16", "sndfile", "soxr") if not ctypes.util.find_library(name)]
     if missing:
@@ -124,6 +147,7 @@ def main():
     for page in sys.argv[1:] or PAGES:
         report.run(page, follow, page)
     report.run("files are shown", files_are_shown)
+    report.run("errors exist", errors_exist)
     return report.finish()
 
 
