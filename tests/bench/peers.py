@@ -34,6 +34,8 @@ import time
 import warnings
 from pathlib import Path
 
+from peers_svg import draw
+
 PTE = Path(os.environ.get("top_builddir", ".")).resolve() / "pte"
 IMAGE = (1, 3, 224, 224)
 # Largest difference from PyTorch, over the largest number of its result.
@@ -463,25 +465,10 @@ def write_markdown(rows, peers, path):
 
 
 def write_svg(rows, peers, path):
-    """Bars of pted's time over each peer's, a group for each model; below the line pted wins."""
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-    matplotlib.rcParams["svg.hashsalt"] = "pted"
-    figure, axes = pyplot.subplots(figsize=(11, 4.5), layout="constrained")
-    width = 0.8 / len(peers)
-    for i, peer in enumerate(peers):
-        at = [x + (i - (len(peers) - 1) / 2) * width for x in range(len(rows))]
-        ratios = [row["peers"].get(peer, {}).get("ratio", 0) for row in rows]
-        axes.bar(at, ratios, width, label=peer)
-    axes.axhline(1, color="black", linewidth=1)
     several = len({row["threads"] for row in rows}) > 1
-    labels = [f"{row['model']} x{row['threads']}" if several else row["model"] for row in rows]
-    axes.set_xticks(range(len(rows)), labels, rotation=40, ha="right")
-    axes.set_ylabel("pted's time over the peer's")
-    figure.suptitle("Below 1, pted is faster")
-    axes.legend(ncols=len(peers), loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    path.write_text(draw([(f"{row['model']} x{row['threads']}" if several else row["model"],
+                           [row["peers"].get(peer, {}).get("ratio") for peer in peers])
+                          for row in rows], peers), encoding="utf-8")
 
 
 # ---- command line --------------------------------------------------------------------------------
@@ -513,7 +500,7 @@ def parse_arguments():
                         help="folder of the exports (peers-cache)")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     parser.add_argument("--json", type=Path, help="also write all numbers to this file")
-    parser.add_argument("--svg", type=Path, help="also draw the ratios; needs matplotlib")
+    parser.add_argument("--svg", type=Path, help="also draw the ratios (peers_svg.py)")
     parser.add_argument("--serve", choices=ENGINES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:

@@ -3,7 +3,8 @@
 """Writes what `make bench` measured into the tables of docs/project/figures.md and README.md.
 
 A table stands between markers, and all of it comes from one run. Figures that the run could not
-measure (without wrk, cJSON or ExecuTorch) are not in the table. README.md has three of the rows.
+measure (without wrk, cJSON or ExecuTorch) are not in the table. README.md has some of the rows.
+Both say when, on what and of which commit.
 The output of an incomplete run is refused, and the documents stay as they are.
 
 usage: readme_figures.py FIGURES docs/project/figures.md README.md; FIGURES is what figures.sh says
@@ -11,6 +12,7 @@ usage: readme_figures.py FIGURES docs/project/figures.md README.md; FIGURES is w
 import datetime
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -72,6 +74,10 @@ def one_row(figures, name, unit):
     return [f"{figures[name][0]} {unit}".strip(), "", ""]
 
 
+def size_row(figures, name):
+    return [f"{int(figures[name][0]) / 1e6:.1f} MB", "", ""]
+
+
 # A row: its label, and the function that makes its three cells from the figures.
 ROWS = [
     ("requests per second, model `add`, 32 kept connections", http_row, "add_requests_per_s",
@@ -88,17 +94,24 @@ ROWS = [
     ("`unet`, one thread", model_row, "unet_us"),
     ("start of `pted` to the first right answer of `digits`", one_row, "first_answer_ms", "ms"),
     ("resident memory after it", one_row, "resident_kb", "KiB"),
-    ("stripped `pted`, its shaders included", one_row, "stripped_bytes", "bytes"),
+    ("stripped `pted`, its shaders included", size_row, "stripped_bytes"),
     ("allocations of warm calls, in runtime and HAL", one_row, "allocations", ""),
 ]
 
-README_ROWS = ("processor time of a JSON request", "`mobile`, one thread",
-               "start of `pted` to the first right answer of `digits`")
+README_ROWS = ("`mobile`, one thread", "start of `pted` to the first right answer of `digits`",
+               "resident memory after it", "stripped `pted`, its shaders included")
 
 
 def processor():
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return f"{len(os.sched_getaffinity(0))} processors, {models[0] if models else 'of no name'}"
+
+
+def commit():
+    """Of this tree, a "+" behind it if files have changed; "unknown" without git."""
+    script = Path(__file__).resolve().parents[2] / "contrib" / "commit.sh"
+    done = subprocess.run([script, script.parents[1]], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def wrap(text):
@@ -132,7 +145,8 @@ def render(figures, machine, date):
     table = print_table(measured_rows(figures))
     load = figures.get("load_at_start")
     busy = f", load average {load[0]} before it began" if load else ""
-    return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}. The two programs of a "
+    return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}, commit {commit()}. The two "
+                 "programs of a "
                  "row took turns. The ratio is the median over the pairs of runs; it is above 1 if "
                  "pted does more or takes less.")
             + "\n" + table + "\n"
@@ -155,10 +169,11 @@ def main():
     page, readme = Path(sys.argv[2]), Path(sys.argv[3])
     try:
         figures = read_figures(Path(sys.argv[1]).read_text())
-        all_of_it = replace_table(page, render(figures, processor(),
-                                               datetime.date.today().isoformat()))
+        today = datetime.date.today().isoformat()
+        all_of_it = replace_table(page, render(figures, processor(), today))
         some = [row for row in measured_rows(figures) if row[0] in README_ROWS]
-        short = replace_table(readme, print_table(some))
+        when = wrap(f"`make bench` wrote this on {today}: {processor()}, commit {commit()}.")
+        short = replace_table(readme, when + "\n" + print_table(some))
         page.write_text(all_of_it)
         readme.write_text(short)
     except BadRun as bad:

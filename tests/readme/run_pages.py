@@ -3,11 +3,11 @@
 """Runs the examples of pages that can be run as they stand, from the files of docs/examples.
 
 Each text of troubleshooting.md is one of the sources. A page is text with indented blocks. A block
-that begins with "// docs/examples/FILE" is that file. A block with "docs/examples/" in a line of shell is run, in the
-top folder, and so is one that calls the model `add`, sends a list of calls or a sound:
-`build/pted ... &` is started on a port that the system chooses, which replaces 8000 in that block
-and in later ones, and the block behind it is what is printed, except for white space and the last
-digits of numbers.
+that begins with "// docs/examples/FILE" is that file. A block with "docs/examples/" in a line of
+shell is run, in the top folder, and so is one that calls the model `add`, sends a list of calls or
+a sound: `build/pted ... &` is started on a port that the system chooses, which replaces 8000 in
+that block and in later ones, and the block behind it is what is printed, except for white space and
+the last digits of numbers.
 
 usage: run_pages.py [PAGE...], with top_srcdir and top_builddir in the environment.
 """
@@ -26,7 +26,8 @@ from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this 
 
 EXAMPLES = SOURCE / "docs" / "examples"
 # With how many blocks that are run, so that none is lost unnoticed.
-PAGES = {"production": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3, "sequences": 1, "speech": 1}
+PAGES = {"README": 1, "production": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3,
+         "sequences": 1, "speech": 1}
 CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/)")
 TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),
          "pte": Path(os.environ.get("PTE", BUILD / "pte")).resolve()}
@@ -37,7 +38,8 @@ NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 
 
 def read_blocks(page):
-    lines = next((SOURCE / "docs").glob(f"*/{page}.md")).read_text(encoding="utf-8").splitlines()
+    found = SOURCE.glob("README.md") if page == "README" else SOURCE.glob(f"docs/*/{page}.md")
+    lines = next(found).read_text(encoding="utf-8").splitlines()
     blocks = [[]]
     for line in lines:
         if line.startswith("    "):

@@ -153,7 +153,7 @@ ROWS = """\
 | 1x3x224x224 JSON tensor to floats | 2.0 ms | 19.0 ms | 9.5 |
 | `digits`, a batch of 360, one thread | 2.1 ms | 225 ms | 105 |
 | `unet`, one thread | 54.4 µs | | |
-| stripped `pted`, its shaders included | 4341752 bytes | | |
+| stripped `pted`, its shaders included | 4.3 MB | | |
 | allocations of warm calls, in runtime and HAL | 3 | | |
 """
 
@@ -188,7 +188,11 @@ def figures(folder):
     around, rows = split_figures(page)
     expect("rows", "".join(rows), ROWS)
     expect("the rest", around, split_figures(now[0])[0])
-    expect("rows of README.md that were measured", split_figures(readme)[1], rows[:2])
+    expect("rows of README.md that were measured", split_figures(readme)[1],
+           [row for row in rows if row in rows[:2] or row.startswith("| stripped")])
+    for text in (page, readme):
+        expect("when and of what", bool(re.search(r"`make bench` wrote this on [\d-]+: \d+ "
+                                                  r"processors,[^|]*commit\s\w+", text)), True)
     expect("the rest of README.md", split_figures(readme)[0], split_figures(now[1])[0])
 
 
@@ -202,6 +206,16 @@ def figures_are_written():
         expect(f"rows of {path.name}",
                [row for row in rows if row.split(" | ")[0][2:] not in labels], [])
         expect("there are rows", len(rows) > 2, True)
+
+
+def plot():
+    """The picture of ratios is that of the table in figures.md."""
+    sys.path.insert(0, str(FIGURES.parent))
+    from peers_svg import PEERS, draw, read_table  # pylint: disable=import-outside-toplevel
+    rows = read_table(DOCUMENTS[0].read_text(encoding="utf-8"))
+    shown = (SOURCE / "docs/project/figures/peers.svg").read_text(encoding="utf-8")
+    expect("networks", len(rows) > 10, True)
+    expect("peers.svg is what peers_svg.py draws", draw(rows, PEERS) == shown, True)
 
 
 def main():
@@ -219,6 +233,7 @@ def main():
             print(f"# skip export: {PYTHON} has no executorch; PYTHON=... names one that has")
         report.run("figures", figures, walk.folder)
         report.run("figures are written", figures_are_written)
+        report.run("plot", plot)
         report.run("inspect", inspect, walk)
         try:
             for title in ("call", "sequence"):
