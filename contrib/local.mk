@@ -26,7 +26,8 @@ EXTRA_DIST += %D%/check.sh %D%/commit.sh %D%/coverage.py %D%/newer_mesa.sh %D%/p
 	%D%/export/sweep_corners.py %D%/export/sweep_kernels.py %D%/export/text.py \
 	%D%/export/text_patterns.py %D%/export/text_rules.py %D%/export/unicode_text.py \
 	%D%/export/weights.py %D%/export/whisper.py %D%/export/yolo.py \
-	%D%/recipes/shapes.py %D%/recipes/words.py
+	%D%/recipes/shapes.py %D%/recipes/words.py \
+	%D%/site.py
 
 # Prints what settings.sh writes into files.
 noinst_PROGRAMS += %D%/settings

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Names of packages; and what is packaged and released, steps of their own in contrib/check.sh: they
+# Names of packages, the pages as HTML; and what is packaged and released, steps of their own in contrib/check.sh: they
 # build once more.
-TESTS += %D%/names.py
-EXTRA_DIST += %D%/boot.sh %D%/names.py %D%/run_package.py %D%/run_release.py %D%/run_wheel.py
+TESTS += %D%/names.py %D%/run_site.py
+EXTRA_DIST += %D%/boot.sh %D%/names.py %D%/run_package.py %D%/run_release.py \
+	%D%/run_site.py %D%/run_wheel.py
