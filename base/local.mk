@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/hash.h \
 	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \
+	%D%/names.c %D%/names.h \
 	%D%/precision.c %D%/precision.h \
 	%D%/reason.c %D%/reason.def %D%/reason.h \
 	%D%/refs.h \

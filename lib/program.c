@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "base/table.h"
 #include "hal/device.h"
 #include "lib/cards.h"
@@ -16,7 +17,6 @@
 #include "runtime/pte/files.h"
 
 #define BORROW_ALIGN 64
-#define NAMES_TEXT_MAX 160
 #define ORIGIN_TEXT_MAX 1025 /* longer ones are cut */
 #define TYPE_TEXT_MAX 257
 
@@ -214,19 +214,10 @@ const struct pted_method *pted_program_method(const struct pted_program *program
     return index < program->method_count ? &program->methods[index] : NULL;
 }
 
-/* "decode, encode": as many names as fit. */
-static const char *list_names(const struct pted_program *program, char *text, size_t size)
+static const char *name_at(const void *of, uint32_t index)
 {
-    size_t len = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < program->method_count && len < size; i++) {
-        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
-                                rt_method_name(program->methods[i].rt));
-    }
-    if (len >= size) {
-        snprintf(text + size - 4, 4, "...");
-    }
-    return text;
+    const struct pted_program *program = of;
+    return rt_method_name(program->methods[index].rt);
 }
 
 enum pted_status pted_program_find_method(const struct pted_program *program, const char *name,
@@ -246,7 +237,7 @@ enum pted_status pted_program_find_method(const struct pted_program *program, co
     *out_method = NULL;
     return lib_refuse(err, ST_NOT_FOUND, "no method '%.60s'%s; the methods are %s",
                       name ? name : "forward", name ? "" : ", expected a name",
-                      list_names(program, names, sizeof(names)));
+                      names_join(name_at, program, (uint32_t)program->method_count, names));
 }
 
 const char *pted_method_name(const struct pted_method *method)

@@ -7,7 +7,7 @@ SERVER_BELOW_DAEMON = %D%/cli/libcli.a %D%/profile/libprofile.a \
 	%D%/model/card/libcard.a %D%/model/answer/libanswer.a %D%/daemon/console/libconsole.a \
 	$(TEXT_LIBS) %D%/media/libmedia.a %D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
-	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
+	$(API_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 SERVER_LIBS = $(DAEMON_LIBS) $(SERVER_BELOW_DAEMON)
 
 include server/daemon/local.mk

@@ -107,7 +107,7 @@ include_rules() {
             row("model/card", "model/answer media process runtime")
             row("model/intake", "model/card language media runtime")
             row("model", "model/card model/intake language process runtime")
-            row("profile", "runtime")
+            row("profile", "")
             row("cli", "profile model/card model/intake text/tokenizer process runtime")
             row("daemon/console", "")
             row("daemon/conf", "http model model/card process")
@@ -137,15 +137,24 @@ include_rules() {
             }
             return folder "/[^/]*$"
         }
+        # The commands that call methods, and what they use, are programs of the library like
+        # others. Cards, which the library does not have, reach the runtime by lib/cards.h.
+        function is_on_library(file) {
+            return file ~ ("^server/cli/(call|compare|dump|inputs?|io|np[yz]|pairs|print|" \
+                "profile[a-z_]*|remote[a-z_]*|repository|result|run)\\.[ch]$")
+        }
         function server_folders(file, own, part, count, i, seen) {
             own = file
             sub(/\/[^\/]*$/, "", own)
             if (!(own in may)) return "^$"
-            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" own "/[^/]*$|"
+            seen = "^(config\\.h$|base/|protocol/|" own "/[^/]*$|"
+            if (own == "server/cli") seen = seen "lib/pted\\.h$|"
+            if (file ~ /^server\/cli\/(card|media)\.c$/) seen = seen "lib/cards\\.h$|"
+            if (!is_on_library(file)) seen = seen "hal/[a-z_]+\\.h$|"
             count = split(may[own], part, " ")
             for (i = 1; i <= count; i++)
-                seen = seen (part[i] == "runtime" ? runtime_doors() \
-                    : "server/" folder_door(part[i])) "|"
+                if (part[i] != "runtime") seen = seen "server/" folder_door(part[i]) "|"
+                else if (!is_on_library(file)) seen = seen runtime_doors() "|"
             return seen "^$)"
         }
         # The folders and files that a folder may include, as one expression.

@@ -466,42 +466,20 @@ enum status rt_names_give(struct rt_method *method, enum rt_side side, const cha
 
 /* ---- a list of names ------------------------------------------------------------------------- */
 
-/* Room kept after a name for " and 1023 more". */
-#define REST_BYTES 20
-
-const char *rt_names_print_ios(const struct rt_io *ios, uint32_t all, char text[RT_NAMES_TEXT_MAX])
+/* A None has no name. */
+static const char *name_at(const void *of, uint32_t index)
 {
-    uint32_t count = 0, shown = 0;
-    for (uint32_t i = 0; i < all; i++) {
-        count += ios[i].kind != RT_IO_NONE; /* a None has no name */
-    }
-    size_t len = (size_t)snprintf(text, RT_NAMES_TEXT_MAX, "%s",
-                                  count > 1 ? "one of "
-                                  : count   ? ""
-                                            : "none");
-    for (uint32_t i = 0; i < all && len + strlen(ios[i].name) < RT_NAMES_TEXT_MAX - REST_BYTES;
-         i++) {
-        if (ios[i].kind != RT_IO_NONE) {
-            const char *before = shown == 0 ? "" : shown + 1 == count ? " and " : ", ";
-            len +=
-                (size_t)snprintf(text + len, RT_NAMES_TEXT_MAX - len, "%s%s", before, ios[i].name);
-            shown++;
-        }
-    }
-    if (shown < count) {
-        snprintf(text + len, RT_NAMES_TEXT_MAX - len, "%s%u more", shown ? " and " : "",
-                 count - shown);
-    }
-    return text;
+    const struct rt_io *io = (const struct rt_io *)of + index;
+    return io->kind == RT_IO_NONE ? NULL : io->name;
 }
 
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
-                           char text[RT_NAMES_TEXT_MAX])
+                           char text[NAMES_TEXT_MAX])
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     return side == RT_INPUT
-               ? rt_names_print_ios(method->inputs, rt_method_input_count(method), text)
-               : rt_names_print_ios(method->results, rt_method_result_count(method), text);
+               ? names_print(name_at, method->inputs, rt_method_input_count(method), text)
+               : names_print(name_at, method->results, rt_method_result_count(method), text);
 }
 
 /* ---- one of the results ---------------------------------------------------------------------- */
@@ -517,7 +495,7 @@ enum status rt_method_pick_result(const struct rt_method *method, const struct p
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t all = rt_method_result_count(method), found = 0;
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     if (pick->kind == PICK_PATH) {
         return pick_follow(pick, &method->signature.structure.results, out_index, err);
     }

@@ -23,6 +23,7 @@
 #define PTED_RUNTIME_PROGRAM_NAMES_H
 
 #include "base/bytes.h"
+#include "base/names.h"
 #include "base/status.h"
 
 struct pick;
@@ -72,12 +73,8 @@ MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
                                              const struct pick *pick, uint32_t *out_index,
                                              struct error *err);
 
-/* The names on one side, for "expected ...": "one of image, mask and 3 more", "boxes", "none". */
-#define RT_NAMES_TEXT_MAX 160
+/* Prints the names on one side, for "expected ...": names_print(). */
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
-                           char text[RT_NAMES_TEXT_MAX]);
-
-/* Does the same for |all| values. */
-const char *rt_names_print_ios(const struct rt_io *ios, uint32_t all, char text[RT_NAMES_TEXT_MAX]);
+                           char text[NAMES_TEXT_MAX]);
 
 #endif

@@ -53,18 +53,18 @@ void bench_model_init(struct bench_model *model, const struct cli_remote *remote
     must(remote->io_count <= CLI_REMOTE_TENSORS_MAX);
     model->input_count = remote->io_count;
     for (uint32_t i = 0; i < remote->io_count; i++) {
-        const struct rt_io *io = &remote->ios[i];
+        const struct cli_io *io = &remote->ios[i];
         struct bench_input *input = &model->inputs[i];
         *input = (struct bench_input){
             .name = io->name,
-            .is_bytes = io->kind == RT_IO_STRING,
+            .is_bytes = io->kind == PTED_KIND_STRING,
             .dtype = io->dtype,
             .is_optional = io->is_fixed,
             .shape = io->shape,
             .example = remote->examples[i],
         };
         for (uint8_t d = 0; d < input->shape.rank; d++) {
-            input->shape.dims[d] = rt_io_is_dynamic(io, d) ? -1 : input->shape.dims[d];
+            input->shape.dims[d] = cli_io_is_dynamic(io, d) ? -1 : input->shape.dims[d];
         }
     }
 }

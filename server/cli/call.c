@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Each call is a fresh invocation with inputs decoded again, so that calls do not affect each
- * other. The measured time covers preparing, submitting and waiting, but not decoding. */
+/* Each call gets inputs that are decoded again, so that calls do not affect each other. */
 #include "config.h"
 
 #include "server/cli/call.h"
 
 #include <limits.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "base/check.h"
-#include "hal/device.h"
-#include "hal/pool.h"
-#include "runtime/call/profile.h"
-#include "runtime/program/example.h"
-#include "runtime/program/names.h"
+#include "base/table.h"
 #include "server/cli/cli.h"
 #include "server/cli/input.h"
+#include "server/cli/result.h"
 #include "server/model/card/card.h"
 
 #define CALL_WORKERS_MAX 1024
-#define CALL_RING_BYTES_MAX ((size_t)4 << 30)
+#define CALL_ARENA_BYTES_MAX ((size_t)64 << 20)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
@@ -75,7 +72,7 @@ const struct cli_option cli_device_option_table[] = {
      .type = OPTION_FILES,
      .at = offsetof(struct cli_call_options, data),
      .count_at = offsetof(struct cli_call_options, data_count),
-     .max = RT_DATA_FILES_MAX,
+     .max = CLI_DATA_FILES_MAX,
      .only = CLI_ONLY_FILE,
      .doc = "look for external weights in this .ptd file instead of beside FILE.pte; repeatable"},
     {.name = "workers",
@@ -130,15 +127,27 @@ enum status cli_call_settle(struct cli_call_options *options, struct error *err)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
+static const char *name_at(const void *program, uint32_t index)
+{
+    return pted_method_name(pted_program_method(program, index));
+}
+
 static enum status find_method(struct cli_call *call, struct error *err)
 {
-    if (cli_find_method(call->program, call->options->method, &call->method, err) != ST_OK) {
+    const char *wanted = call->options->method;
+    struct pted_error why;
+    char names[NAMES_TEXT_MAX];
+    enum pted_status status = pted_program_find_method(call->program, wanted, &call->method, &why);
+    if (status == PTED_NOT_FOUND && !wanted) {
+        uint32_t count = (uint32_t)pted_program_method_count(call->program);
+        return error_set(err, ST_NOT_FOUND,
+                         "%s: no method 'forward', expected --method NAME; the methods are %s",
+                         call->options->path, names_join(name_at, call->program, count, names));
+    }
+    if (cli_take_status(status, &why, err) != ST_OK) {
         return error_prefix(err, "%s: ", call->options->path);
     }
-    const struct error *failure = rt_method_failure(call->method);
-    return failure ? error_set(err, failure->code, "method '%s': %s", rt_method_name(call->method),
-                               failure->text)
-                   : ST_OK;
+    return cli_take_status(pted_method_verify(call->method, &why), &why, err);
 }
 
 static bool is_file(const char *text)
@@ -169,66 +178,123 @@ static enum status say_card(const struct cli_call *call, struct error *err)
                            why.text, beside, call->options->path, beside);
 }
 
+static enum status open_device(struct cli_call *call, struct error *err)
+{
+    struct pted_device_options options = PTED_DEVICE_OPTIONS_INIT;
+    struct pted_error why;
+    options.name = call->options->device;
+    options.cpu_level = call->options->cpu_level;
+    options.workers = (uint32_t)call->options->workers;
+    return cli_take_status(pted_device_open(&options, &call->device, &why), &why, err);
+}
+
+static enum status load(struct cli_call *call, struct error *err)
+{
+    static const enum pted_precision precisions[] = {
+        [PRECISION_EXACT] = PTED_PRECISION_EXACT,
+        [PRECISION_FAST] = PTED_PRECISION_FAST,
+        [PRECISION_BF16] = PTED_PRECISION_BF16,
+    };
+    TABLE_ENDS_WITH(precisions, PRECISION_BF16);
+    const struct cli_call_options *options = call->options;
+    struct pted_load_options load = PTED_LOAD_OPTIONS_INIT;
+    load.files = PTED_FILES_GUARDED;
+    load.precision = precisions[options->precision];
+    load.data_paths = options->data;
+    load.data_count = options->data_count;
+    load.keep = options->keep;
+    load.keep_arg = options->keep_arg;
+    return cli_load_program(call->device, options->path, &load, options->card, &call->program,
+                            &call->card, err);
+}
+
+static enum status describe(struct cli_call *call, struct error *err)
+{
+    call->input_count = (uint32_t)pted_method_input_count(call->method);
+    call->result_count = (uint32_t)pted_method_output_count(call->method);
+    TRY(cli_io_read_inputs(call->method, &call->arena, &call->input_ios, err));
+    return cli_io_read_outputs(call->method, &call->arena, &call->result_ios, err);
+}
+
 enum status cli_call_open(struct cli_call *call, const struct cli_call_options *options,
                           struct error *err)
 {
     *call = (struct cli_call){.options = options};
-    must(uv_sem_init(&call->done, 0) == 0);
-    const struct hal_device_options device_options = {
-        .workers = (uint32_t)call->options->workers,
-        .cpu_level = call->options->cpu_level,
-    };
-    const char *name = call->options->device ? call->options->device : "cpu";
-    TRY(hal_device_open(name, &device_options, &call->device, err));
-    TRY(hal_pool_new_up_to(call->device, CALL_RING_BYTES_MAX, &call->pool, err));
-    struct rt_load_options load_options = {
-        .device = call->device,
-        .data_paths = call->options->data,
-        .data_count = call->options->data_count,
-        .precision = call->options->precision,
-        .keep = call->options->keep,
-    };
-    TRY(cli_load(options->path, &load_options, options->card, &call->program, &call->card, err));
+    arena_init(&call->arena, CALL_ARENA_BYTES_MAX);
+    TRY(open_device(call, err));
+    TRY(load(call, err));
     TRY(find_method(call, err));
+    TRY(describe(call, err));
     TRY(cli_media_open(call, err));
-    uint32_t count = rt_method_input_count(call->method);
-    enum status status =
-        cli_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL,
-                          call->media.kinds, count, &options->inputs, err);
+    enum status status = cli_inputs_assign(&call->inputs, call->input_ios, call->media.kinds,
+                                           call->input_count, &options->inputs, err);
     return status == ST_OK ? ST_OK : say_card(call, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* The library begins its refusals of an input with the input's label; here the name comes in front
+ * that people have written. */
+static enum status take_refusal(const struct cli_call *call, uint32_t index,
+                                enum pted_status status, const struct pted_error *why,
+                                struct error *err)
+{
+    const char *label = call->input_ios[index].label;
+    struct pted_error own = *why;
+    size_t len = strlen(label);
+    if (strncmp(why->text, label, len) == 0 && strncmp(why->text + len, ": ", 2) == 0) {
+        snprintf(own.text, sizeof(own.text), "%s", why->text + len + 2);
+    }
+    return cli_take_status(status, &own, err);
+}
+
+enum status cli_call_allocate(struct cli_call *call, uint32_t index, enum dtype dtype,
+                              const struct shape *shape, void **out_ptr, struct error *err)
+{
+    struct pted_tensor tensor = {.dtype = (enum pted_dtype)dtype_infos[dtype].executorch,
+                                 .rank = shape->rank,
+                                 .dims = shape->dims};
+    struct pted_error why = {.text = ""};
+    enum pted_status status = pted_call_allocate_input(call->call, index, &tensor, &why);
+    *out_ptr = tensor.data;
+    return status == PTED_OK ? ST_OK : take_refusal(call, index, status, &why, err);
+}
+
 static enum status set_tensor(void *own, uint32_t index, enum dtype dtype,
                               const struct shape *shape, void **out_ptr, struct error *err)
 {
-    struct cli_call *call = own;
-    return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    return cli_call_allocate(own, index, dtype, shape, out_ptr, err);
 }
 
 static enum status set_integer(void *own, uint32_t index, int64_t value, struct error *err)
 {
     struct cli_call *call = own;
-    return rt_invocation_int(call->invocation, index, value, err);
+    struct pted_error why = {.text = ""};
+    return take_refusal(call, index, pted_call_set_int(call->call, index, value, &why), &why, err);
 }
 
 static enum status set_number(void *own, uint32_t index, double value, struct error *err)
 {
     struct cli_call *call = own;
-    return rt_invocation_float(call->invocation, index, value, err);
+    struct pted_error why = {.text = ""};
+    return take_refusal(call, index, pted_call_set_float(call->call, index, value, &why), &why,
+                        err);
 }
 
 static enum status set_flag(void *own, uint32_t index, bool value, struct error *err)
 {
     struct cli_call *call = own;
-    return rt_invocation_bool(call->invocation, index, value, err);
+    struct pted_error why = {.text = ""};
+    return take_refusal(call, index, pted_call_set_bool(call->call, index, value, &why), &why, err);
 }
 
 static enum status set_string(void *own, uint32_t index, struct span value, struct error *err)
 {
     struct cli_call *call = own;
-    return rt_invocation_string(call->invocation, index, value, err);
+    struct pted_error why = {.text = ""};
+    const char *text = (const char *)value.ptr;
+    return take_refusal(call, index, pted_call_set_string(call->call, index, text, value.len, &why),
+                        &why, err);
 }
 
 static enum status set_media(void *own, uint32_t index, const char *const *items, uint32_t count,
@@ -237,7 +303,7 @@ static enum status set_media(void *own, uint32_t index, const char *const *items
     return cli_media_set(own, index, items, count, out_shape, err);
 }
 
-static const struct cli_input_ops invocation_ops = {
+static const struct cli_input_ops call_ops = {
     .tensor = set_tensor,
     .integer = set_integer,
     .number = set_number,
@@ -246,88 +312,189 @@ static const struct cli_input_ops invocation_ops = {
     .media = set_media,
 };
 
-static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
+/* |given| in words of the library: |list| points into |shapes|; both have room for all inputs. */
+static void give_shapes(uint32_t count, const struct shape *const *given, struct pted_shape *shapes,
+                        const struct pted_shape **list)
 {
-    (void)invocation;
-    struct cli_call *call = arg;
-    call->done_status = status;
-    uv_sem_post(&call->done);
+    for (uint32_t i = 0; i < count; i++) {
+        if (given[i]) {
+            shapes[i] = cli_shape_give(given[i]);
+            list[i] = &shapes[i];
+        }
+    }
+}
+
+/* Room for shapes of all inputs; in the call's arena, which has it until the call is closed. */
+struct shape_room {
+    struct pted_shape *given, *chosen;
+    const struct pted_shape **list;
+};
+
+static enum status make_room(struct cli_call *call, struct shape_room *out, struct error *err)
+{
+    size_t count = (size_t)call->input_count + 1;
+    *out = (struct shape_room){
+        .given = arena_array(&call->arena, count, sizeof(*out->given)),
+        .chosen = arena_array(&call->arena, count, sizeof(*out->chosen)),
+        .list = arena_array(&call->arena, count, sizeof(const struct pted_shape *)),
+    };
+    return out->given && out->chosen && out->list ? ST_OK
+                                                  : arena_fail(&call->arena, "the inputs", err);
 }
 
 static enum status choose(void *own, const struct shape *const *given, struct shape *shapes,
                           struct error *err)
 {
     struct cli_call *call = own;
-    return rt_example_shapes(call->method, given, shapes, err);
-}
-
-/* Why the call failed, with the element that is to blame, if one is. */
-static enum status explain(const struct cli_call *call, struct error *err)
-{
-    const struct rt_culprit *culprit = rt_invocation_culprit(call->invocation);
-    char element[RT_CULPRIT_TEXT_MAX];
-    error_set(err, call->done_status, "%s", rt_invocation_error(call->invocation)->text);
-    return culprit->is_known
-               ? error_prefix(err, "%s%s: ", rt_method_input(call->method, culprit->input)->name,
-                              rt_culprit_print(culprit, element))
-               : error_prefix(err, "run: ");
+    struct shape_room room;
+    struct pted_error why;
+    TRY(make_room(call, &room, err));
+    give_shapes(call->input_count, given, room.given, room.list);
+    TRY(cli_take_status(pted_method_example_shapes(call->method, room.list, room.chosen, &why),
+                        &why, err));
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        shapes[i] = cli_shape_take(&room.chosen[i]);
+    }
+    return ST_OK;
 }
 
 /* A new call with its inputs. */
 static enum status begin(struct cli_call *call, struct error *err)
 {
-    rt_invocation_free(call->invocation);
-    call->invocation = NULL;
-    TRY(rt_invocation_new(call->method, call->pool, &call->invocation, err));
-    return cli_inputs_set(&call->inputs, &invocation_ops, choose, call, err) == ST_OK
+    struct pted_error why;
+    enum pted_status status = call->call ? pted_call_reset(call->call, &why)
+                                         : pted_call_new(call->method, &call->call, &why);
+    TRY(cli_take_status(status, &why, err));
+    return cli_inputs_set(&call->inputs, &call_ops, choose, call, err) == ST_OK
                ? ST_OK
                : say_card(call, err);
 }
 
-enum status cli_call_foresee(struct cli_call *call, struct rt_result_info *out_infos,
-                             struct error *err)
+static enum status find_sizes(struct cli_call *call, struct pted_output_shape *outputs,
+                              struct error *err)
+{
+    struct shape_room room;
+    struct pted_error why;
+    TRY(make_room(call, &room, err));
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        room.given[i] = cli_shape_give(&call->inputs.items[i].shape);
+        room.list[i] = call->input_ios[i].kind == PTED_KIND_TENSOR ? &room.given[i] : NULL;
+    }
+    return cli_take_status(pted_method_output_shapes(call->method, room.list, outputs, &why), &why,
+                           err);
+}
+
+enum status cli_call_foresee(struct cli_call *call, struct cli_size *out_sizes, struct error *err)
 {
     TRY(begin(call, err));
-    const struct shape **shapes = calloc((size_t)call->inputs.count + 1, sizeof(struct shape *));
-    if (!shapes) {
-        return error_no_memory(err, "the answer");
+    struct pted_output_shape *outputs =
+        arena_array(&call->arena, (size_t)call->result_count + 1, sizeof(*outputs));
+    if (!outputs) {
+        return arena_fail(&call->arena, "the answer", err);
     }
-    for (uint32_t i = 0; i < call->inputs.count; i++) {
-        bool is_tensor = call->inputs.ios[i].kind == RT_IO_TENSOR;
-        shapes[i] = is_tensor ? &call->inputs.items[i].shape : NULL;
+    TRY(find_sizes(call, outputs, err));
+    for (uint32_t i = 0; i < call->result_count; i++) {
+        out_sizes[i] = (struct cli_size){
+            .shape = cli_shape_take(&outputs[i].shape),
+            .bytes = outputs[i].bytes,
+            .is_known = outputs[i].open_dims == 0,
+        };
     }
-    enum status status = rt_method_result_shapes(call->method, shapes, out_infos, err);
-    free(shapes);
-    return status;
+    return ST_OK;
+}
+
+/* Why the call failed: a text about an element begins with that, and others say that it ran. */
+static enum status explain(struct cli_call *call, enum pted_status status,
+                           const struct pted_error *why, struct error *err)
+{
+    struct pted_shape element;
+    size_t input;
+    bool has_run = pted_call_has_ended(call->call);
+    enum status code = cli_take_status(status, why, err);
+    return has_run && !pted_call_culprit(call->call, &input, &element) ? error_prefix(err, "run: ")
+                                                                       : code;
 }
 
 enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err)
 {
+    struct pted_error why;
     TRY(begin(call, err));
     if (call->profile) {
-        rt_invocation_profile(call->invocation, call->profile);
+        TRY(cli_take_status(pted_call_set_profile(call->call, call->profile, &why), &why, err));
     }
     call->began_ns = uv_hrtime();
-    TRY(rt_invocation_prepare(call->invocation, RT_PREPARE_ALL, err));
-    rt_invocation_submit(call->invocation, HAL_CALLER_WAITS, on_done, call);
-    uv_sem_wait(&call->done);
+    enum pted_status status = pted_call_run(call->call, &why);
     *out_ns = uv_hrtime() - call->began_ns;
-    return call->done_status == ST_OK ? ST_OK : explain(call, err);
+    return status == PTED_OK ? ST_OK : explain(call, status, &why, err);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static enum pted_status read_tensor(const struct cli_call *call, uint32_t index,
+                                    struct cli_result *out, struct pted_error *why)
+{
+    struct pted_tensor tensor;
+    enum pted_status status = pted_call_output(call->call, index, &tensor, why);
+    if (status == PTED_OK) {
+        out->shape.rank = (uint8_t)tensor.rank;
+        memcpy(out->shape.dims, tensor.dims, tensor.rank * sizeof(tensor.dims[0]));
+        out->bytes = span_of(tensor.data, tensor.bytes);
+    }
+    return status;
+}
+
+static enum pted_status read_string(const struct cli_call *call, uint32_t index,
+                                    struct cli_result *out, struct pted_error *why)
+{
+    const char *text;
+    size_t len;
+    enum pted_status status = pted_call_output_string(call->call, index, &text, &len, why);
+    out->bytes = status == PTED_OK ? span_of(text, len) : out->bytes;
+    return status;
+}
+
+static enum pted_status read_scalar(struct cli_call *call, uint32_t index, struct cli_result *out,
+                                    struct pted_error *why)
+{
+    out->bytes = span_of(&call->scalar, dtype_bytes(out->dtype));
+    return out->kind == PTED_KIND_INT
+               ? pted_call_output_int(call->call, index, &call->scalar.i, why)
+           : out->kind == PTED_KIND_FLOAT
+               ? pted_call_output_float(call->call, index, &call->scalar.f, why)
+               : pted_call_output_bool(call->call, index, &call->scalar.b, why);
+}
+
+enum status cli_call_result(struct cli_call *call, uint32_t index, struct cli_result *out,
+                            struct error *err)
+{
+    const struct cli_io *io = &call->result_ios[index];
+    struct pted_error why;
+    *out = (struct cli_result){
+        .name = io->name, .file_name = io->name, .kind = io->kind, .dtype = io->dtype};
+    switch (io->kind) {
+    case PTED_KIND_NONE:
+        return ST_OK;
+    case PTED_KIND_TENSOR:
+        return cli_take_status(read_tensor(call, index, out, &why), &why, err);
+    case PTED_KIND_STRING:
+        return cli_take_status(read_string(call, index, out, &why), &why, err);
+    default:
+        return cli_take_status(read_scalar(call, index, out, &why), &why, err);
+    }
 }
 
 void cli_call_close(struct cli_call *call)
 {
-    rt_invocation_free(call->invocation);
+    pted_call_free(call->call);
     cli_media_close(call);
     card_free(call->card);
     cli_inputs_fini(&call->inputs);
-    rt_program_unref(call->program);
-    hal_pool_free(call->pool);
-    if (call->device) {
-        hal_device_unref(call->device);
-    }
-    uv_sem_destroy(&call->done);
+    pted_program_free(call->program);
+    pted_device_free(call->device);
+    arena_fini(&call->arena);
 }
+
+/* ---- times ----------------------------------------------------------------------------------- */
 
 uint64_t cli_call_quantile(const uint64_t *sorted, uint64_t count, double q)
 {

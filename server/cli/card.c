@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "hal/device.h"
+#include "lib/cards.h"
 #include "runtime/load/load.h"
 #include "runtime/program/carries.h"
 #include "runtime/pte/files.h"
@@ -77,18 +78,17 @@ static enum status apply(struct card *card, struct rt_program *program, const st
     return ST_OK;
 }
 
-static enum status load_and_apply(struct card *card, const char *path,
-                                  const struct rt_load_options *load, const struct check *check,
-                                  struct rt_program **out_program, struct error *err)
+/* What the card, which may be NULL, says of the loading. */
+static void prepare(void *card, struct rt_load_options *load)
 {
-    TRY(rt_load_program(path, load, out_program, err));
-    enum status status = apply(card, *out_program, check, err);
-    if (status != ST_OK) {
-        rt_program_unref(*out_program);
-        *out_program = NULL;
-    }
-    return status;
+    load->composition = intake_composition();
+    load->adapt = card ? card_adapt : NULL;
+    load->adapt_arg = card;
+    load->has_int8_caches = card_has_int8_cache(card);
 }
+
+/* Loads the program at |path|. |card| may be NULL. */
+typedef enum status load_f(void *own, const char *path, struct card *card, struct error *err);
 
 /* What lies beside the program, and over it the card at |card_path|, which may be NULL. */
 static enum status read_card(struct card *card, const char *path, const char *card_path,
@@ -98,21 +98,17 @@ static enum status read_card(struct card *card, const char *path, const char *ca
     return card_path ? card_read_file(card, card_path, err) : ST_OK;
 }
 
-/* With the card at |card_path|, and what lies beside the program. */
-static enum status load_with(const char *path, struct rt_load_options *load, const char *card_path,
-                             const struct check *check, struct rt_program **out_program,
+/* Loads with the card at |card_path|, and what lies beside the program. */
+static enum status load_with(const char *path, const char *card_path, load_f *load, void *own,
                              struct card **out_card, struct error *err)
 {
     struct card *card = card_new();
     if (!card) {
         return error_no_memory(err, "the card");
     }
-    load->adapt = card_adapt;
-    load->adapt_arg = card;
     enum status status = read_card(card, path, card_path, err);
     if (status == ST_OK) {
-        load->has_int8_caches = card_has_int8_cache(card);
-        status = load_and_apply(card, path, load, check, out_program, err);
+        status = load(own, path, card, err);
     }
     if (status != ST_OK) {
         card_free(card);
@@ -136,22 +132,82 @@ static enum status explain_missing(const char *path, struct error *err)
                : err->code;
 }
 
-enum status cli_load(const char *path, struct rt_load_options *load, const char *said,
-                     struct rt_program **out_program, struct card **out_card, struct error *err)
+/* Loads with the card |said| or, with NULL, with what lies beside the program. */
+static enum status load_any(const char *path, const char *said, load_f *load, void *own,
+                            struct card **out_card, struct error *err)
 {
     char beside[PATH_MAX];
-    *out_program = NULL;
     *out_card = NULL;
-    load->composition = intake_composition();
     if (said) {
-        return load_with(path, load, said, NULL, out_program, out_card, err);
+        return load_with(path, said, load, own, out_card, err);
     }
     bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
-    enum status status =
-        has_path || beside_has_any(path)
-            ? load_with(path, load, has_path ? beside : NULL, NULL, out_program, out_card, err)
-            : rt_load_program(path, load, out_program, err);
+    enum status status = has_path || beside_has_any(path)
+                             ? load_with(path, has_path ? beside : NULL, load, own, out_card, err)
+                             : load(own, path, NULL, err);
     return status == ST_NOT_FOUND && access(path, F_OK) < 0 ? explain_missing(path, err) : status;
+}
+
+/* A program of the runtime. */
+struct runtime_load {
+    struct rt_load_options *options;
+    const struct check *check; /* or NULL */
+    struct rt_program *program;
+};
+
+static enum status load_runtime(void *own, const char *path, struct card *card, struct error *err)
+{
+    struct runtime_load *load = own;
+    prepare(card, load->options);
+    TRY(rt_load_program(path, load->options, &load->program, err));
+    if (card && apply(card, load->program, load->check, err) != ST_OK) {
+        rt_program_unref(load->program);
+        load->program = NULL;
+        return err->code;
+    }
+    return ST_OK;
+}
+
+enum status cli_load(const char *path, struct rt_load_options *options, const char *said,
+                     struct rt_program **out_program, struct card **out_card, struct error *err)
+{
+    struct runtime_load load = {.options = options};
+    enum status status = load_any(path, said, load_runtime, &load, out_card, err);
+    *out_program = load.program;
+    return status;
+}
+
+/* A program of the library. */
+struct library_load {
+    struct pted_device *device;
+    const struct pted_load_options *options;
+    struct pted_program *program;
+};
+
+static enum status apply_to_new(void *card, struct rt_program *program, struct error *err)
+{
+    return card ? apply(card, program, NULL, err) : ST_OK;
+}
+
+static enum status load_library(void *own, const char *path, struct card *card, struct error *err)
+{
+    struct library_load *load = own;
+    const struct lib_adapter adapter = {card, prepare, apply_to_new};
+    struct pted_error why;
+    enum pted_status status =
+        lib_program_load(load->device, path, load->options, &adapter, &load->program, &why);
+    return cli_take_status(status, &why, err);
+}
+
+enum status cli_load_program(struct pted_device *device, const char *path,
+                             const struct pted_load_options *options, const char *said,
+                             struct pted_program **out_program, struct card **out_card,
+                             struct error *err)
+{
+    struct library_load load = {.device = device, .options = options};
+    enum status status = load_any(path, said, load_library, &load, out_card, err);
+    *out_program = load.program;
+    return status;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -279,14 +335,14 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
         .carries = intake_carries(exported),
     };
     const struct check check = {device, options->path, options->tokenizer};
-    struct rt_program *program;
+    struct runtime_load loading = {.options = &load, .check = &check};
     struct card *checked;
     if (!options->checked) {
         return load_and_print(options->path, &load, err);
     }
-    TRY(load_with(options->path, &load, options->checked, &check, &program, &checked, err));
+    TRY(load_any(options->path, options->checked, load_runtime, &loading, &checked, err));
     card_free(checked);
-    rt_program_unref(program);
+    rt_program_unref(loading.program);
     return ST_OK;
 }
 

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/names.h"
+#include "base/table.h"
 #include "runtime/program/program.h"
 #include "server/model/card/beside.h"
 #include "server/process/exit_status.h"
 #include "server/process/options.h"
-
-#define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
 
 int cli_finish(const struct cli_command *command, enum status status, const struct error *err)
 {
@@ -31,6 +31,26 @@ int cli_finish(const struct cli_command *command, enum status status, const stru
         fprintf(stderr, "usage: pte %s; see pte %s --help\n", command->usage, command->name);
     }
     return exit_status_of(status);
+}
+
+enum status cli_take_status(enum pted_status status, const struct pted_error *from,
+                            struct error *err)
+{
+    static const enum status statuses[] = {
+        [PTED_OK] = ST_OK,
+        [PTED_INVALID] = ST_INVALID,
+        [PTED_NOT_FOUND] = ST_NOT_FOUND,
+        [PTED_TOO_LARGE] = ST_TOO_LARGE,
+        [PTED_UNSUPPORTED] = ST_UNSUPPORTED,
+        [PTED_EXHAUSTED] = ST_EXHAUSTED,
+        [PTED_CANCELLED] = ST_CANCELLED,
+        [PTED_CORRUPT] = ST_CORRUPT,
+        [PTED_UNAVAILABLE] = ST_UNAVAILABLE,
+        [PTED_SYSTEM_ERROR] = ST_SYSTEM,
+        [PTED_INTERNAL] = ST_INTERNAL,
+    };
+    TABLE_ENDS_WITH(statuses, PTED_INTERNAL);
+    return status == PTED_OK ? ST_OK : error_set(err, statuses[status], "%s", from->text);
 }
 
 const struct cli_command *const cli_commands[] = {
@@ -64,19 +84,9 @@ enum status cli_take_only(const char **place, const char *what, const char *text
     return ST_OK;
 }
 
-/* "decode, encode": as many names as fit. */
-static const char *list_methods(const struct rt_program *program, char *text, size_t size)
+static const char *name_at(const void *program, uint32_t index)
 {
-    size_t len = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < rt_program_method_count(program) && len < size; i++) {
-        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
-                                rt_method_name(rt_program_method(program, i)));
-    }
-    if (len >= size) {
-        snprintf(text + size - 4, 4, "...");
-    }
-    return text;
+    return rt_method_name(rt_program_method(program, index));
 }
 
 enum status cli_find_method(struct rt_program *program, const char *name,
@@ -90,7 +100,7 @@ enum status cli_find_method(struct rt_program *program, const char *name,
     }
     return error_set(err, ST_NOT_FOUND, "no method '%.60s'%s; the methods are %s",
                      name ? name : "forward", name ? "" : ", expected --method NAME",
-                     list_methods(program, names, sizeof(names)));
+                     names_join(name_at, program, rt_program_method_count(program), names));
 }
 
 enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct error *err)

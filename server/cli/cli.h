@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/status.h"
+#include "lib/pted.h"
 
 struct card;
 struct cli_option_group;
@@ -60,6 +61,11 @@ extern const struct cli_command *const cli_commands[];
 MUST_CHECK enum status cli_take_only(const char **place, const char *what, const char *text,
                                      struct error *err);
 
+/* Takes an outcome of the library over as one of ours: |from| is read unless |status| is PTED_OK.
+ */
+MUST_CHECK enum status cli_take_status(enum pted_status status, const struct pted_error *from,
+                                       struct error *err);
+
 /* Finds the method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status cli_find_method(struct rt_program *program, const char *name,
                                        struct rt_method **out_method, struct error *err);
@@ -76,6 +82,12 @@ struct span cli_program_name(const char *path);
 MUST_CHECK enum status cli_load(const char *path, struct rt_load_options *load, const char *said,
                                 struct rt_program **out_program, struct card **out_card,
                                 struct error *err);
+
+/* Loads a program of the library with a card in the same way. */
+MUST_CHECK enum status cli_load_program(struct pted_device *device, const char *path,
+                                        const struct pted_load_options *options, const char *said,
+                                        struct pted_program **out_program, struct card **out_card,
+                                        struct error *err);
 
 /* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not; no half of
  * the file stays then. */

@@ -189,7 +189,7 @@ static enum status set_inputs(void *own, struct cli_call *call, struct error *er
         const struct npz_array *array = &c->npz.items[i];
         uint32_t at = 0;
         while (is_input(array->name) && at < call->inputs.count &&
-               !rt_io_is_called(&call->inputs.ios[at], span_str(array->name))) {
+               !cli_io_is_called(&call->inputs.ios[at], span_str(array->name))) {
             at++;
         }
         if (is_input(array->name) && at == call->inputs.count) {

@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/check.h"
 #include "server/cli/call.h"
+#include "server/cli/result.h"
 
 /* What a call keeps: of the values that match, those from |first| on. */
 struct window {
     struct dump *dump;
     const struct cli_call_options *options;
     const char *pattern;
+    char *method;         /* owned; whose values are kept; NULL: not known before the first load */
     uint32_t first, seen; /* values that match */
     uint32_t began;       /* where the window's values are in |dump| */
     bool failed;          /* no memory for one */
@@ -22,14 +25,14 @@ struct window {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static struct dump_value *add(struct dump *dump, const char *name, struct span origin)
+static struct dump_value *add(struct dump *dump, const char *name, const char *origin)
 {
     if (!ARRAY_ROOM(dump->items, dump->capacity, dump->count + 1)) {
         return NULL;
     }
     struct dump_value value = {
         .name = strdup(name),
-        .origin = origin.len ? strndup((const char *)origin.ptr, origin.len) : strdup(""),
+        .origin = strdup(origin),
     };
     if (!value.name || !value.origin) {
         free(value.name);
@@ -40,13 +43,19 @@ static struct dump_value *add(struct dump *dump, const char *name, struct span o
     return &dump->items[dump->count++];
 }
 
+/* Drops the values from the one at |count| on. */
+static void drop_from(struct dump *dump, uint32_t count)
+{
+    for (; dump->count > count; dump->count--) {
+        free(dump->items[dump->count - 1].name);
+        free(dump->items[dump->count - 1].origin);
+        free(dump->items[dump->count - 1].bytes);
+    }
+}
+
 void dump_fini(struct dump *dump)
 {
-    for (uint32_t i = 0; i < dump->count; i++) {
-        free(dump->items[i].name);
-        free(dump->items[i].origin);
-        free(dump->items[i].bytes);
-    }
+    drop_from(dump, 0);
     free(dump->items);
     *dump = (struct dump){0};
 }
@@ -70,16 +79,19 @@ static bool matches(const char *pattern, const char *name)
            fnmatch(pattern, find_operator(name), 0) == 0;
 }
 
-static bool is_method(const struct window *window, const struct rt_method *method)
+/* The default method is known only when the program is loaded. Until then it is taken for the first
+ * one, which is right for programs with one method. */
+static bool is_method(struct window *window, const char *name)
 {
-    const char *wanted = window->options->method, *name = rt_method_name(method);
-    return !wanted || strcmp(wanted, name) == 0;
+    window->method = window->method ? window->method : strdup(name);
+    window->failed |= !window->method;
+    return window->method && strcmp(window->method, name) == 0;
 }
 
-static bool wants(void *arg, const struct rt_method *method, const struct rt_keep_value *value)
+static bool wants(const struct pted_value *value, void *arg)
 {
     struct window *window = arg;
-    if (!is_method(window, method) || !matches(window->pattern, value->name)) {
+    if (!is_method(window, value->method) || !matches(window->pattern, value->name)) {
         return false;
     }
     uint32_t number = window->seen++;
@@ -93,42 +105,42 @@ static bool wants(void *arg, const struct rt_method *method, const struct rt_kee
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* Copies result |index| of |call| to |to|. */
-static enum status take(struct dump *dump, const struct cli_call *call, uint32_t index,
+static enum status take(struct dump *dump, struct cli_call *call, uint32_t index,
                         struct dump_value *to, struct error *err)
 {
-    const struct rt_io *io = rt_method_result(call->method, index);
-    const struct rt_result *result = rt_invocation_result(call->invocation, index);
-    bool is_there = io->kind != RT_IO_NONE && (result->bytes.ptr || result->bytes.len == 0);
-    to->dtype = io->dtype;
-    to->shape = result->shape;
-    if (!is_there ||
-        (io->kind == RT_IO_TENSOR && !result->bytes.ptr && shape_numel(&result->shape) > 0)) {
+    struct cli_result result;
+    TRY(cli_call_result(call, index, &result, err));
+    to->dtype = result.dtype;
+    to->shape = result.shape;
+    bool is_empty = result.kind == PTED_KIND_STRING ||
+                    (result.kind == PTED_KIND_TENSOR && shape_numel(&result.shape) == 0);
+    if (!result.bytes.ptr && !is_empty) {
         return ST_OK;
     }
-    if (result->bytes.len > DUMP_BYTES_MAX - dump->bytes) {
+    if (result.bytes.len > DUMP_BYTES_MAX - dump->bytes) {
         return error_set(err, ST_TOO_LARGE,
                          "%s: with it the values take more than %zu bytes: choose fewer of them",
                          to->name, DUMP_BYTES_MAX);
     }
-    to->bytes = malloc(result->bytes.len + 1);
+    to->bytes = malloc(result.bytes.len + 1);
     if (!to->bytes) {
         return error_no_memory(err, "intermediate values");
     }
-    if (result->bytes.len) {
-        memcpy(to->bytes, result->bytes.ptr, result->bytes.len);
+    if (result.bytes.len) {
+        memcpy(to->bytes, result.bytes.ptr, result.bytes.len);
     }
-    to->len = result->bytes.len;
+    to->len = result.bytes.len;
     dump->bytes += to->len;
     return ST_OK;
 }
 
 /* The call's results are the method's own, which the first call gives, and then the values. */
-static enum status take_all(const struct window *window, const struct cli_call *call,
-                            struct error *err)
+static enum status take_all(const struct window *window, struct cli_call *call, struct error *err)
 {
     struct dump *dump = window->dump;
-    uint32_t values = dump->count - window->began;
-    uint32_t own = rt_method_result_count(call->method) - values;
+    uint32_t values = (uint32_t)pted_method_kept_count(call->method);
+    uint32_t own = call->result_count - values;
+    must(values == dump->count - window->began);
     for (uint32_t i = 0; i < values; i++) {
         TRY(take(dump, call, own + i, &dump->items[window->began + i], err));
     }
@@ -136,37 +148,56 @@ static enum status take_all(const struct window *window, const struct cli_call *
         return ST_OK;
     }
     for (uint32_t i = 0; i < own; i++) {
-        struct dump_value *value = add(dump, rt_method_result(call->method, i)->name, span_str(""));
+        struct dump_value *value = add(dump, call->result_ios[i].name, "");
         TRY(value ? take(dump, call, i, value, err) : error_no_memory(err, "intermediate values"));
     }
     dump->result_count = own;
     return ST_OK;
 }
 
+static enum status run_call(struct window *window, struct cli_call *call, dump_open_f *open,
+                            void *own, struct error *err)
+{
+    uint64_t ignored;
+    TRY(window->failed ? error_no_memory(err, "intermediate values") : ST_OK);
+    TRY(open ? open(own, call, err) : ST_OK);
+    TRY(cli_call_once(call, &ignored, err));
+    return take_all(window, call, err);
+}
+
+/* Were the values those of |call|'s method? If not, they are dropped, and the method is known. */
+static bool is_right(struct window *window, const struct cli_call *call)
+{
+    const char *name = pted_method_name(call->method);
+    if (!window->method || strcmp(window->method, name) == 0) {
+        return true;
+    }
+    drop_from(window->dump, window->began);
+    free(window->method);
+    window->method = strdup(name);
+    window->failed |= !window->method;
+    return !window->method;
+}
+
 static enum status run_window(struct window *window, dump_open_f *open, void *own,
                               struct error *err)
 {
-    const struct rt_keep keep = {wants, window};
     struct cli_call_options options = *window->options;
-    struct cli_call call;
-    uint64_t ignored;
-    options.keep = &keep;
-    window->seen = 0;
+    enum status status;
+    bool is_done;
+    options.keep = wants;
+    options.keep_arg = window;
     window->began = window->dump->count;
-    enum status status = cli_call_open(&call, &options, err);
-    if (status == ST_OK && window->failed) {
-        status = error_no_memory(err, "intermediate values");
-    }
-    if (status == ST_OK && open) {
-        status = open(own, &call, err);
-    }
-    if (status == ST_OK) {
-        status = cli_call_once(&call, &ignored, err);
-    }
-    if (status == ST_OK) {
-        status = take_all(window, &call, err);
-    }
-    cli_call_close(&call);
+    do {
+        struct cli_call call;
+        window->seen = 0;
+        status = cli_call_open(&call, &options, err);
+        is_done = status != ST_OK || is_right(window, &call);
+        if (status == ST_OK && is_done) {
+            status = run_call(window, &call, open, own, err);
+        }
+        cli_call_close(&call);
+    } while (!is_done);
     return status;
 }
 
@@ -185,20 +216,34 @@ static enum status put_results_first(struct dump *dump, uint32_t values, struct 
     return ST_OK;
 }
 
+static enum status run_windows(struct window *window, dump_open_f *open, void *own,
+                               struct error *err)
+{
+    struct dump *dump = window->dump;
+    const char *method = window->options->method;
+    window->method = method ? strdup(method) : NULL;
+    if (method && !window->method) {
+        return error_no_memory(err, "intermediate values");
+    }
+    do {
+        TRY(run_window(window, open, own, err));
+        if (window->first == 0) {
+            TRY(put_results_first(dump, dump->count - dump->result_count, err));
+        }
+        window->first += DUMP_CALL_VALUES;
+    } while (window->first < window->seen);
+    return ST_OK;
+}
+
 enum status dump_run(struct dump *dump, const struct cli_call_options *options, const char *pattern,
                      dump_open_f *open, void *own, struct error *err)
 {
     struct window window = {.dump = dump, .options = options, .pattern = pattern};
     *dump = (struct dump){0};
-    do {
-        TRY(run_window(&window, open, own, err));
-        if (window.first == 0) {
-            TRY(put_results_first(dump, dump->count - dump->result_count, err));
-        }
-        window.first += DUMP_CALL_VALUES;
-    } while (window.first < window.seen);
-    return window.seen > 0 || strcmp(pattern, "all") == 0
-               ? ST_OK
+    enum status status = run_windows(&window, open, own, err);
+    free(window.method);
+    return status != ST_OK || window.seen > 0 || strcmp(pattern, "all") == 0
+               ? status
                : error_set(err, ST_NOT_FOUND,
                            "--dump: no value is called '%.64s'; "
                            "`pte inspect --values` shows their names",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The results of a call and its intermediate values (runtime/program/keep.h). A call keeps at most
+ * The results of a call and its intermediate values (pted_keep_f). A call keeps at most
  * DUMP_CALL_VALUES of them, so many values take several calls with the same inputs, each of a
  * program that was loaded for its values. One thread.
  */

@@ -24,7 +24,7 @@
 /* |text| as the user gave it, and the input that it becomes. */
 struct setting {
     const struct cli_input_to *input;
-    const struct rt_io *io;
+    const struct cli_io *io;
     const struct shape *shape; /* the required shape, or NULL */
     struct shape *out_shape;
 };
@@ -80,15 +80,15 @@ enum status cli_input_parse_dims(const char *text, struct shape *out, struct err
 static enum status set_from_array(const struct setting *to, const struct npy *array,
                                   struct error *err)
 {
-    const struct rt_io *io = to->io;
-    if (io->kind == RT_IO_TENSOR) {
+    const struct cli_io *io = to->io;
+    if (io->kind == PTED_KIND_TENSOR) {
         return set_bytes(to, array, err);
     }
     int64_t i = 0;
     double f;
-    if (io->kind == RT_IO_STRING || io->kind == RT_IO_NONE) {
+    if (io->kind == PTED_KIND_STRING || io->kind == PTED_KIND_NONE) {
         return error_set(err, ST_INVALID, "no array, expected %s",
-                         io->kind == RT_IO_STRING ? "a string" : "nothing");
+                         io->kind == PTED_KIND_STRING ? "a string" : "nothing");
     }
     if (array->dtype != io->dtype || array->data.len != dtype_bytes(io->dtype)) {
         return error_set(err, ST_INVALID, "expected one %s, got %zu bytes of %s",
@@ -96,9 +96,9 @@ static enum status set_from_array(const struct setting *to, const struct npy *ar
     }
     npy_copy(array, &i);
     switch (io->kind) {
-    case RT_IO_INT:
+    case PTED_KIND_INT:
         return to->input->ops->integer(to->input->own, to->input->index, i, err);
-    case RT_IO_FLOAT:
+    case PTED_KIND_FLOAT:
         memcpy(&f, &i, sizeof(f));
         return to->input->ops->number(to->input->own, to->input->index, f, err);
     default:
@@ -109,7 +109,7 @@ static enum status set_from_array(const struct setting *to, const struct npy *ar
 static enum status set_from_typed(const struct setting *to, const struct npy *array,
                                   struct error *err)
 {
-    if (to->io->kind == RT_IO_TENSOR && array->dtype != to->io->dtype) {
+    if (to->io->kind == PTED_KIND_TENSOR && array->dtype != to->io->dtype) {
         return error_set(err, ST_INVALID, "expected %s, got %s: convert it by .astype('%s')",
                          dtype_name(to->io->dtype), dtype_name(array->dtype),
                          dtype_name(to->io->dtype));
@@ -253,25 +253,25 @@ static enum status set_json(const struct setting *to, struct span text, struct e
     bool b;
     json_init(&in, text);
     switch (to->io->kind) {
-    case RT_IO_TENSOR:
+    case PTED_KIND_TENSOR:
         return set_tensor_json(to, text, err);
-    case RT_IO_INT:
+    case PTED_KIND_INT:
         TRY(json_read_i64(&in, &i, err));
         TRY(json_end(&in, err));
         return to->input->ops->integer(to->input->own, to->input->index, i, err);
-    case RT_IO_FLOAT:
+    case PTED_KIND_FLOAT:
         TRY(json_read_f64(&in, &f, err));
         TRY(json_end(&in, err));
         return to->input->ops->number(to->input->own, to->input->index, f, err);
-    case RT_IO_BOOL:
+    case PTED_KIND_BOOL:
         TRY(json_read_bool(&in, &b, err));
         TRY(json_end(&in, err));
         return to->input->ops->flag(to->input->own, to->input->index, b, err);
-    case RT_IO_STRING:
+    case PTED_KIND_STRING:
         return to->input->ops->strings && text.len > 0 && text.ptr[0] == '['
                    ? set_strings_json(to, text, err)
                    : set_string_json(to, &in, err);
-    case RT_IO_NONE:
+    case PTED_KIND_NONE:
         return error_set(err, ST_INVALID, "is None and takes no value");
     }
     unreachable();
@@ -381,7 +381,7 @@ void cli_input_store(void *memory, enum dtype dtype, size_t i, double value)
 static enum status fill_tensor(const struct cli_input_to *to, const struct shape *shape,
                                struct error *err)
 {
-    const struct rt_io *io = to->io;
+    const struct cli_io *io = to->io;
     size_t bytes;
     void *memory;
     TRY(shape_bytes(shape, io->dtype, &bytes, err));
@@ -396,22 +396,22 @@ static enum status fill_tensor(const struct cli_input_to *to, const struct shape
 enum status cli_input_fill(const struct cli_input_to *to, const struct shape *shape,
                            struct error *err)
 {
-    const struct rt_io *io = to->io;
+    const struct cli_io *io = to->io;
     if (io->is_fixed) {
         return ST_OK;
     }
     switch (io->kind) {
-    case RT_IO_TENSOR:
+    case PTED_KIND_TENSOR:
         return fill_tensor(to, shape, err);
-    case RT_IO_INT:
+    case PTED_KIND_INT:
         return to->ops->integer(to->own, to->index, 1, err);
-    case RT_IO_FLOAT:
+    case PTED_KIND_FLOAT:
         return to->ops->number(to->own, to->index, 0.5, err);
-    case RT_IO_BOOL:
+    case PTED_KIND_BOOL:
         return to->ops->flag(to->own, to->index, true, err);
-    case RT_IO_STRING:
+    case PTED_KIND_STRING:
         return to->ops->string(to->own, to->index, span_str("text"), err);
-    case RT_IO_NONE:
+    case PTED_KIND_NONE:
         return ST_OK;
     }
     unreachable();

@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "runtime/program/program.h"
+#include "server/cli/io.h"
 
 /* Takes the values of inputs, for an invocation or for a request to a server. Each function gets
  * the index of the input. */
@@ -33,7 +33,7 @@ struct cli_input_ops {
 struct cli_input_to {
     const struct cli_input_ops *ops;
     void *own; /* passed to the functions */
-    const struct rt_io *io;
+    const struct cli_io *io;
     uint32_t index;
 };
 

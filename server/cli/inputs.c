@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "runtime/program/names.h"
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
@@ -16,16 +15,16 @@
 static enum status find_input(const struct cli_inputs *inputs, const char *option, const char *form,
                               uint32_t *out_index, const char **out_value, struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     uint32_t index = 0;
     const char *equals = strchr(option, '=');
     struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
-    while (index < inputs->count && !rt_io_is_called(&inputs->ios[index], name)) {
+    while (index < inputs->count && !cli_io_is_called(&inputs->ios[index], name)) {
         index++;
     }
     if (!equals || index == inputs->count) {
         return error_set(err, ST_INVALID, "%.64s: expected NAME=%s, where NAME is %s", option, form,
-                         rt_names_print_ios(inputs->ios, inputs->count, names));
+                         cli_io_print_names(inputs->ios, inputs->count, names));
     }
     *out_index = index;
     *out_value = equals + 1;
@@ -86,7 +85,7 @@ static bool is_file_name(const char *text)
 /* The only input that takes files, or texts. */
 static enum status assign_file(struct cli_inputs *inputs, const char *file, struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX], media[CARD_MEDIA_TEXT_MAX];
+    char names[NAMES_TEXT_MAX], media[CARD_MEDIA_TEXT_MAX];
     uint32_t found = 0, index = 0;
     for (uint32_t i = 0; inputs->mediums && i < inputs->count; i++) {
         found += inputs->mediums[i] != NULL;
@@ -97,7 +96,8 @@ static enum status assign_file(struct cli_inputs *inputs, const char *file, stru
                          "%.100s looks like a file, expected a text; as a text it is %.64s=%.100s",
                          file, inputs->ios[index].name, file);
     }
-    if (inputs->count == 1 && inputs->ios[0].kind == RT_IO_TENSOR && cli_input_is_tensor(file)) {
+    if (inputs->count == 1 && inputs->ios[0].kind == PTED_KIND_TENSOR &&
+        cli_input_is_tensor(file)) {
         return add_value(inputs, 0, file, file, err); /* the only input needs no name */
     }
     return found == 1
@@ -107,7 +107,7 @@ static enum status assign_file(struct cli_inputs *inputs, const char *file, stru
                            : found                   ? "several inputs are made from "
                                                      : "no card says that an input is made from ",
                            cli_input_is_tensor(file) ? "" : card_list_media(" or ", true, media),
-                           rt_names_print_ios(inputs->ios, inputs->count, names));
+                           cli_io_print_names(inputs->ios, inputs->count, names));
 }
 
 static enum status assign_shape(struct cli_inputs *inputs, const char *option, struct error *err)
@@ -118,8 +118,8 @@ static enum status assign_shape(struct cli_inputs *inputs, const char *option, s
         return error_prefix(err, "--shape ");
     }
     struct cli_inputs_item *item = &inputs->items[index];
-    const struct rt_io *io = &inputs->ios[index];
-    if (io->kind != RT_IO_TENSOR && !(io->kind == RT_IO_STRING && io->shape.rank > 0)) {
+    const struct cli_io *io = &inputs->ios[index];
+    if (io->kind != PTED_KIND_TENSOR && !(io->kind == PTED_KIND_STRING && io->shape.rank > 0)) {
         return error_set(err, ST_INVALID, "--shape %s: the input is no tensor", option);
     }
     if (item->has_shape) {
@@ -136,7 +136,7 @@ static enum status assign_shape(struct cli_inputs *inputs, const char *option, s
     return ST_OK;
 }
 
-enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios,
+enum status cli_inputs_assign(struct cli_inputs *inputs, const struct cli_io *ios,
                               const struct card_medium *const *mediums, uint32_t count,
                               const struct cli_inputs_options *options, struct error *err)
 {
@@ -170,7 +170,7 @@ void cli_inputs_fini(struct cli_inputs *inputs)
 
 static bool is_tensor(const struct cli_inputs *inputs, uint32_t index)
 {
-    return inputs->ios[index].kind == RT_IO_TENSOR;
+    return inputs->ios[index].kind == PTED_KIND_TENSOR;
 }
 
 /* " input_0=1x3x224x224" for all tensors, or for those whose shape is our choice. */
@@ -178,9 +178,9 @@ static void print_shapes(const struct cli_inputs *inputs, const struct shape *co
                          FILE *to)
 {
     for (uint32_t i = 0; i < inputs->count; i++) {
-        const struct rt_io *io = &inputs->ios[i];
+        const struct cli_io *io = &inputs->ios[i];
         const struct shape *shape = &inputs->items[i].shape;
-        if (io->kind != RT_IO_TENSOR || (given && (given[i] || io->dynamic_dims == 0))) {
+        if (io->kind != PTED_KIND_TENSOR || (given && (given[i] || io->dynamic_dims == 0))) {
             continue;
         }
         fprintf(to, " %s=", io->name);

@@ -12,6 +12,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "server/cli/input.h"
+#include "server/cli/io.h"
 #include "server/model/card/card.h"
 
 #define CLI_INPUTS_MAX 256 /* options of each kind */
@@ -35,7 +36,7 @@ struct cli_inputs_item {
 };
 
 struct cli_inputs {
-    const struct rt_io *ios;                  /* borrowed; by raw input */
+    const struct cli_io *ios;                 /* borrowed; by raw input */
     const struct card_medium *const *mediums; /* borrowed; likewise; NULL: no input takes any */
     uint32_t count;
     struct cli_inputs_item *items; /* owned; likewise */
@@ -53,7 +54,7 @@ MUST_CHECK enum status cli_inputs_add(struct cli_inputs_options *options, const 
 
 /* Finds the input of each option. ST_INVALID: there is no such input, or it is given twice, though
  * it takes no media. |inputs| can be freed in any case. */
-MUST_CHECK enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios,
+MUST_CHECK enum status cli_inputs_assign(struct cli_inputs *inputs, const struct cli_io *ios,
                                          const struct card_medium *const *mediums, uint32_t count,
                                          const struct cli_inputs_options *options,
                                          struct error *err);

@@ -31,6 +31,7 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/inspect.c %D%/inspect.h \
 	%D%/inspect_json.c \
 	%D%/inspect_text.c \
+	%D%/io.c %D%/io.h \
 	%D%/media.c %D%/media.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/npz.c %D%/npz.h \

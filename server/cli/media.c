@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cards.h"
 #include "protocol/json.h"
-#include "runtime/call/invocation.h"
 #include "server/cli/call.h"
 #include "server/cli/cli.h"
 #include "server/cli/result.h"
@@ -26,18 +26,25 @@ static const struct medium_limits limits = {
 
 /* ---- what the card says ---------------------------------------------------------------------- */
 
+/* The method as cards know it. */
+static struct rt_method *method_of(const struct cli_call *call)
+{
+    return lib_method_runtime(call->method);
+}
+
 static const struct card_io *find_io(const struct cli_call *call, enum rt_side side, uint32_t index)
 {
-    const struct card_method *said = call->card ? card_find_method(call->card, call->method) : NULL;
+    const struct card_method *said =
+        call->card ? card_find_method(call->card, method_of(call)) : NULL;
     return said ? card_find_io(said, side, index) : NULL;
 }
 
 enum status cli_media_open(struct cli_call *call, struct error *err)
 {
     struct cli_media *media = &call->media;
-    uint32_t count = rt_method_input_count(call->method);
+    uint32_t count = call->input_count;
     arena_init(&media->arena, ARENA_BYTES_MAX);
-    media->picture = call->card ? card_find_picture(call->card, call->method) : NULL;
+    media->picture = call->card ? card_find_picture(call->card, method_of(call)) : NULL;
     media->kinds = calloc((size_t)count + 1, sizeof(const struct card_medium *));
     media->items = calloc((size_t)count + 1, sizeof(struct medium *));
     if (!media->kinds || !media->items) {
@@ -53,7 +60,7 @@ enum status cli_media_open(struct cli_call *call, struct error *err)
 void cli_media_close(struct cli_call *call)
 {
     struct cli_media *media = &call->media;
-    for (uint32_t i = 0; media->items && i < rt_method_input_count(call->method); i++) {
+    for (uint32_t i = 0; media->items && i < call->input_count; i++) {
         medium_unref(media->items[i]);
     }
     free(media->items);
@@ -134,9 +141,9 @@ static enum status set_rows(struct cli_call *call, const struct medium *medium,
     void *memory;
     size_t bytes;
     TRY(shape_rows(medium, paths, count, out_shape, err));
-    TRY(rt_invocation_input(call->invocation, medium->input, medium->io->dtype, out_shape, &memory,
-                            err));
-    TRY(shape_bytes(out_shape, medium->io->dtype, &bytes, err));
+    enum dtype dtype = call->input_ios[medium->input].dtype;
+    TRY(cli_call_allocate(call, medium->input, dtype, out_shape, &memory, err));
+    TRY(shape_bytes(out_shape, dtype, &bytes, err));
     TRY(make_places(&call->media, medium->input, count, &places, err));
     for (uint32_t i = 0; i < count; i++) {
         struct medium_reader reader = {.limits = &limits, .place = places ? &places[i] : NULL};
@@ -164,7 +171,7 @@ static enum status set_longest(struct cli_call *call, const struct medium *mediu
         status = read_file(medium, paths[i], &reader, hold, &held[i], sizeof(*held), err);
     }
     if (status == ST_OK) {
-        status = medium_put_held(medium, held, count, call->invocation, out_shape, err);
+        status = medium_put_held(medium, held, count, lib_call_runtime(call->call), out_shape, err);
     }
     for (uint32_t i = 0; held && i < count; i++) {
         medium_drop(&held[i], &reader);
@@ -191,7 +198,8 @@ static enum status encode(struct cli_call *call, const struct medium *medium,
         uint32_t index = medium->parts[part];
         are_given[part] = index != MEDIUM_ABSENT && call->inputs.items[index].text;
     }
-    return medium_put_texts(medium, ids, count, are_given, call->invocation, out_shape, err);
+    return medium_put_texts(medium, ids, count, are_given, lib_call_runtime(call->call), out_shape,
+                            err);
 }
 
 /* The inputs that are filled with the text have its shape. */
@@ -225,7 +233,7 @@ enum status cli_media_set(struct cli_call *call, uint32_t index, const char *con
         [MEDIUM_ROWS] = set_rows, [MEDIUM_LONGEST] = set_longest, [MEDIUM_TEXTS] = set_texts};
     struct medium **medium = &call->media.items[index];
     if (!*medium) {
-        TRY(medium_new(call->method, find_io(call, RT_INPUT, index), call->options->path, NULL,
+        TRY(medium_new(method_of(call), find_io(call, RT_INPUT, index), call->options->path, NULL,
                        medium, err));
     }
     return ways[medium_way(*medium)](call, *medium, items, count, out_shape, err);
@@ -235,47 +243,56 @@ enum status cli_media_set(struct cli_call *call, uint32_t index, const char *con
 
 const struct answer_form *cli_media_answer(const struct cli_call *call, uint32_t index)
 {
-    return call->card ? card_find_answer(call->card, call->method, index) : NULL;
+    return call->card ? card_find_answer(call->card, method_of(call), index) : NULL;
 }
 
-static struct answer_tensor tensor_of(const struct cli_call *call, uint32_t index)
+const struct card_labels *cli_media_labels(const struct cli_call *call, uint32_t index)
 {
-    struct answer_tensor tensor = card_answer_tensor(call->method, index);
-    if (index != ANSWER_NO_INDEX) {
-        const struct rt_result *result = rt_invocation_result(call->invocation, index);
-        tensor.shape = result->shape;
-        tensor.bytes = result->bytes;
-    }
-    return tensor;
+    return call->card ? card_find_labels(call->card, method_of(call), index) : NULL;
 }
 
-static struct answer_source source_of(const struct cli_call *call, uint32_t index)
+/* Adds result |index|, which is a tensor, to what answers see of it. */
+static enum status read_tensor(struct cli_call *call, uint32_t index, struct answer_tensor *out,
+                               struct error *err)
+{
+    struct cli_result result;
+    *out = card_answer_tensor(method_of(call), index);
+    if (index != ANSWER_NO_INDEX) {
+        TRY(cli_call_result(call, index, &result, err));
+        out->shape = result.shape;
+        out->bytes = result.bytes;
+    }
+    return ST_OK;
+}
+
+static enum status read_source(struct cli_call *call, uint32_t index, struct answer_source *out,
+                               struct error *err)
 {
     const struct cli_media *media = &call->media;
     const struct answer_form *answer = cli_media_answer(call, index);
-    const struct card_labels *labels = card_find_labels(call->card, call->method, index);
+    const struct card_labels *labels = cli_media_labels(call, index);
     const struct shape *pixels =
-        media->picture ? rt_invocation_input_shape(call->invocation, media->picture->index) : NULL;
-    return (struct answer_source){
+        media->picture ? &call->inputs.items[media->picture->index].shape : NULL;
+    *out = (struct answer_source){
         .answer = answer,
-        .tensor = tensor_of(call, index),
-        .scores = tensor_of(call, answer->scores),
-        .classes = tensor_of(call, answer->classes),
-        .masks = tensor_of(call, answer->masks),
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
         .pixels = {pixels ? (uint32_t)pixels->dims[1] : 0, pixels ? (uint32_t)pixels->dims[2] : 0},
         .places = media->places,
         .place_count = media->place_count,
     };
+    TRY(read_tensor(call, index, &out->tensor, err));
+    TRY(read_tensor(call, answer->scores, &out->scores, err));
+    TRY(read_tensor(call, answer->classes, &out->classes, err));
+    return read_tensor(call, answer->masks, &out->masks, err);
 }
 
-enum status cli_media_print(const struct cli_call *call, uint32_t index, struct error *err)
+enum status cli_media_print(struct cli_call *call, uint32_t index, struct error *err)
 {
-    const struct answer_source source = source_of(call, index);
-    const char *name = rt_method_result(call->method, index)->name;
+    const char *name = call->result_ios[index].name;
+    struct answer_source source;
     struct buf out;
-    enum status status = ST_OK;
+    enum status status = read_source(call, index, &source, err);
     buf_init(&out, ANSWER_BYTES_MAX);
     for (size_t row = 0; status == ST_OK && row < answer_rows(&source); row++) {
         buf_printf(&out, "%s[%zu]: ", name, row);
@@ -304,11 +321,12 @@ static enum status write_row(const struct answer_source *source, size_t row, con
     return status;
 }
 
-enum status cli_media_write(const struct cli_call *call, uint32_t index, const char *folder,
+enum status cli_media_write(struct cli_call *call, uint32_t index, const char *folder,
                             struct error *err)
 {
-    const struct answer_source source = source_of(call, index);
-    const char *name = rt_method_result(call->method, index)->name;
+    const char *name = call->result_ios[index].name;
+    struct answer_source source;
+    TRY(read_source(call, index, &source, err));
     for (size_t row = 0; row < answer_rows(&source); row++) {
         if (write_row(&source, row, name, folder, err) != ST_OK) {
             return error_prefix(err, "%s: ", name);

@@ -14,8 +14,12 @@
 #include "server/model/card/card.h"
 #include "server/model/intake/medium.h"
 
+struct card_labels;
 struct cli_call;
 
+/* The command line is a program of the library, which has no cards: they put steps in front of a
+ * program while it is loaded, and make inputs of files. So this is where the commands reach the
+ * runtime, by lib/cards.h. */
 struct cli_media {
     const struct card_medium **kinds; /* owned; by input; NULL: it takes tensors alone */
     struct medium **items;            /* owned: refs held; likewise; NULL: not opened yet */
@@ -30,7 +34,7 @@ struct cli_media {
 MUST_CHECK enum status cli_media_open(struct cli_call *call, struct error *err);
 void cli_media_close(struct cli_call *call);
 
-/* For struct cli_input_ops, of a call with an invocation. */
+/* For struct cli_input_ops, of a call that is being filled. */
 MUST_CHECK enum status cli_media_set(struct cli_call *call, uint32_t index,
                                      const char *const *items, uint32_t count,
                                      struct shape *out_shape, struct error *err);
@@ -38,12 +42,14 @@ MUST_CHECK enum status cli_media_set(struct cli_call *call, uint32_t index,
 /* Returns how the card says that people want to read result |index|; NULL: it does not say. */
 const struct answer_form *cli_media_answer(const struct cli_call *call, uint32_t index);
 
+/* Returns the names of the classes of result |index|; NULL: the card has none. */
+const struct card_labels *cli_media_labels(const struct cli_call *call, uint32_t index);
+
 /* Prints result |index| to standard output, a line for each row, of a map without its PNG. */
-MUST_CHECK enum status cli_media_print(const struct cli_call *call, uint32_t index,
-                                       struct error *err);
+MUST_CHECK enum status cli_media_print(struct cli_call *call, uint32_t index, struct error *err);
 
 /* Writes it to FOLDER, a file for each row: NAME.0.json, .png or .txt. */
-MUST_CHECK enum status cli_media_write(const struct cli_call *call, uint32_t index,
-                                       const char *folder, struct error *err);
+MUST_CHECK enum status cli_media_write(struct cli_call *call, uint32_t index, const char *folder,
+                                       struct error *err);
 
 #endif

@@ -101,10 +101,12 @@ static enum status measure(struct cli_call *call, struct cli_profile *p, struct 
         p->calls_ns += ns;
     }
     qsort(p->sorted_ns, p->call_count, sizeof(p->sorted_ns[0]), cli_call_compare_ns);
-    TRY(rt_profile_read(p->profile, &p->rows, &p->row_count, err));
+    struct pted_error why;
+    TRY(cli_take_status(pted_profile_read(p->profile, &why), &why, err));
+    p->row_count = (uint32_t)pted_profile_row_count(p->profile);
     for (uint32_t i = 0; i < p->row_count; i++) {
-        p->busy_ns += p->rows[i].busy_ns;
-        p->host_ns += p->rows[i].host_ns;
+        p->busy_ns += cli_profile_row(p, i)->busy_ns;
+        p->host_ns += cli_profile_row(p, i)->host_ns;
     }
     return ST_OK;
 }
@@ -113,25 +115,29 @@ static enum status make_profile(struct cli_call *call, const struct profile_opti
                                 struct cli_profile *p, struct error *err)
 {
     uint64_t call_ns;
-    p->device = hal_device_props(call->device);
-    if (!p->device->has_profile) {
+    struct pted_error why;
+    p->device = call->device;
+    enum pted_status made = pted_profile_new(call->method, SPANS_MAX, &p->profile, &why);
+    if (made == PTED_UNSUPPORTED) {
         return error_set(err, ST_UNSUPPORTED,
                          "--device %s: the device has no timestamps, so it has no profiles",
                          options->call.device);
     }
+    TRY(cli_take_status(made, &why, err));
     TRY(warm_up(call, &call_ns, err));
     p->program = cli_program_name(options->call.path);
-    p->method = rt_method_name(call->method);
+    p->method = pted_method_name(call->method);
     p->call_count = options->repeat ? options->repeat : choose_repeat(call_ns);
     p->calls = calloc(p->call_count, sizeof(*p->calls));
     p->sorted_ns = calloc(p->call_count, sizeof(*p->sorted_ns));
     if (!p->calls || !p->sorted_ns) {
         return error_no_memory(err, "the times of %llu calls", (unsigned long long)p->call_count);
     }
-    TRY(rt_profile_new(call->method, SPANS_MAX, &p->profile, err));
     TRY(measure(call, p, err));
-    p->has_peaks = p->device->is_host;
-    return p->has_peaks ? hal_device_probe(call->device, &p->peaks, err) : ST_OK;
+    p->has_peaks = pted_device_is_cpu(call->device);
+    return p->has_peaks ? cli_take_status(pted_device_measure_peaks(call->device, &p->peaks, &why),
+                                          &why, err)
+                        : ST_OK;
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
@@ -152,7 +158,7 @@ static enum status show(const struct cli_profile *p, const struct profile_option
                         struct error *err)
 {
     struct buf out;
-    size_t lost = rt_profile_lost(p->profile);
+    size_t lost = pted_profile_lost(p->profile);
     if (lost > 0) {
         fprintf(stderr, "pte: %zu spans found no room, so times are too small: lower --repeat\n",
                 lost);
@@ -185,7 +191,7 @@ static enum status profile(int argc, char *const argv[], struct error *err)
     TRY(cli_option_parse(&cli_profile_command, argc, argv, &options, err));
     TRY(cli_call_settle(&options.call, err));
     enum status status = profile_and_show(&call, &p, &options, err);
-    rt_profile_free(p.profile);
+    pted_profile_free(p.profile);
     cli_call_close(&call);
     free(p.calls);
     free(p.sorted_ns);

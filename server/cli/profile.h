@@ -6,8 +6,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "hal/device.h"
-#include "runtime/call/profile.h"
+#include "lib/pted.h"
 
 /* A call that was measured: CLOCK_MONOTONIC. */
 struct cli_profile_call {
@@ -17,17 +16,23 @@ struct cli_profile_call {
 struct cli_profile {
     struct span program; /* its name */
     const char *method;
-    const struct hal_device_props *device;
-    bool has_peaks;         /* false on a device other than the CPU */
-    struct hal_peaks peaks; /* of all workers together */
+    const struct pted_device *device;
+    bool has_peaks;          /* false on a device other than the CPU */
+    struct pted_peaks peaks; /* of all workers together */
     struct cli_profile_call *calls;
     uint64_t call_count;
     uint64_t *sorted_ns; /* of the calls */
-    struct rt_profile *profile;
-    const struct rt_profile_row *rows; /* of |profile| */
-    uint32_t row_count;
+    struct pted_profile *profile;
+    uint32_t row_count;                  /* of |profile| */
     uint64_t busy_ns, host_ns, calls_ns; /* sums over the rows, and over the calls */
 };
+
+/* Returns row |index| of the profile, which has it. */
+static inline const struct pted_profile_row *cli_profile_row(const struct cli_profile *p,
+                                                             uint32_t index)
+{
+    return pted_profile_row(p->profile, index);
+}
 
 /* Rows that the text shows unless it is asked for all. */
 #define CLI_PROFILE_ROWS 20

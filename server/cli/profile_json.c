@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/check.h"
+#include "base/table.h"
 #include "protocol/json.h"
 #include "server/cli/call.h"
 #include "server/cli/profile.h"
@@ -37,12 +39,36 @@ static void print_times(const struct cli_profile *p, struct buf *out)
     buf_add_char(out, '}');
 }
 
-static void print_peaks(const struct hal_peaks *peaks, struct buf *out)
+static void print_peaks(const struct pted_peaks *peaks, struct buf *out)
 {
     buf_printf(out,
                ",\"peak\":{\"float32_flops\":%.0f,\"bfloat16_flops\":%.0f,\"integer_ops\":%.0f,"
                "\"read_bytes\":%.0f}",
-               2 * peaks->f32_macs, 2 * peaks->bf16_macs, 2 * peaks->u8_macs, peaks->read_bytes);
+               2 * peaks->float32_macs, 2 * peaks->bfloat16_macs, 2 * peaks->int8_macs,
+               peaks->read_bytes);
+}
+
+static struct layers_row row_at(const void *profile, uint32_t index)
+{
+    static const char *const numbers[] = {[PTED_NUMBERS_FLOAT32] = "float32",
+                                          [PTED_NUMBERS_INT8] = "int8",
+                                          [PTED_NUMBERS_BFLOAT16] = "bfloat16"};
+    TABLE_ENDS_WITH(numbers, PTED_NUMBERS_BFLOAT16);
+    const struct pted_profile_row *row = pted_profile_row(profile, index);
+    return (struct layers_row){
+        .operation = row->operation,
+        .layer = row->layer,
+        .source = row->source,
+        .kernel = row->kernel,
+        .numbers = numbers[row->numbers],
+        .block = row->block,
+        .node = row->node,
+        .dispatches = row->dispatches,
+        .busy_ns = row->busy_ns,
+        .host_ns = row->host_ns,
+        .macs = row->macs,
+        .bytes = row->bytes,
+    };
 }
 
 void cli_profile_print_json(const struct cli_profile *p, struct buf *out)
@@ -50,15 +76,17 @@ void cli_profile_print_json(const struct cli_profile *p, struct buf *out)
     buf_printf(out, "{\"format\":%d", PROFILE_FORMAT);
     print_text(out, ",", "program", p->program);
     print_text(out, ",", "method", span_str(p->method));
-    print_text(out, ",", "device", span_str(p->device->name));
-    print_text(out, ",", "description", span_str(p->device->description));
-    buf_printf(out, ",\"workers\":%u,\"calls\":%" PRIu64, p->device->workers, p->call_count);
+    print_text(out, ",", "device", span_str(pted_device_name(p->device)));
+    print_text(out, ",", "description", span_str(pted_device_description(p->device)));
+    buf_printf(out, ",\"workers\":%u,\"calls\":%" PRIu64, pted_device_workers(p->device),
+               p->call_count);
     print_times(p, out);
     if (p->has_peaks) {
         print_peaks(&p->peaks, out);
     }
     buf_add_char(out, ',');
-    layers_print_json(p->profile, p->rows, p->row_count, p->call_count, out);
+    layers_print_json(pted_profile_lost(p->profile), row_at, p->profile, p->row_count,
+                      p->call_count, out);
     buf_add_str(out, "}\n");
 }
 
@@ -81,8 +109,8 @@ static void print_tracks(const struct cli_profile *p, uint32_t last, struct buf 
         snprintf(name, sizeof(name), "worker %u", i);
         print_track(i, name, out);
     }
-    if (!p->device->is_host) {
-        print_track(TRACE_DEVICE, p->device->name, out);
+    if (!pted_device_is_cpu(p->device)) {
+        print_track(TRACE_DEVICE, pted_device_name(p->device), out);
     }
 }
 
@@ -95,29 +123,36 @@ static void begin_event(const char *category, uint32_t thread, uint64_t start_ns
                (double)(end_ns - begin_ns) / 1000);
 }
 
-static uint32_t track_of(const struct hal_span *span)
+static uint32_t track_of(const struct pted_profile_span *span)
 {
-    return span->thread == HAL_THREAD_DEVICE ? TRACE_DEVICE : span->thread;
+    return span->thread == PTED_THREAD_DEVICE ? TRACE_DEVICE : span->thread;
+}
+
+static struct pted_profile_span span_at(const struct cli_profile *p, size_t index)
+{
+    struct pted_profile_span span = {0};
+    bool is_there = pted_profile_span(p->profile, index, &span);
+    must(is_there);
+    return span;
 }
 
 /* The number of the last of the CPU's threads that have a track. */
-static uint32_t last_thread(const struct cli_profile *p, const struct hal_span *spans, size_t count)
+static uint32_t last_thread(const struct cli_profile *p, size_t span_count)
 {
-    uint32_t last = p->device->is_host ? p->device->workers : 0;
-    for (size_t i = 0; i < count; i++) {
-        if (spans[i].thread != HAL_THREAD_DEVICE && spans[i].thread > last) {
-            last = spans[i].thread;
-        }
+    uint32_t last = pted_device_is_cpu(p->device) ? pted_device_workers(p->device) : 0;
+    for (size_t i = 0; i < span_count; i++) {
+        uint32_t thread = span_at(p, i).thread;
+        last = thread != PTED_THREAD_DEVICE && thread > last ? thread : last;
     }
     return last;
 }
 
-static void print_span(const struct cli_profile *p, const struct hal_span *span, uint64_t start_ns,
-                       struct buf *out)
+static void print_span(const struct cli_profile *p, const struct pted_profile_span *span,
+                       uint64_t start_ns, struct buf *out)
 {
-    const struct rt_profile_row *row = &p->rows[rt_profile_row_of(p->profile, span)];
+    const struct pted_profile_row *row = pted_profile_row(p->profile, span->row);
     begin_event("operator", track_of(span), start_ns, span->begin_ns, span->end_ns, out);
-    print_text(out, ",", "name", span_str(row->op));
+    print_text(out, ",", "name", span_str(row->operation));
     print_text(out, ",\"args\":{", "layer", span_str(row->layer));
     print_text(out, ",", "source", span_str(row->source));
     print_text(out, ",", "kernel", span_str(row->kernel));
@@ -126,13 +161,13 @@ static void print_span(const struct cli_profile *p, const struct hal_span *span,
 
 void cli_profile_print_trace(const struct cli_profile *p, struct buf *out)
 {
-    size_t count;
-    const struct hal_span *spans = rt_profile_spans(p->profile, &count);
+    size_t count = pted_profile_span_count(p->profile);
     uint64_t start_ns = p->calls[0].begin_ns;
     buf_add_str(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    print_tracks(p, last_thread(p, spans, count), out);
+    print_tracks(p, last_thread(p, count), out);
     for (size_t i = 0; i < count; i++) {
-        print_span(p, &spans[i], start_ns, out);
+        const struct pted_profile_span span = span_at(p, i);
+        print_span(p, &span, start_ns, out);
     }
     for (uint64_t i = 0; i < p->call_count; i++) {
         begin_event("call", TRACE_CALLS, start_ns, p->calls[i].begin_ns, p->calls[i].end_ns, out);

@@ -14,10 +14,11 @@
 /* The sums of a row of a table. */
 struct sum {
     const char *op;
-    const struct rt_profile_row *row; /* NULL: several */
-    uint64_t commands, busy_ns, host_ns;
+    uint32_t number;                    /* of |row| */
+    const struct pted_profile_row *row; /* NULL: several */
+    uint64_t dispatches, busy_ns, host_ns;
     double macs, bytes;
-    enum hal_macs macs_kind;
+    enum pted_numbers numbers;
 };
 
 static int compare_sums(const void *a, const void *b)
@@ -53,7 +54,7 @@ static void print_rate(double amount, uint64_t busy_ns, double peak_per_second, 
     }
 }
 
-static void print_layer(const struct rt_profile_row *row, struct buf *out)
+static void print_layer(const struct pted_profile_row *row, struct buf *out)
 {
     const char *layer = row->layer[0] ? row->layer : row->source;
     size_t len = strlen(layer);
@@ -66,20 +67,20 @@ static void print_layer(const struct rt_profile_row *row, struct buf *out)
 
 static void print_sum(const struct cli_profile *p, const struct sum *sum, struct buf *out)
 {
-    double workers = p->device->workers;
-    const double macs_peaks[] = {[HAL_MACS_F32] = p->peaks.f32_macs,
-                                 [HAL_MACS_U8] = p->peaks.u8_macs,
-                                 [HAL_MACS_BF16] = p->peaks.bf16_macs};
+    double workers = pted_device_workers(p->device);
+    const double macs_peaks[] = {[PTED_NUMBERS_FLOAT32] = p->peaks.float32_macs,
+                                 [PTED_NUMBERS_INT8] = p->peaks.int8_macs,
+                                 [PTED_NUMBERS_BFLOAT16] = p->peaks.bfloat16_macs};
     buf_printf(out, "%6.1f%% %10.1f", percent((double)sum->busy_ns, (double)p->busy_ns),
                (double)sum->busy_ns / (double)p->call_count / 1000);
-    print_rate(2 * sum->macs, sum->busy_ns, 2 * macs_peaks[sum->macs_kind] / workers, out);
+    print_rate(2 * sum->macs, sum->busy_ns, 2 * macs_peaks[sum->numbers] / workers, out);
     print_rate(sum->bytes, sum->busy_ns, p->peaks.read_bytes / workers, out);
 }
 
 /* On a device other than the CPU: a mark for work that the CPU did, or took part in by copies. */
 static void print_place(const struct cli_profile *p, const struct sum *sum, struct buf *out)
 {
-    if (!p->device->is_host && sum->host_ns > 0) {
+    if (!pted_device_is_cpu(p->device) && sum->host_ns > 0) {
         buf_add_str(out, sum->host_ns == sum->busy_ns ? " (host)" : " (partly host)");
     }
 }
@@ -112,7 +113,7 @@ static void print_layers(const struct cli_profile *p, const struct sum *sums, ui
         }
         print_sum(p, &sums[i], out);
         size_t start = out->len;
-        buf_printf(out, " %5td %-18s ", sums[i].row - p->rows, sums[i].op);
+        buf_printf(out, " %5u %-18s ", sums[i].number, sums[i].op);
         print_layer(sums[i].row, out);
         trim(out, start);
         print_place(p, &sums[i], out);
@@ -130,16 +131,16 @@ static uint32_t sum_operators(const struct cli_profile *p, struct sum *sums)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->row_count; i++) {
-        const struct rt_profile_row *row = &p->rows[i];
+        const struct pted_profile_row *row = cli_profile_row(p, i);
         uint32_t at = 0;
         while (at < count &&
-               (strcmp(sums[at].op, row->op) != 0 || sums[at].macs_kind != row->macs_kind)) {
+               (strcmp(sums[at].op, row->operation) != 0 || sums[at].numbers != row->numbers)) {
             at++;
         }
         if (at == count) {
-            sums[count++] = (struct sum){.op = row->op, .macs_kind = row->macs_kind};
+            sums[count++] = (struct sum){.op = row->operation, .numbers = row->numbers};
         }
-        sums[at].commands += row->commands;
+        sums[at].dispatches += row->dispatches;
         sums[at].busy_ns += row->busy_ns;
         sums[at].host_ns += row->host_ns;
         sums[at].macs += row->macs;
@@ -156,7 +157,7 @@ static void print_operators(const struct cli_profile *p, struct sum *sums, struc
     for (uint32_t i = 0; i < count; i++) {
         print_sum(p, &sums[i], out);
         buf_printf(out, "  %-18s %.0f", sums[i].op,
-                   (double)sums[i].commands / (double)p->call_count);
+                   (double)sums[i].dispatches / (double)p->call_count);
         print_place(p, &sums[i], out);
         buf_add_char(out, '\n');
     }
@@ -164,14 +165,14 @@ static void print_operators(const struct cli_profile *p, struct sum *sums, struc
 
 static void print_peaks(const struct cli_profile *p, struct buf *out)
 {
-    uint32_t workers = p->device->workers;
+    uint32_t workers = pted_device_workers(p->device);
     buf_printf(out, "one worker reaches %.1f GFLOP/s in float32, ",
-               2 * p->peaks.f32_macs / workers / 1e9);
-    if (p->peaks.bf16_macs > 0) {
-        buf_printf(out, "%.1f in bfloat16, ", 2 * p->peaks.bf16_macs / workers / 1e9);
+               2 * p->peaks.float32_macs / workers / 1e9);
+    if (p->peaks.bfloat16_macs > 0) {
+        buf_printf(out, "%.1f in bfloat16, ", 2 * p->peaks.bfloat16_macs / workers / 1e9);
     }
     buf_printf(out, "%.1f in 8-bit integers, and reads %.1f GB/s\n\n",
-               2 * p->peaks.u8_macs / workers / 1e9, p->peaks.read_bytes / workers / 1e9);
+               2 * p->peaks.int8_macs / workers / 1e9, p->peaks.read_bytes / workers / 1e9);
 }
 
 /* The end of a line: how busy a device other than the CPU is, and its host. */
@@ -188,10 +189,10 @@ static void print_device_use(const struct cli_profile *p, struct buf *out)
 
 static void print_head(const struct cli_profile *p, struct buf *out)
 {
-    uint32_t workers = p->device->workers;
+    uint32_t workers = pted_device_workers(p->device);
     double median = (double)cli_call_quantile(p->sorted_ns, p->call_count, 0.5) / 1000;
     buf_printf(out, "%.*s, method %s, on %s (%s)\n", SPAN_FMT(p->program), p->method,
-               p->device->name, p->device->description);
+               pted_device_name(p->device), pted_device_description(p->device));
     buf_printf(out, "%llu call%s of %.1f us (median); ", (unsigned long long)p->call_count,
                p->call_count == 1 ? "" : "s", median);
     if (!p->has_peaks) {
@@ -213,9 +214,16 @@ void cli_profile_print_text(const struct cli_profile *p, bool shows_all, struct 
         return;
     }
     for (uint32_t i = 0; i < p->row_count; i++) {
-        const struct rt_profile_row *row = &p->rows[i];
-        sums[i] = (struct sum){row->op,      row,       row->commands, row->busy_ns,
-                               row->host_ns, row->macs, row->bytes,    row->macs_kind};
+        const struct pted_profile_row *row = cli_profile_row(p, i);
+        sums[i] = (struct sum){.op = row->operation,
+                               .number = i,
+                               .row = row,
+                               .dispatches = row->dispatches,
+                               .busy_ns = row->busy_ns,
+                               .host_ns = row->host_ns,
+                               .macs = row->macs,
+                               .bytes = row->bytes,
+                               .numbers = row->numbers};
     }
     if (!shows_all) {
         qsort(sums, p->row_count, sizeof(*sums), compare_sums);

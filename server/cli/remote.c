@@ -277,7 +277,7 @@ static int64_t follow(const struct cli_remote *remote, const struct shape *const
 {
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < remote->io_count; i++) {
-            const struct rt_io *io = &remote->ios[i];
+            const struct cli_io *io = &remote->ios[i];
             for (uint8_t d = 0; given[i] && d < given[i]->rank && d < io->shape.rank; d++) {
                 bool is_alike = (d == 0) == is_first || pass == 1;
                 if ((io->dynamic_dims & 1u << d) && is_alike &&
@@ -298,7 +298,7 @@ static enum status choose(void *own, const struct shape *const *given, struct sh
     const struct cli_remote *remote = own;
     (void)err;
     for (uint32_t i = 0; i < remote->io_count; i++) {
-        const struct rt_io *io = &remote->ios[i];
+        const struct cli_io *io = &remote->ios[i];
         shapes[i] = given[i] ? *given[i] : remote->examples[i];
         for (uint8_t d = 0; !given[i] && d < shapes[i].rank; d++) {
             if (io->dynamic_dims & 1u << d) {
@@ -329,9 +329,9 @@ static void print_strings(const struct buf *data, struct buf *out)
 static void print_input(struct cli_remote *remote, uint32_t index)
 {
     struct buf *out = &remote->json;
-    const struct rt_io *io = &remote->ios[index];
+    const struct cli_io *io = &remote->ios[index];
     const struct cli_remote_value *value = &remote->values[index];
-    bool is_text = io->kind == RT_IO_STRING || value->is_bytes;
+    bool is_text = io->kind == PTED_KIND_STRING || value->is_bytes;
     buf_add_str(out, "{\"name\":");
     json_print_string(out, span_str(io->name));
     buf_add_str(out, ",\"shape\":");
@@ -465,7 +465,7 @@ enum status cli_remote_foresee(struct cli_remote *remote, struct error *err)
     buf_add_str(out, "{\"inputs\":[");
     for (uint32_t i = 0; i < remote->io_count; i++) {
         char text[SHAPE_TEXT_MAX];
-        if (remote->ios[i].kind == RT_IO_TENSOR && remote->values[i].is_set &&
+        if (remote->ios[i].kind == PTED_KIND_TENSOR && remote->values[i].is_set &&
             !remote->values[i].is_bytes) {
             buf_printf(out, "%s{\"name\":", comma);
             json_print_string(out, span_str(remote->ios[i].name));

@@ -16,8 +16,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "runtime/program/results.h"
 #include "server/cli/inputs.h"
+#include "server/cli/io.h"
 #include "server/cli/result.h"
 #include "server/cli/transfer.h"
 #include "server/model/card/card.h"
@@ -51,13 +51,13 @@ struct cli_remote {
     bool takes_binary;
 
     struct arena arena; /* has the metadata */
-    struct rt_io *ios, *result_ios;
+    struct cli_io *ios, *result_ios;
     uint32_t io_count, result_io_count;
     struct shape *examples;             /* by input: a shape for a call */
     const struct card_medium **mediums; /* by input: the server also makes it from this */
     struct card_labels *result_labels;  /* by result: names of its classes; none if |count| is 0 */
     struct cli_remote_form *forms;      /* by result: how the server writes it for people */
-    struct rt_result_info *sizes;       /* by result; NULL before cli_remote_foresee() */
+    struct cli_size *sizes;             /* by result; NULL before cli_remote_foresee() */
     enum cli_remote_wish wish;
 
     struct cli_inputs inputs;

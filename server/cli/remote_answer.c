@@ -239,16 +239,16 @@ static const char *file_name(struct answer *a, const char *name)
 }
 
 /* A result without dims may be a number, which prints otherwise than a tensor. */
-static enum rt_io_kind kind_of(const struct cli_remote *remote, const struct cli_result *result)
+static enum pted_kind kind_of(const struct cli_remote *remote, const struct cli_result *result)
 {
     for (uint32_t i = 0; i < remote->result_io_count; i++) {
-        const struct rt_io *io = &remote->result_ios[i];
-        if (rt_io_is_called(io, span_str(result->name)) && io->dtype == result->dtype &&
-            io->kind != RT_IO_STRING && result->shape.rank == 0) {
+        const struct cli_io *io = &remote->result_ios[i];
+        if (cli_io_is_called(io, span_str(result->name)) && io->dtype == result->dtype &&
+            io->kind != PTED_KIND_STRING && result->shape.rank == 0) {
             return io->kind;
         }
     }
-    return RT_IO_TENSOR;
+    return PTED_KIND_TENSOR;
 }
 
 static enum status make_result(struct answer *a, const struct output *out,
@@ -267,7 +267,7 @@ static enum status make_result(struct answer *a, const struct output *out,
     result->name = out->name;
     result->file_name = file_name(a, out->name);
     result->shape = out->shape;
-    result->kind = is_text ? RT_IO_STRING : kind_of(a->remote, result);
+    result->kind = is_text ? PTED_KIND_STRING : kind_of(a->remote, result);
     if (!result->file_name) {
         return no_memory(a, err);
     }

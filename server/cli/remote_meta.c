@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/program/names.h"
 #include "server/cli/remote.h"
 #include "server/process/document.h"
 
@@ -65,15 +64,15 @@ static enum status read_name(const struct reader *r, const struct cJSON *item, c
     return *out ? ST_OK : no_memory(r, err);
 }
 
-static enum status read_type(const struct reader *r, const struct cJSON *item, struct rt_io *io,
+static enum status read_type(const struct reader *r, const struct cJSON *item, struct cli_io *io,
                              struct error *err)
 {
     const struct cJSON *member;
     const char *text;
     TRY(need(r, item, "datatype", JSON_STRING, &member, err));
     TRY(document_text(&r->document, member, &text, err));
-    io->kind = strcmp(text, "BYTES") == 0 ? RT_IO_STRING : RT_IO_TENSOR;
-    bool is_known = io->kind == RT_IO_STRING ||
+    io->kind = strcmp(text, "BYTES") == 0 ? PTED_KIND_STRING : PTED_KIND_TENSOR;
+    bool is_known = io->kind == PTED_KIND_STRING ||
                     (dtype_from_oip(span_str(text), &io->dtype) && dtype_is_public(io->dtype));
     return is_known ? ST_OK
                     : document_fail(&r->document, member, err, ST_UNSUPPORTED,
@@ -97,7 +96,7 @@ static enum status read_shape(const struct reader *r, const struct cJSON *list, 
 }
 
 /* A dim that varies is 1 in a call, if the server has no example. */
-static enum status read_shapes(const struct reader *r, const struct cJSON *item, struct rt_io *io,
+static enum status read_shapes(const struct reader *r, const struct cJSON *item, struct cli_io *io,
                                struct shape *example, struct error *err)
 {
     const struct cJSON *member, *chosen = document_find(item, "example_shape");
@@ -128,7 +127,7 @@ static const char *print(const struct reader *r, const char *before, const char 
 }
 
 static enum status read_tensor(const struct reader *r, const struct cJSON *item, const char *side,
-                               uint32_t index, struct rt_io *io, struct shape *example,
+                               uint32_t index, struct cli_io *io, struct shape *example,
                                struct error *err)
 {
     char number[16];
@@ -144,7 +143,6 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
     io->alias = print(r, side, number, "");
     io->label = print(r, side, " '", io->name);
     io->label = io->label ? print(r, "", io->label, "'") : NULL;
-    io->path = io->name;
     return io->alias && io->label ? ST_OK : no_memory(r, err);
 }
 
@@ -172,7 +170,7 @@ static enum status read_mediums(const struct reader *r, struct error *err)
 }
 
 static enum status read_tensors(const struct reader *r, const char *key, const char *side,
-                                struct rt_io **out_ios, struct shape **out_examples,
+                                struct cli_io **out_ios, struct shape **out_examples,
                                 uint32_t *out_count, struct error *err)
 {
     const struct cJSON *list;
@@ -262,22 +260,22 @@ static enum status read_metadata(const struct reader *r, struct error *err)
 }
 
 /* "int64" is a number, "float32[2,3]" a tensor. */
-static void settle_kind(struct rt_io *io, const char *text)
+static void settle_kind(struct cli_io *io, const char *text)
 {
-    bool is_scalar = !strchr(text, '[') && io->kind == RT_IO_TENSOR && io->shape.rank == 0;
+    bool is_scalar = !strchr(text, '[') && io->kind == PTED_KIND_TENSOR && io->shape.rank == 0;
     if (is_scalar && io->dtype == DT_I64) {
-        io->kind = RT_IO_INT;
+        io->kind = PTED_KIND_INT;
     } else if (is_scalar && io->dtype == DT_F64) {
-        io->kind = RT_IO_FLOAT;
+        io->kind = PTED_KIND_FLOAT;
     } else if (is_scalar && io->dtype == DT_BOOL) {
-        io->kind = RT_IO_BOOL;
+        io->kind = PTED_KIND_BOOL;
     }
 }
 
 /* A list of the signature counts None too, which the metadata leave out. It is only believed if it
  * has as many entries as they. */
 static void settle_kinds(const struct reader *r, const char *key, const char *side,
-                         struct rt_io *ios, uint32_t count)
+                         struct cli_io *ios, uint32_t count)
 {
     const struct cJSON *list = document_find(r->document.root, key);
     uint32_t used = 0, raw = 0;
@@ -447,7 +445,7 @@ enum status cli_remote_describe(struct cli_remote *remote, struct error *err)
 static uint32_t find_result(const struct cli_remote *remote, const char *name)
 {
     for (uint32_t i = 0; i < remote->result_io_count; i++) {
-        if (rt_io_is_called(&remote->result_ios[i], span_str(name))) {
+        if (cli_io_is_called(&remote->result_ios[i], span_str(name))) {
             return i;
         }
     }
@@ -472,8 +470,8 @@ const struct cli_remote_form *cli_remote_find_form(const struct cli_remote *remo
 /* ---- sizes of results ------------------------------------------------------------------------ */
 
 /* -1 stands for a dim that depends on data; "bounds" and "bytes_max" are its limits. */
-static enum status read_size(const struct reader *r, const struct cJSON *item,
-                             struct rt_result_info *out, struct error *err)
+static enum status read_size(const struct reader *r, const struct cJSON *item, struct cli_size *out,
+                             struct error *err)
 {
     const struct cJSON *member;
     uint64_t bytes;

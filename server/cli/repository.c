@@ -173,13 +173,13 @@ static enum status describe(const struct listing *l, const struct row *row, bool
     return status;
 }
 
-static const char *type_of(const struct rt_io *io)
+static const char *type_of(const struct cli_io *io)
 {
-    return io->kind == RT_IO_STRING ? "string" : dtype_name(io->dtype);
+    return io->kind == PTED_KIND_STRING ? "string" : dtype_name(io->dtype);
 }
 
 /* "input_0 float32[?,3], mask bool[]" */
-static void print_tensors(struct buf *out, const struct rt_io *ios, uint32_t count)
+static void print_tensors(struct buf *out, const struct cli_io *ios, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         buf_printf(out, "%s%s %s[", i ? ", " : "", ios[i].name, type_of(&ios[i]));
@@ -195,7 +195,7 @@ static void print_tensors(struct buf *out, const struct rt_io *ios, uint32_t cou
     }
 }
 
-static void print_tensors_json(struct buf *out, const char *key, const struct rt_io *ios,
+static void print_tensors_json(struct buf *out, const char *key, const struct cli_io *ios,
                                uint32_t count)
 {
     buf_printf(out, ",\"%s\":[", key);
@@ -203,7 +203,7 @@ static void print_tensors_json(struct buf *out, const char *key, const struct rt
         buf_add_str(out, i ? ",{\"name\":" : "{\"name\":");
         json_print_string(out, span_str(ios[i].name));
         buf_printf(out, ",\"datatype\":\"%s\",\"shape\":[",
-                   ios[i].kind == RT_IO_STRING ? "BYTES" : dtype_infos[ios[i].dtype].oip);
+                   ios[i].kind == PTED_KIND_STRING ? "BYTES" : dtype_infos[ios[i].dtype].oip);
         for (uint8_t d = 0; d < ios[i].shape.rank; d++) {
             bool varies = ios[i].dynamic_dims & 1u << d;
             buf_printf(out, "%s%" PRId64, d ? "," : "", varies ? -1 : ios[i].shape.dims[d]);

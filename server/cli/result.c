@@ -61,13 +61,13 @@ enum status cli_result_print(const struct cli_result *result, const struct cli_p
 {
     struct buf out;
     buf_init(&out, TEXT_BYTES_MAX);
-    if (result->kind == RT_IO_STRING && result->strings) {
+    if (result->kind == PTED_KIND_STRING && result->strings) {
         print_strings(&out, result);
-    } else if (result->kind == RT_IO_STRING) {
+    } else if (result->kind == PTED_KIND_STRING) {
         buf_printf(&out, "%s: string ", result->name);
         print_string(&out, result->bytes);
         buf_add_char(&out, '\n');
-    } else if (result->kind != RT_IO_TENSOR) {
+    } else if (result->kind != PTED_KIND_TENSOR) {
         cli_print_scalar(&out, result->name, result->dtype, result->bytes.ptr);
     } else {
         cli_print_tensor(&out, result->name, result->dtype, &result->shape, result->bytes.ptr, top);
@@ -114,10 +114,10 @@ enum status cli_result_write(const struct cli_result *result, const char *folder
     struct span bytes = result->bytes;
     buf_init(&head, 1024);
     buf_init(&content, TEXT_BYTES_MAX);
-    if (result->kind == RT_IO_STRING && result->strings) {
+    if (result->kind == PTED_KIND_STRING && result->strings) {
         add_strings(&head, &content, result);
         bytes = buf_span(&content);
-    } else if (result->kind == RT_IO_STRING) {
+    } else if (result->kind == PTED_KIND_STRING) {
         npy_print_strings_head(&head, bytes.len, &(struct shape){.rank = 1, .dims = {1}});
     } else {
         npy_print_head(&head, result->dtype, &result->shape);

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/shape.h"
 #include "base/status.h"
-#include "runtime/program/program.h"
+#include "server/cli/io.h"
 #include "server/cli/print.h"
 #include "server/model/card/card.h"
 
@@ -15,7 +15,7 @@
 struct cli_result {
     const char *name;      /* fit for a terminal */
     const char *file_name; /* fit for a file, without ".npy" */
-    enum rt_io_kind kind;
+    enum pted_kind kind;
     enum dtype dtype; /* of a tensor or a scalar */
     struct shape shape;
     struct span bytes;          /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */

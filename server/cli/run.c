@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/program/results.h"
-#include "runtime/program/signature.h"
 #include "server/cli/call.h"
 #include "server/cli/cli.h"
 #include "server/cli/dump.h"
@@ -234,14 +232,24 @@ static bool is_allocator(const struct run_options *options)
 }
 
 /* The buffer of a result whose size varies. */
-static void print_buffer(const struct rt_io *io, const struct rt_result_info *info)
+static void print_buffer(const struct cli_io *io, const struct cli_size *size)
 {
     char text[SHAPE_TEXT_MAX];
-    if (io->kind != RT_IO_TENSOR || !io->dynamic_dims) {
+    if (io->kind != PTED_KIND_TENSOR || !io->dynamic_dims) {
         return;
     }
-    printf("%s: %s%s%s, %zu bytes\n", io->name, info->is_known ? "" : "depends on data, at most ",
-           dtype_name(io->dtype), shape_print(&info->shape, text), info->bytes);
+    printf("%s: %s%s%s, %zu bytes\n", io->name, size->is_known ? "" : "depends on data, at most ",
+           dtype_name(io->dtype), shape_print(&size->shape, text), size->bytes);
+}
+
+/* A method has an allocator if the size of a result varies. */
+static bool has_allocator(const struct cli_io *ios, uint32_t count)
+{
+    uint32_t varying = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        varying |= ios[i].dynamic_dims;
+    }
+    return varying != 0;
 }
 
 static enum status refuse_allocator(const char *name, struct error *err)
@@ -252,20 +260,18 @@ static enum status refuse_allocator(const char *name, struct error *err)
 
 static enum status print_buffers(struct cli_call *call, const char *name, struct error *err)
 {
-    const char *allocator = rt_method_signature(call->method)->fbr;
-    uint32_t count = rt_method_result_count(call->method);
-    if (!allocator || strcmp(allocator, name) != 0) {
+    if (!has_allocator(call->result_ios, call->result_count)) {
         return refuse_allocator(name, err);
     }
-    struct rt_result_info *infos = calloc((size_t)count + 1, sizeof(*infos));
-    if (!infos) {
+    struct cli_size *sizes = calloc((size_t)call->result_count + 1, sizeof(*sizes));
+    if (!sizes) {
         return error_no_memory(err, "a call");
     }
-    enum status status = cli_call_foresee(call, infos, err);
-    for (uint32_t i = 0; status == ST_OK && i < count; i++) {
-        print_buffer(rt_method_result(call->method, i), &infos[i]);
+    enum status status = cli_call_foresee(call, sizes, err);
+    for (uint32_t i = 0; status == ST_OK && i < call->result_count; i++) {
+        print_buffer(&call->result_ios[i], &sizes[i]);
     }
-    free(infos);
+    free(sizes);
     return status;
 }
 
@@ -284,11 +290,7 @@ static enum status run_file_allocator(const struct cli_call_options *options, co
 static enum status print_remote_buffers(struct cli_remote *remote, const char *name,
                                         struct error *err)
 {
-    uint32_t varying = 0;
-    for (uint32_t i = 0; i < remote->result_io_count; i++) {
-        varying |= remote->result_ios[i].dynamic_dims;
-    }
-    if (!varying) {
+    if (!has_allocator(remote->result_ios, remote->result_io_count)) {
         return refuse_allocator(name, err);
     }
     TRY(cli_remote_foresee(remote, err));
@@ -340,29 +342,20 @@ static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
 static enum status show_tensor(const struct run *run, uint32_t index,
                                const struct answer_form *answer, struct error *err)
 {
-    const struct cli_call *call = run->own;
-    const struct rt_io *io = rt_method_result(call->method, index);
-    const struct rt_result *bytes = rt_invocation_result(call->invocation, index);
-    const struct card_labels *labels =
-        call->card ? card_find_labels(call->card, call->method, index) : NULL;
-    const struct cli_result result = {
-        .name = io->name,
-        .file_name = io->name,
-        .kind = io->kind,
-        .dtype = io->dtype,
-        .shape = bytes->shape,
-        .bytes = bytes->bytes,
-    };
+    struct cli_call *call = run->own;
+    struct cli_result result;
     bool has_classes = answer && answer->kind == ANSWER_CLASSES;
-    return show_result(run, &result, labels, has_classes ? answer->class_count : 0, err);
+    TRY(cli_call_result(call, index, &result, err));
+    return show_result(run, &result, cli_media_labels(call, index),
+                       has_classes ? answer->class_count : 0, err);
 }
 
 static enum status show_one(const struct run *run, uint32_t index, struct error *err)
 {
-    const struct cli_call *call = run->own;
+    struct cli_call *call = run->own;
     const struct answer_form *answer = cli_media_answer(call, index);
     bool is_answer = answer && answer->kind != ANSWER_CLASSES;
-    if (rt_method_result(call->method, index)->kind == RT_IO_NONE) {
+    if (call->result_ios[index].kind == PTED_KIND_NONE) {
         return ST_OK;
     }
     if (is_answer && run->options->output) {
@@ -375,7 +368,7 @@ static enum status show_one(const struct run *run, uint32_t index, struct error 
 /* Is the answer of another result made from result |index|? */
 static bool is_part(const struct cli_call *call, uint32_t index)
 {
-    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+    for (uint32_t i = 0; i < call->result_count; i++) {
         if (answer_has_part(cli_media_answer(call, i), index)) {
             return true;
         }
@@ -386,7 +379,7 @@ static bool is_part(const struct cli_call *call, uint32_t index)
 static enum status show_call(const struct run *run, struct error *err)
 {
     const struct cli_call *call = run->own;
-    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+    for (uint32_t i = 0; i < call->result_count; i++) {
         TRY(!run->options->output && is_part(call, i) ? ST_OK : show_one(run, i, err));
     }
     return ST_OK;
@@ -419,7 +412,7 @@ static enum status show_value(const struct run *run, const struct dump_value *va
     const struct cli_result result = {
         .name = value->name,
         .file_name = value->name,
-        .kind = RT_IO_TENSOR,
+        .kind = PTED_KIND_TENSOR,
         .dtype = value->dtype,
         .shape = value->shape,
         .bytes = dump_bytes(value),

@@ -274,7 +274,7 @@ enum status model_refuse_name(const struct model *model, enum rt_side side, stru
                               struct error *err)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s", model->name,
                      side == RT_INPUT ? "input" : "output", SPAN_SHORT(name),
                      rt_names_print(model->method, side, names));

@@ -258,7 +258,7 @@ static enum status find_taker(const struct rt_method *method, const struct pipel
                               uint32_t index, uint32_t *out, struct error *err)
 {
     uint32_t count = rt_method_input_count(method), i = 0;
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     *out = index;
     if (!source->input) {
         return ST_OK; /* rt_pipeline_new() compares the numbers of sources and inputs */

@@ -95,6 +95,20 @@ def dump_as_text_and_files():
                "--output", "/no/such/x.npz")
 
 
+def dump_of_one_method():
+    """Without --method the values are those of the default one, wherever it is in the file."""
+    for name in ("faults", "notebook"):
+        program = str(MODELS / f"{name}.pte")
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for number, choice in enumerate(((), ("--method", "forward"))):
+                path = Path(folder) / f"{number}.npz"
+                expect(0, "", "run", program, *choice, "--dump", "all", "--output", str(path))
+                found.append(read_npz(path))
+            if len(found[0]) < 2 or found[0] != found[1]:
+                raise Failure(f"{name}: {list(found[0])}, expected {list(found[1])}")
+
+
 def results_stay():
     """A program whose values are kept computes what it computes without: with a delegate,
     quantized, with state, with branches and loops, of more values than a call keeps."""
@@ -295,9 +309,9 @@ def hostile_archives():
             expect(0, ", 0 not\n", "compare", ADD, str(path))
 
 
-CHECKS = (values_have_names, dump_as_text_and_files, results_stay, programs_that_are_equal,
-          layers_that_differ, dumps_of_programs, strange_values, tolerances, bad_references,
-          hostile_archives)
+CHECKS = (values_have_names, dump_as_text_and_files, dump_of_one_method, results_stay,
+          programs_that_are_equal, layers_that_differ, dumps_of_programs, strange_values,
+          tolerances, bad_references, hostile_archives)
 
 
 def main():

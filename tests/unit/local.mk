@@ -367,7 +367,6 @@ API_SUPPORT = %D%/api_support.c %D%/api_support.h
 %C%_test_api_memory_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_api_memory_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 %C%_test_api_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-%C%_test_layers_SOURCES = %D%/test_layers.c %D%/call_support.c %D%/call_support.h
 %C%_test_layers_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_layers_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_api_models_SOURCES = %D%/test_api_models.c $(API_SUPPORT)

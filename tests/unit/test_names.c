@@ -275,7 +275,7 @@ static void test_list(void **state)
     static const struct leaf longs[] = {
         {{KEY(A64 A64)}, 1, NULL}, {{KEY(A64)}, 1, NULL}, {{KEY("c")}, 1, NULL}};
     struct fixture f;
-    char text[RT_NAMES_TEXT_MAX];
+    char text[NAMES_TEXT_MAX];
     (void)state;
     open_method(&f, inputs, 3, false, one_result, 1, NULL);
     assert_string_equal(rt_names_print(&f.method, RT_INPUT, text), "one of a, b and c");

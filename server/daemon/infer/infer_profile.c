@@ -5,6 +5,7 @@
 #include "server/daemon/infer/infer_profile.h"
 
 #include "base/check.h"
+#include "base/table.h"
 #include "hal/device.h"
 #include "protocol/json.h"
 #include "runtime/call/invocation.h"
@@ -41,6 +42,28 @@ enum status infer_profile_begin(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
+static struct layers_row row_at(const void *rows, uint32_t index)
+{
+    static const char *const numbers[] = {
+        [HAL_MACS_F32] = "float32", [HAL_MACS_U8] = "int8", [HAL_MACS_BF16] = "bfloat16"};
+    TABLE_ENDS_WITH(numbers, HAL_MACS_BF16);
+    const struct rt_profile_row *row = (const struct rt_profile_row *)rows + index;
+    return (struct layers_row){
+        .operation = row->op,
+        .layer = row->layer,
+        .source = row->source,
+        .kernel = row->kernel,
+        .numbers = numbers[row->macs_kind],
+        .block = row->block,
+        .node = row->node,
+        .dispatches = row->commands,
+        .busy_ns = row->busy_ns,
+        .host_ns = row->host_ns,
+        .macs = row->macs,
+        .bytes = row->bytes,
+    };
+}
+
 enum status infer_profile_print(struct infer *infer, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
@@ -64,7 +87,7 @@ enum status infer_profile_print(struct infer *infer, struct error *err)
     if (infer->media.ended_ns) {
         buf_printf(out, "\"decode_us\":%.3f,", (double)infer_media_ns(&infer->media) / 1000);
     }
-    layers_print_json(profile, rows, count, 1, out);
+    layers_print_json(rt_profile_lost(profile), row_at, rows, count, 1, out);
     buf_add_char(out, '}');
     return ST_OK;
 }

@@ -309,7 +309,7 @@ struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t
 static enum status find_result(const struct rt_method *method, const struct card_answer *said,
                                const char *name, uint32_t *out, struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     for (uint32_t i = 0; name && i < rt_method_result_count(method); i++) {
         const struct rt_io *io = rt_method_result(method, i);
         if (io->kind == RT_IO_TENSOR && rt_io_is_called(io, span_str(name))) {

@@ -100,7 +100,7 @@ static uint32_t count_of(const struct rt_method *method, enum rt_side side)
 enum status card_find_index(const struct rt_method *method, enum rt_side side, struct card_io *io,
                             struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     uint32_t count = count_of(method, side), i = 0;
     if (!io->present) {
         return ST_OK;

@@ -37,7 +37,7 @@ struct warm_up {
 static enum status find_input(const struct rt_method *method, struct span name, uint32_t *out,
                               struct error *err)
 {
-    char names[RT_NAMES_TEXT_MAX];
+    char names[NAMES_TEXT_MAX];
     uint32_t count = rt_method_input_count(method);
     for (*out = 0; *out < count; (*out)++) {
         const struct rt_io *io = rt_method_input(method, *out);
