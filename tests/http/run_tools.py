@@ -12,7 +12,7 @@ import sys
 from run_cards import refusal
 from run_generate import ANSWERS, CHAT, Stream, ask, chat, post
 from run_http import Client, Daemon, Report, expect
-from run_thinking import prepared
+from run_thinking import PERU, prepared
 
 ROW = next(row for row in ANSWERS if "weather" in row["messages"][-1]["content"])
 ASKED = ROW["messages"]
@@ -53,6 +53,25 @@ def families():
             expect(f"{family} forced", called(forced["choices"][0]["message"]), OSLO)
     with prepared({"tools": "no such"}) as path:
         expect("refused", "expected one of harmony" in refusal(path.parent), True)
+
+
+def special_marks():
+    """A mark that is a special token counts, and is no text where no tools are known."""
+    with prepared({"tools": "mistral"}) as path:
+        tokenizer = path.parent / "tokenizer.json"
+        parts = json.loads(tokenizer.read_text())
+        vocab = parts["model"]["vocab"]
+        mark = vocab["[TOOL_CALLS]"] = vocab.pop("L")  # of "Lima"
+        parts["added_tokens"].append({**parts["added_tokens"][0], "id": mark,
+                                      "content": "[TOOL_CALLS]", "special": True})
+        tokenizer.write_text(json.dumps(parts))
+        with Daemon(["--model", f"chat={path}"]) as daemon:
+            client = Client(daemon.port)
+            for members, text in (({}, "The capital of Peru is ima."),
+                                  ({"tools": [tool("weather")]},
+                                   "The capital of Peru is [TOOL_CALLS]ima.")):
+                message = chat(client, PERU, **members)["choices"][0]["message"]
+                expect(f"{members}", message["content"], text)
 
 
 def allowed(mode, *names, is_flat=False):
@@ -96,7 +115,7 @@ def responses():
 
 def main():
     report = Report()
-    report.run_all((families, choices, responses))
+    report.run_all((families, special_marks, choices, responses))
     return report.finish()
 
 
