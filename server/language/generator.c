@@ -197,7 +197,8 @@ static enum status find_words(struct generator *generator, const char *path, con
     if (said && said->ends) {
         add_ends(generator, said->ends, said->end_count);
     }
-    generator->tools.family = tools_family_find(span_str(""));
+    generator->tools =
+        (struct tools_rules){.family = tools_family_find(span_str("")), .begin = UINT32_MAX};
     if (!sidecar_has_tokenizer(&sidecars)) {
         error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;

@@ -479,6 +479,14 @@ void thinking_push(struct thinking *thinking, struct span text, struct buf *out)
     take_all(thinking, false, out);
 }
 
+void thinking_close(struct thinking *thinking, struct buf *out)
+{
+    if (thinking->rules && thinking->place == THINKING_INSIDE) {
+        take_all(thinking, true, out);
+        close_thought(thinking);
+    }
+}
+
 void thinking_end(struct thinking *thinking, struct buf *out)
 {
     if (!thinking->rules) {

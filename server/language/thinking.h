@@ -112,6 +112,9 @@ void thinking_restart(struct thinking *thinking, enum thinking_start start);
  * belongs to the answer to |out|. Whoever asks looks whether the buffers have failed. */
 void thinking_push(struct thinking *thinking, struct span text, struct buf *out);
 
+/* Ends the thought that is open, if one is: a call of a tool begins. */
+void thinking_close(struct thinking *thinking, struct buf *out);
+
 /* Tells that no more text comes. */
 void thinking_end(struct thinking *thinking, struct buf *out);
 

@@ -66,7 +66,10 @@ void tools_rules_init(struct tools_rules *rules, const struct tools_family *fami
 {
     const char *const marks[] = {family->begin, family->open,  family->separator,
                                  family->close, family->quote, "[CALL_ID]"};
-    *rules = (struct tools_rules){.family = family};
+    *rules = (struct tools_rules){.family = family, .begin = UINT32_MAX};
+    if (*family->begin && !words_find(words, span_str(family->begin), &rules->begin)) {
+        rules->begin = UINT32_MAX;
+    }
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         uint32_t id;
         if (*marks[i] && words_find(words, span_str(marks[i]), &id) &&

@@ -37,6 +37,7 @@ struct tools_rules {
     const struct tools_family *family;
     uint32_t ids[TOOLS_MARKS_MAX]; /* special tokens that are marks, so their text counts */
     uint32_t count;
+    uint32_t begin; /* the token at which calls begin; UINT32_MAX: none is that mark */
 };
 
 /* Finds the row of a chat template; without one, that of Hermes. */

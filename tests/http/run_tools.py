@@ -57,7 +57,13 @@ def families():
 
 def special_marks():
     """A mark that is a special token counts, and is no text where no tools are known."""
-    with prepared({"tools": "mistral"}) as path:
+    never = {"open": "assistant", "close": "###"}  # the call ends the thought that it forgets
+    for thinking, thought in (("none", None), (never, "The capital of Peru is")):
+        marked({"tools": "mistral", "thinking": thinking}, thought)
+
+
+def marked(generation, thought):
+    with prepared(generation) as path:
         tokenizer = path.parent / "tokenizer.json"
         parts = json.loads(tokenizer.read_text())
         vocab = parts["model"]["vocab"]
@@ -67,11 +73,13 @@ def special_marks():
         tokenizer.write_text(json.dumps(parts))
         with Daemon(["--model", f"chat={path}"]) as daemon:
             client = Client(daemon.port)
-            for members, text in (({}, "The capital of Peru is ima."),
-                                  ({"tools": [tool("weather")]},
-                                   "The capital of Peru is [TOOL_CALLS]ima.")):
-                message = chat(client, PERU, **members)["choices"][0]["message"]
-                expect(f"{members}", message["content"], text)
+            before = "" if thought else "The capital of Peru is "
+            message = chat(client, PERU, tools=[tool("weather")])["choices"][0]["message"]
+            expect("with tools", (message.get("reasoning"), message["content"]),
+                   (thought, before + "[TOOL_CALLS]ima."))
+            message = chat(client, PERU)["choices"][0]["message"]
+            expect("without", message["content" if before else "reasoning"],
+                   "The capital of Peru is ima.")
 
 
 def allowed(mode, *names, is_flat=False):

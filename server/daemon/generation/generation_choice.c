@@ -196,12 +196,15 @@ static enum status push_text(struct generation *generation, uint32_t id, struct 
     struct buf *out = &generation->stops.text, *raw = &generation->raw;
     const struct thinking_rules *rules = generation->thinking.rules;
     const struct thinking_token *token = rules ? thinking_rules_find(rules, id) : NULL;
-    bool is_mark =
-        called_tools(generation).len > 0 && tools_rules_have(&generation->generator->tools, id);
+    bool has_tools = called_tools(generation).len > 0;
+    bool is_mark = has_tools && tools_rules_have(&generation->generator->tools, id);
     if (!rules && !is_mark) {
         return words_stream_push(generation->stream, id, out, err);
     }
     buf_reset(raw);
+    if (has_tools && id == generation->generator->tools.begin) {
+        thinking_close(&generation->thinking, out); /* some models forget to */
+    }
     if (token) {
         TRY(words_stream_end(generation->stream, raw, err));
         buf_add(raw, token->marker.bytes, token->marker.len);
