@@ -391,7 +391,7 @@ static void members_of_methods(void **state)
          "generation.stop_token_ids[32]: expected at most 32 ids"},
         {"{\"generation\": {\"seed\": 1}}",
          "generation.seed: unknown member, expected temperature, top_p, top_k, min_p, "
-         "repetition_penalty, max_tokens, thinking or stop_token_ids"},
+         "repetition_penalty, max_tokens, thinking, tools or stop_token_ids"},
         {"{\"methods\": {\"forward\": {\"warmup\": []}}}",
          "methods.forward.warmup: expected a member of a method, got an unknown one; did you mean "
          "'warm_up'?"});
