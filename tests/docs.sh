@@ -9,7 +9,7 @@
 # metric and a test that exist. ARCHITECTURE.md lists the passes in their order. The version of
 # configure.ac is the newest one of CHANGELOG.md and of debian/changelog. No line but rows of tables
 # has more than 100 columns. Functions, names of several words and files that a comment of C names
-# exist, too.
+# exist, too. No message names a page of docs/.
 
 set -u
 : "${top_builddir:=.}"
@@ -216,6 +216,12 @@ expect() {
         echo "CHANGELOG.md:1: the newest version is not the $version of configure.ac"
     sed -n '1s/^pted (\(.*\)) .*/\1/p' debian/changelog | grep -qxF "$version" ||
         echo "debian/changelog:1: the newest version is not the $version of configure.ac"
+    # Who has only a package has no source: no message names a page or a file of it.
+    grep -rnE --include='*.c' --include='*.def' --include='*.py' \
+        '"[^"]*(\bdocs/|\bcontrib/|\b[a-z]+\.md\b)[^"]*"' base protocol hal runtime lib server \
+        python/pted_server |
+        grep -vE '#include|\.def"|:[0-9]+:"""' |
+        sed 's|^\([^:]*:[0-9]*\):.*|\1: a message names a file|'
     # shellcheck disable=SC2046,SC2086 # lists of words
     find $SOURCES contrib conf docs m4 -type f |
         awk -f tests/stale.awk - pass=words $(sources '*.mk' '*.py' '*.sh') \

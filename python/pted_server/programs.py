@@ -17,5 +17,5 @@ def find_program(name: str) -> str:
     if found is None:
         raise FileNotFoundError(
             f"there is no {name}: this copy of pted-server came without programs, and PATH has no "
-            f"{name}; docs/how-to/python.md of pted says how to build a wheel that has them")
+            f"{name}; wheels made with --programs have them")
     return found
