@@ -48,6 +48,7 @@ EXTRA_DIST += %D%/README.md \
 	%D%/reference/library.md \
 	%D%/reference/limits.md \
 	%D%/reference/metrics.md \
+	%D%/reference/other-servers.md \
 	%D%/reference/programs.md \
 	%D%/reference/serving.md \
 	%D%/reference/templates.md \

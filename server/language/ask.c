@@ -746,9 +746,7 @@ enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, 
 {
     struct json *in = arena_alloc(arena, sizeof(*in));
     struct reader r = {.in = in, .arena = arena, .ask = out, .err = err};
-    *out = (struct ask){.form = form, .n = 1, .max_tokens = UINT32_MAX};
-    out->sampler = (struct sampler_options){
-        .temperature = NAN, .top_p = NAN, .min_p = NAN, .repetition = NAN, .top_k = UINT32_MAX};
+    *out = ask_new(form);
     if (!in) {
         return no_memory(&r);
     }

@@ -86,6 +86,9 @@ struct ask_defaults {
     uint32_t top_k, max_tokens;
 };
 
+/* Returns a request that says nothing; see ask_take_defaults(). */
+struct ask ask_new(enum ask_form form);
+
 /* Returns a model that says nothing. */
 struct ask_defaults ask_no_defaults(void);
 

@@ -5,6 +5,18 @@
 
 #include "server/language/ask.h"
 
+struct ask ask_new(enum ask_form form)
+{
+    return (struct ask){.form = form,
+                        .n = 1,
+                        .max_tokens = UINT32_MAX,
+                        .sampler = {.temperature = NAN,
+                                    .top_p = NAN,
+                                    .min_p = NAN,
+                                    .repetition = NAN,
+                                    .top_k = UINT32_MAX}};
+}
+
 struct ask_defaults ask_no_defaults(void)
 {
     return (struct ask_defaults){.temperature = NAN,

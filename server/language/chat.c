@@ -44,7 +44,11 @@ static enum status compile(struct chat *chat, struct span source)
         error_prefix(&chat->failure, "chat template: ");
         chat->failure.code = ST_UNSUPPORTED; /* no client can mend it */
     }
-    return status == ST_EXHAUSTED ? status : ST_OK;
+    if (status != ST_OK) {
+        return status == ST_EXHAUSTED ? status : ST_OK;
+    }
+    chat->source = strndup((const char *)source.ptr, source.len);
+    return chat->source ? ST_OK : ST_EXHAUSTED;
 }
 
 static const struct cJSON *find(const struct cJSON *object, const char *key)
@@ -150,6 +154,7 @@ enum status chat_open(struct chat *chat, const char *config, const char *jinja, 
 void chat_close(struct chat *chat)
 {
     template_free(chat->template);
+    free(chat->source);
     for (int i = 0; i < CHAT_TOKENS; i++) {
         free(chat->tokens[i]);
     }

@@ -25,6 +25,7 @@ enum chat_token { CHAT_BOS, CHAT_EOS, CHAT_PAD, CHAT_UNK, CHAT_TOKENS };
 
 struct chat {
     struct template *template; /* owned; NULL: there is none, for the reason |failure| */
+    char *source;              /* owned: the text of |template|; or NULL */
     struct error failure;
     bool is_refused;           /* there is one, and it is not understood */
     bool knows_developer;      /* it speaks of that role; others get system in its place */

@@ -15,6 +15,8 @@ struct reader {
     struct json *in;
     struct arena *arena;
     struct embed_ask *ask;
+    bool says_texts;         /* whether the answer has the texts */
+    enum embed_form settled; /* by the member that has the texts; 0: not yet */
     struct error *err;
 };
 
@@ -76,8 +78,8 @@ static enum status add_text(struct reader *r)
     if (type == JSON_ARRAY && takes_ids(r)) {
         return read_ids(r, text);
     }
-    return type == JSON_OBJECT && ask->form == RANK_JINA ? read_document(r, &text->text)
-                                                         : read_text(r, &text->text);
+    return type == JSON_OBJECT && embed_ask_has_documents(ask) ? read_document(r, &text->text)
+                                                               : read_text(r, &text->text);
 }
 
 /* A text, texts, and of encoders ids or lists of ids. */
@@ -103,6 +105,26 @@ static enum status read_texts(struct reader *r)
         }
         TRY(add_text(r));
     }
+}
+
+/* A body of /rerank has one of the two forms. */
+static enum status read_texts_of(struct reader *r, enum embed_form form)
+{
+    if (r->settled) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected either texts or documents");
+    }
+    r->settled = form;
+    return read_texts(r);
+}
+
+static enum status read_tei_texts(struct reader *r)
+{
+    return read_texts_of(r, RANK_TEI);
+}
+
+static enum status read_documents(struct reader *r)
+{
+    return read_texts_of(r, r->ask->form == RANK_COHERE ? RANK_COHERE : RANK_JINA);
 }
 
 /* ---- other members --------------------------------------------------------------------------- */
@@ -185,32 +207,35 @@ static enum status read_raw_scores(struct reader *r)
 
 static enum status read_wants_texts(struct reader *r)
 {
+    r->says_texts = true;
     return json_read_bool(r->in, &r->ask->wants_texts, r->err);
 }
 
 /* ---- all members ----------------------------------------------------------------------------- */
+
+#define ANY (EMBED_OPENAI | EMBED_TEI | RANK_ROOT | RANK_COHERE)
 
 static const struct member {
     const char *name;
     unsigned forms;
     reader_f *read;
 } members[] = {
-    {"model", EMBED_OPENAI | RANK_JINA, read_model},
+    {"model", EMBED_OPENAI | RANK_ROOT | RANK_COHERE, read_model},
     {"input", EMBED_OPENAI, read_texts},
     {"inputs", EMBED_TEI, read_texts},
-    {"texts", RANK_TEI, read_texts},
-    {"documents", RANK_JINA, read_texts},
-    {"query", RANK_TEI | RANK_JINA, read_query},
+    {"texts", RANK_TEI, read_tei_texts},
+    {"documents", RANK_JINA | RANK_COHERE, read_documents},
+    {"query", RANK_ROOT | RANK_COHERE, read_query},
     {"encoding_format", EMBED_OPENAI, read_format},
     {"dimensions", EMBED_OPENAI | EMBED_TEI, read_dimensions},
     {"normalize", EMBED_TEI, read_normalize},
-    {"truncate", EMBED_OPENAI | EMBED_TEI | RANK_TEI | RANK_JINA, read_truncate},
+    {"truncate", ANY, read_truncate},
     {"truncation_direction", EMBED_TEI | RANK_TEI, read_direction},
-    {"keep_alive", EMBED_OPENAI | EMBED_TEI | RANK_TEI | RANK_JINA, read_keep_alive},
+    {"keep_alive", ANY, read_keep_alive},
     {"raw_scores", RANK_TEI, read_raw_scores},
     {"return_text", RANK_TEI, read_wants_texts},
-    {"return_documents", RANK_JINA, read_wants_texts},
-    {"top_n", RANK_JINA, read_top},
+    {"return_documents", RANK_JINA | RANK_COHERE, read_wants_texts},
+    {"top_n", RANK_JINA | RANK_COHERE, read_top},
 };
 
 /* A member without a row is for other servers, or a slip. */
@@ -248,11 +273,28 @@ static enum status read_members(struct reader *r)
     }
 }
 
+/* Members of the other form mean nothing. */
+static void settle(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    ask->form = r->settled ? r->settled : ask->form;
+    if (!(ask->form & RANK_TEI)) {
+        ask->wants_raw_scores = false;
+    }
+    if (!embed_ask_has_documents(ask)) {
+        ask->top_count = 0;
+    }
+    if (!r->says_texts) {
+        ask->wants_texts = ask->form == RANK_JINA;
+    }
+}
+
 const char *embed_ask_member(const struct embed_ask *ask)
 {
     return ask->form == EMBED_OPENAI ? "input"
            : ask->form == EMBED_TEI  ? "inputs"
            : ask->form == RANK_TEI   ? "texts"
+           : ask->form == RANK_ROOT  ? "texts or documents"
                                      : "documents";
 }
 
@@ -262,13 +304,13 @@ enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t dep
     struct json in;
     json_init(&in, body);
     in.depth_max = depth_max < JSON_LEVELS_MAX ? (uint16_t)depth_max : JSON_LEVELS_MAX;
-    *out = (struct embed_ask){.form = form, .wants_texts = form == RANK_JINA};
+    *out = (struct embed_ask){.form = form, .cuts = form == RANK_COHERE};
     struct reader reader = {.in = &in, .arena = arena, .ask = out, .err = err};
     TRY(read_members(&reader));
+    settle(&reader);
     if (!out->texts) {
         return error_set(err, ST_INVALID, "%s is missing", embed_ask_member(out));
     }
-    return (form & (RANK_TEI | RANK_JINA)) && !out->has_query
-               ? error_set(err, ST_INVALID, "query is missing")
-               : ST_OK;
+    return embed_ask_ranks(out) && !out->has_query ? error_set(err, ST_INVALID, "query is missing")
+                                                   : ST_OK;
 }

@@ -2,11 +2,13 @@
 /*
  * A request to an encoder, read from its body, in one of these forms:
  *
- *     EMBED_OPENAI  /v1/embeddings as OpenAI's API has it: model, input, encoding_format,
- * dimensions EMBED_TEI     /embed as Text Embeddings Inference has it: inputs, normalize,
- * dimensions RANK_TEI      /rerank likewise: query, texts, raw_scores, return_text RANK_JINA
- * /v1/rerank as Jina and Cohere have it: model, query, documents, top_n, return_documents
+ *     EMBED_OPENAI  /v1/embeddings, OpenAI's: model, input, encoding_format, dimensions
+ *     EMBED_TEI     /embed, TEI's: inputs, normalize, dimensions
+ *     RANK_TEI      /rerank, TEI's: query, texts, raw_scores, return_text
+ *     RANK_JINA     /v1/rerank, Jina's: model, query, documents, top_n, return_documents
+ *     RANK_COHERE   /v2/rerank, Cohere's: the same; texts that are too long are cut
  *
+ * /rerank takes two of them, RANK_ROOT: a body with documents is RANK_JINA, as vLLM has it there.
  * All have truncate: a text that is too long is cut. The value null stands for the default
  * everywhere; members that are not known are passed over. Reading knows no model.
  */
@@ -20,7 +22,14 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-enum embed_form { EMBED_OPENAI = 1, EMBED_TEI = 2, RANK_TEI = 4, RANK_JINA = 8 };
+enum embed_form {
+    EMBED_OPENAI = 1,
+    EMBED_TEI = 2,
+    RANK_TEI = 4,
+    RANK_JINA = 8,
+    RANK_ROOT = RANK_TEI | RANK_JINA, /* of a body that has not been read */
+    RANK_COHERE = 16,
+};
 
 #define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */
 
@@ -48,6 +57,17 @@ struct embed_ask {
     bool wants_texts; /* of documents, in the answer */
     uint32_t top_count;
 };
+
+static inline bool embed_ask_ranks(const struct embed_ask *ask)
+{
+    return ask->form & (RANK_ROOT | RANK_COHERE);
+}
+
+/* Documents, and scores called relevance_score. */
+static inline bool embed_ask_has_documents(const struct embed_ask *ask)
+{
+    return ask->form & (RANK_JINA | RANK_COHERE);
+}
 
 /* Fails with ST_INVALID, with the path and the byte of the error; with ST_UNSUPPORTED for a wish
  * that pted cannot fulfil; with ST_TOO_LARGE and ST_EXHAUSTED for memory. */

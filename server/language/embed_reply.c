@@ -12,11 +12,6 @@
 
 #define FLOAT_TEXT_BYTES 13 /* of a number in text, with its comma, as most have it */
 
-static bool is_ranking(const struct embed_reply *reply)
-{
-    return reply->ask->form & (RANK_TEI | RANK_JINA);
-}
-
 size_t embed_reply_bytes(const struct embed_reply *reply)
 {
     return (size_t)reply->ask->text_count * reply->width * FLOAT_TEXT_BYTES;
@@ -110,22 +105,32 @@ static int compare_ranks(const void *a, const void *b)
 
 static void print_rank(const struct embed_reply *reply, const struct rank *rank, struct buf *out)
 {
-    bool is_jina = reply->ask->form == RANK_JINA;
-    buf_printf(out, "{\"index\":%u,\"%s\":", rank->index, is_jina ? "relevance_score" : "score");
+    bool has_documents = embed_ask_has_documents(reply->ask);
+    buf_printf(out, "{\"index\":%u,\"%s\":", rank->index,
+               has_documents ? "relevance_score" : "score");
     print_float(out, rank->score);
     if (reply->ask->wants_texts) {
-        buf_add_str(out, is_jina ? ",\"document\":{\"text\":" : ",\"text\":");
+        buf_add_str(out, has_documents ? ",\"document\":{\"text\":" : ",\"text\":");
         json_print_string(out, reply->ask->texts[rank->index].text);
-        buf_add_str(out, is_jina ? "}" : "");
+        buf_add_str(out, has_documents ? "}" : "");
     }
     buf_add_char(out, '}');
+}
+
+/* What Cohere's clients read of an answer beside its results. */
+static void print_meta(const struct embed_reply *reply, struct buf *out)
+{
+    buf_printf(out,
+               ",\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":"
+               "{\"search_units\":1},\"tokens\":{\"input_tokens\":%" PRIu64 "}}}",
+               reply->token_count);
 }
 
 static enum status print_ranking(const struct embed_reply *reply, struct arena *arena,
                                  struct buf *out, struct error *err)
 {
     uint32_t count = reply->ask->text_count, top = reply->ask->top_count;
-    bool is_jina = reply->ask->form == RANK_JINA;
+    bool has_documents = embed_ask_has_documents(reply->ask);
     struct rank *ranks = arena_array(arena, count, sizeof(*ranks));
     if (!ranks) {
         return arena_fail(arena, "the answer", err);
@@ -135,13 +140,15 @@ static enum status print_ranking(const struct embed_reply *reply, struct arena *
     }
     qsort(ranks, count, sizeof(*ranks), compare_ranks);
     count = top && top < count ? top : count;
-    buf_add_str(out, is_jina ? "{\"results\":[" : "[");
+    buf_add_str(out, has_documents ? "{\"results\":[" : "[");
     for (uint32_t i = 0; i < count; i++) {
         buf_add_str(out, i ? "," : "");
         print_rank(reply, &ranks[i], out);
     }
     buf_add_char(out, ']');
-    if (is_jina) {
+    if (reply->ask->form == RANK_COHERE) {
+        print_meta(reply, out);
+    } else if (has_documents) {
         buf_add_char(out, ',');
         print_usage(reply, out);
         buf_add_char(out, '}');
@@ -152,7 +159,7 @@ static enum status print_ranking(const struct embed_reply *reply, struct arena *
 enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena, struct buf *out,
                               struct error *err)
 {
-    if (is_ranking(reply)) {
+    if (embed_ask_ranks(reply->ask)) {
         TRY(print_ranking(reply, arena, out, err));
     } else if (reply->ask->form == EMBED_OPENAI) {
         print_openai(reply, out);
@@ -170,4 +177,12 @@ void embed_reply_print_error(struct buf *out, const char *text, int http_status)
     buf_add_str(out, "{\"error\":");
     json_print_string(out, span_str(text));
     buf_printf(out, ",\"error_type\":\"%s\"}", type);
+}
+
+void embed_reply_print_message(struct buf *out, const char *text, int http_status)
+{
+    (void)http_status;
+    buf_add_str(out, "{\"message\":");
+    json_print_string(out, span_str(text));
+    buf_add_char(out, '}');
 }

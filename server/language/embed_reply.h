@@ -30,4 +30,7 @@ MUST_CHECK enum status embed_reply_print(const struct embed_reply *reply, struct
 /* {"error": "...", "error_type": "validation"} */
 void embed_reply_print_error(struct buf *out, const char *text, int http_status);
 
+/* {"message": "..."}, as Cohere has it. */
+void embed_reply_print_message(struct buf *out, const char *text, int http_status);
+
 #endif

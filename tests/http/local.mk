@@ -20,6 +20,7 @@ HTTP_TESTS = \
 	%D%/run_continuous.py \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \
+	%D%/run_doors.py \
 	%D%/run_drafts.py \
 	%D%/run_embeddings.py \
 	%D%/run_exporters.py \

@@ -197,7 +197,7 @@ def refusals():
             ("/embed", {"inputs": "a", "model": "enc"},
              "several models could answer: use POST /v2/models/{m}/embed"),
             ("/rerank", {"texts": ["a"]}, "query is missing"),
-            ("/rerank", {"query": "a"}, "texts is missing"),
+            ("/rerank", {"query": "a"}, "texts or documents is missing"),
             ("/rerank", {"query": "a", "texts": [[1]]}, "texts[0]"),
             ("/v2/models/enc.score/embed", {"inputs": "a"}, "use /rerank"),
             ("/v2/models/enc.score/rerank", {"query": long, "texts": ["a"]}, "texts[0]: it has"),

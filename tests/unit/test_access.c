@@ -94,8 +94,8 @@ static void an_address_for_probes_answers_probes_alone(void **state)
 {
     (void)state;
     expect_refusal(LISTENER_HEALTH, TOKEN_SCOPE_READ, false, 403,
-                   "this address is for probes: it answers /v2/health/live, /v2/health/ready and "
-                   "/metrics alone");
+                   "this address is for probes: it answers /v2/health/live, /v2/health/ready, "
+                   "/health, /ping and /metrics alone");
     routes[0].is_for_probes = true;
     assert_int_equal(access_begin(&request), 200);
 }

@@ -75,9 +75,25 @@ static void members_change_the_answer(void **state)
                                     "\"return_documents\":false}"));
     assert_int_equal(ask.top_count, 3);
     assert_false(ask.wants_texts);
+    assert_ok(err, parse(RANK_COHERE, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":3}"));
+    assert_true(ask.top_count == 3 && ask.cuts && !ask.wants_texts);
     assert_ok(err, parse(EMBED_OPENAI, "{\"input\":\"a\",\"dimensions\":null,\"model\":null,"
                                        "\"encoding_format\":null,\"truncate\":null}"));
     assert_true(ask.dimensions == 0 && !ask.model && !ask.is_base64 && !ask.cuts);
+}
+
+static void a_body_of_the_root_has_one_of_two_forms(void **state)
+{
+    (void)state;
+    assert_ok(err, parse(RANK_ROOT, "{\"top_n\":3,\"raw_scores\":true,\"query\":\"q\","
+                                    "\"texts\":[\"a\"],\"return_documents\":null}"));
+    assert_int_equal(ask.form, RANK_TEI);
+    assert_true(ask.wants_raw_scores && ask.top_count == 0 && !ask.wants_texts);
+    assert_ok(err, parse(RANK_ROOT, "{\"top_n\":3,\"raw_scores\":true,\"query\":\"q\","
+                                    "\"documents\":[{\"text\":\"a\"}],\"model\":\"m\"}"));
+    assert_int_equal(ask.form, RANK_JINA);
+    assert_true(!ask.wants_raw_scores && ask.top_count == 3 && ask.wants_texts);
+    assert_string_equal(ask.model, "m");
 }
 
 static void bad_requests_say_what_is_wrong(void **state)
@@ -93,6 +109,10 @@ static void bad_requests_say_what_is_wrong(void **state)
         {RANK_TEI, "{\"query\":\"q\"}", "texts is missing", ST_INVALID},
         {RANK_TEI, "{\"texts\":[\"a\"]}", "query is missing", ST_INVALID},
         {RANK_JINA, "{\"documents\":[\"a\"]}", "query is missing", ST_INVALID},
+        {RANK_COHERE, "{\"query\":\"q\"}", "documents is missing", ST_INVALID},
+        {RANK_ROOT, "{\"query\":\"q\"}", "texts or documents is missing", ST_INVALID},
+        {RANK_ROOT, "{\"query\":\"q\",\"texts\":[\"a\"],\"documents\":[\"a\"]}",
+         "expected either texts or documents", ST_INVALID},
         {EMBED_OPENAI, "{\"input\":[]}", "input: expected at least one", ST_INVALID},
         {RANK_TEI, "{\"query\":\"q\",\"texts\":[]}", "expected at least one text", ST_INVALID},
         {EMBED_OPENAI, "{\"input\":[\"a\",[]]}", "input[1]: expected at least one id", ST_INVALID},
@@ -239,6 +259,7 @@ int main(void)
         TEST(texts_come_alone_or_in_a_list),
         TEST(texts_may_be_ids),
         TEST(members_change_the_answer),
+        TEST(a_body_of_the_root_has_one_of_two_forms),
         TEST(bad_requests_say_what_is_wrong),
         TEST(texts_are_bounded),
         TEST(vectors_in_the_form_of_openai),

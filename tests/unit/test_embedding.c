@@ -204,7 +204,7 @@ static void scores_are_those_of_pytorch(void **state)
         snprintf(more, sizeof(more), ",\"query\":\"%s\",\"truncate\":true,\"raw_scores\":%s", query,
                  is_raw ? "true" : "false");
         char *body = body_of(pairs, "text", "texts", more);
-        ask(is_raw ? "" : "enc.score", &embedding_rank_tei, body);
+        ask(is_raw ? "" : "enc.score", &embedding_rank, body);
         cJSON *json = answer();
         expect_scores(json, "score", is_raw, count);
         cJSON_Delete(json);
@@ -262,8 +262,8 @@ static void mistakes_have_their_texts(void **state)
         {&embedding_openai, "{\"input\":\"a\"}", "model is missing: several could answer",
          ST_INVALID},
         {&embedding_tei, "{\"inputs\":\"a\"}", "use POST /v2/models/{m}/embed", ST_INVALID},
-        {&embedding_rank_tei, "{\"texts\":[\"a\"]}", "query is missing", ST_INVALID},
-        {&embedding_rank_tei, "{\"query\":\"a\",\"texts\":[[1]]}", "texts[0]", ST_INVALID},
+        {&embedding_rank, "{\"texts\":[\"a\"]}", "query is missing", ST_INVALID},
+        {&embedding_rank, "{\"query\":\"a\",\"texts\":[[1]]}", "texts[0]", ST_INVALID},
     };
     unsigned wrong = 0;
     (void)state;

@@ -54,11 +54,14 @@ struct api {
 };
 
 api_handler_f api_server, api_live, api_ready, api_preflight;    /* api_health.c */
+api_handler_f api_health, api_version;                           /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
 api_handler_f api_v1_models, api_v1_model;                       /* api_model.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_results;                                       /* api_results.c */
 api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
+api_handler_f api_apply_template;                                /* api_chat.c */
+api_handler_f api_props;                                         /* api_props.c */
 api_handler_f api_graph;                                         /* api_graph.c */
 api_handler_f api_openapi;                                       /* api_openapi.c */
 api_handler_f api_console;                                       /* api_console.c */
@@ -81,5 +84,20 @@ api_handler_f api_metrics; /* api_metrics.c */
 const struct model *api_find_ready(struct request *request, struct error *err);
 enum status api_no_memory(struct error *err);
 MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
+
+/* Likewise, of routes that name no model: |name|, or with NULL the only one that |can_answer|,
+ * which is a |what|. */
+const struct model *api_find_named(struct request *request, const char *name,
+                                   bool (*can_answer)(const struct model *model), const char *what,
+                                   struct error *err);
+/* Does it make texts? For api_find_named(). */
+bool api_generates(const struct model *model);
+
+/*
+ * api_chat.c: appends to |text| the prompt of the chat in the body, whose form is |form|, an enum
+ * ask_form. The request holds the model from then on. On a thread: it takes long.
+ */
+MUST_CHECK enum status api_render_chat(struct request *request, unsigned form, struct buf *text,
+                                       struct error *err);
 
 #endif

@@ -73,6 +73,23 @@ enum status api_ready(struct request *request, struct error *err)
     return ST_OK;
 }
 
+/* For probes of other servers: the status says it. */
+enum status api_health(struct request *request, struct error *err)
+{
+    TRY(api_ready(request, err));
+    buf_reset(&request->out);
+    buf_add_str(&request->out, "{\"status\":\"ok\"}");
+    return ST_OK;
+}
+
+enum status api_version(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)err;
+    buf_add_str(&request->out, "{\"version\":\"" PACKAGE_VERSION "\"}");
+    return ST_OK;
+}
+
 /* OPTIONS of any path: the fields of the answer say it all. */
 enum status api_preflight(struct request *request, struct error *err)
 {

@@ -14,6 +14,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/daemon/api/api.h"
+#include "server/daemon/generation/runs.h"
 #include "server/daemon/infer/stats.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
@@ -21,6 +22,8 @@
 #include "server/daemon/serving/serving.h"
 #include "server/daemon/serving/servings.h"
 #include "server/language/embedder.h"
+#include "server/language/generator.h"
+#include "server/language/words.h"
 
 #define US_PER_MS 1000u
 #define NS_PER_S 1000000000u
@@ -43,6 +46,29 @@ const struct model *api_find_ready(struct request *request, struct error *err)
     return infer_find_model(&request->infer, call, request->match.model, request->match.version,
                             err) == ST_OK
                ? call->model
+               : NULL;
+}
+
+bool api_generates(const struct model *model)
+{
+    return model->uses.generates;
+}
+
+const struct model *api_find_named(struct request *request, const char *name,
+                                   bool (*can_answer)(const struct model *model), const char *what,
+                                   struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    char only[MODEL_NAME_MAX + 1];
+    if (request->match.model[0]) {
+        return api_find_ready(request, err);
+    }
+    if (!name && runs_find_only(infer, can_answer, what, only, err) != ST_OK) {
+        return NULL;
+    }
+    return infer_find_model(infer, &infer->call, name ? name : only, 0, err) == ST_OK
+               ? infer->call.model
                : NULL;
 }
 
@@ -267,6 +293,22 @@ static const struct model *find_root(const struct repository_index *index,
     return root;
 }
 
+/* What clients of vLLM and llama.cpp look for: how much fits into the context. */
+static void print_v1_context(struct buf *out, const struct model *model)
+{
+    const struct words *words = model->generator  ? model->generator->words
+                                : model->embedder ? model->embedder->words
+                                                  : NULL;
+    if (!words) {
+        return;
+    }
+    uint32_t context = model->generator ? model->generator->context : model->embedder->tokens_max;
+    buf_printf(out,
+               ",\"max_model_len\":%u,\"context_length\":%u,\"meta\":{\"n_vocab\":%u,"
+               "\"n_ctx\":%u,\"n_ctx_train\":%u,\"size\":%" PRIu64 "}",
+               context, context, words_count(words), context, context, model->origin->bytes);
+}
+
 static void print_v1_members(struct buf *out, const struct repository_index *index,
                              const struct model *model)
 {
@@ -276,6 +318,9 @@ static void print_v1_members(struct buf *out, const struct repository_index *ind
     json_print_string(out, span_str(v1_id(find_root(index, model))));
     buf_printf(out, ",\"object\":\"model\",\"created\":%" PRIu64 ",\"owned_by\":\"pted\"",
                model->origin->id.program.modified_ns / NS_PER_S);
+    if (model_is_ready(model)) {
+        print_v1_context(out, model);
+    }
 }
 
 /* All names for KServe, or the models that OpenAI's clients can use. */

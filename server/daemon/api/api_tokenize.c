@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of a language model to ids of tokens, and back: a client learns the length of a prompt
- * before it sends it. */
+/*
+ * Texts of a model to ids of tokens, and back: a client learns the length of a prompt before it
+ * sends it. Where the target names the model, the members are pted's. Else they are those of vLLM
+ * and of llama.cpp's server, whose answers are one here:
+ *
+ *     {"model": M, "prompt": T | "messages": [...], "add_special_tokens": B}   vLLM
+ *     {"content": T, "add_special": B, "with_pieces": B}                       llama.cpp
+ */
 #include "config.h"
 
 #include <inttypes.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "protocol/json.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
+#include "server/language/ask.h"
+#include "server/language/ask_values.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/words.h"
@@ -17,26 +26,49 @@
 /* Ids of one text; the body is small. */
 #define IDS_MAX (1 << 18)
 
-/* Members that both bodies may have. */
+/* A prompt of a chat. */
+#define PROMPT_BYTES_MAX (64 << 20)
+
+/* Who has the member: pted's own routes, or those that have a model's name in the body; of texts,
+ * or of ids. */
+enum { OWN_TEXT = 1, ANY_TEXT = 2, OWN_IDS = 4, ANY_IDS = 8 };
+
 struct words_query {
-    bool is_text; /* "text" is wanted, else "tokens" */
-    bool is_given;
+    unsigned form;
+    const char *model; /* NULL: not named */
+    bool is_given, is_chat;
     struct span text;
-    bool is_raw; /* nothing is put around it */
+    bool says_special, adds_special; /* what stands around a text */
+    bool adds_special_else;          /* if the request does not say */
+    bool wants_pieces, wants_texts;
     uint32_t *ids;
     uint32_t count;
 };
 
-/* The words of the model that the target names: of a language model, or of an encoder. */
+struct reader {
+    struct json in;
+    struct request *request;
+    struct words_query *query;
+    struct error *err;
+};
+
+/* The words of a language model, or of an encoder. */
 struct vocabulary {
     const struct words *words;
     uint32_t size, context;
 };
 
-static enum status find_vocabulary(struct request *request, struct vocabulary *out,
-                                   struct error *err)
+static bool has_words(const struct model *model)
 {
-    const struct model *model = api_find_ready(request, err);
+    const struct model_uses *uses = &model->uses;
+    return uses->generates || uses->embeds || uses->ranks;
+}
+
+static enum status find_vocabulary(struct request *request, const char *name,
+                                   struct vocabulary *out, struct error *err)
+{
+    const struct model *model =
+        api_find_named(request, name, has_words, "model with a tokenizer", err);
     if (!model) {
         return err->code;
     }
@@ -54,119 +86,311 @@ static enum status find_vocabulary(struct request *request, struct vocabulary *o
     return model_refuse_texts(model, "language model", err);
 }
 
-static enum status read_text(struct request *request, struct json *in, struct words_query *query,
-                             struct error *err)
+/* ---- members --------------------------------------------------------------------------------- */
+
+static enum status read_text(struct reader *r)
 {
     struct json_string text;
-    TRY(json_read_string(in, &text, err));
-    return json_string_copy(&text, &request->infer.arena, "the text", &query->text, err);
+    r->query->is_given = true;
+    TRY(json_read_string(&r->in, &text, r->err));
+    return json_string_copy(&text, &r->request->infer.arena, "the text", &r->query->text, r->err);
 }
 
-static enum status read_ids(struct json *in, const struct vocabulary *vocabulary,
-                            struct words_query *query, struct error *err)
+static enum status read_prompt(struct reader *r)
 {
-    uint32_t vocab = vocabulary->size;
-    TRY(json_array(in, err));
+    r->query->adds_special_else = true;
+    return read_text(r);
+}
+
+/* The whole body is read again, as one of chats. */
+static enum status read_messages(struct reader *r)
+{
+    r->query->is_given = r->query->is_chat = true;
+    return json_skip(&r->in, r->err);
+}
+
+static enum status read_special(struct reader *r)
+{
+    r->query->says_special = true;
+    return json_read_bool(&r->in, &r->query->adds_special, r->err);
+}
+
+static enum status read_pieces(struct reader *r)
+{
+    return json_read_bool(&r->in, &r->query->wants_pieces, r->err);
+}
+
+static enum status read_texts(struct reader *r)
+{
+    return json_read_bool(&r->in, &r->query->wants_texts, r->err);
+}
+
+static enum status read_model(struct reader *r)
+{
+    return ask_read_model(&r->in, &r->request->infer.arena, &r->query->model, r->err);
+}
+
+static enum status read_ids(struct reader *r)
+{
+    struct words_query *query = r->query;
+    query->is_given = true;
+    TRY(json_array(&r->in, r->err));
     while (true) {
         uint64_t id;
-        TRY(json_element(in, err));
-        if (in->is_closed) {
+        TRY(json_element(&r->in, r->err));
+        if (r->in.is_closed) {
             return ST_OK;
         }
-        TRY(json_read_u64(in, &id, err));
-        if (id >= vocab) {
-            return json_fail(in, err, ST_INVALID, "expected ids below %u, got %" PRIu64, vocab, id);
-        }
+        TRY(json_read_u64(&r->in, &id, r->err));
         if (query->count == IDS_MAX) {
-            return json_fail(in, err, ST_INVALID, "expected at most %d ids", IDS_MAX);
+            return json_fail(&r->in, r->err, ST_INVALID, "expected at most %d ids", IDS_MAX);
         }
-        query->ids[query->count++] = (uint32_t)id;
+        query->ids[query->count++] = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
     }
 }
 
-static enum status read_members(struct request *request, const struct vocabulary *vocabulary,
-                                struct words_query *query, struct error *err)
+static const struct member {
+    const char *name;
+    unsigned forms;
+    enum status (*read)(struct reader *r);
+} members[] = {
+    {"text", OWN_TEXT, read_prompt},         {"add_special", OWN_TEXT | ANY_TEXT, read_special},
+    {"tokens", OWN_IDS | ANY_IDS, read_ids}, {"model", ANY_TEXT | ANY_IDS, read_model},
+    {"prompt", ANY_TEXT, read_prompt},       {"content", ANY_TEXT, read_text},
+    {"messages", ANY_TEXT, read_messages},   {"add_special_tokens", ANY_TEXT, read_special},
+    {"with_pieces", ANY_TEXT, read_pieces},  {"return_token_strs", ANY_TEXT, read_texts},
+};
+
+/* The members of the form that must be there, for people. */
+static const char *needed(const struct words_query *query)
 {
-    struct json in;
-    json_init(&in, body_span(&request->body));
-    TRY(json_object(&in, err));
+    return query->form == OWN_TEXT   ? "text"
+           : query->form == ANY_TEXT ? "prompt, content or messages"
+                                     : "tokens";
+}
+
+/* Clients of other servers send members that change nothing here. */
+static enum status read_member(struct reader *r, const struct json_string *key)
+{
+    unsigned form = r->query->form;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if ((members[i].forms & form) && json_string_is(key, members[i].name)) {
+            bool is_null = form & (ANY_TEXT | ANY_IDS) && json_peek(&r->in) == JSON_NULL;
+            return is_null ? json_read_null(&r->in, r->err) : members[i].read(r);
+        }
+    }
+    TRY(json_skip(&r->in, r->err));
+    return form & (ANY_TEXT | ANY_IDS)
+               ? ST_OK
+               : json_fail(&r->in, r->err, ST_INVALID, "unknown member, expected %s",
+                           form == OWN_TEXT ? "text or add_special" : "tokens");
+}
+
+static enum status read_members(struct reader *r)
+{
+    json_init(&r->in, body_span(&r->request->body));
+    TRY(json_object(&r->in, r->err));
     while (true) {
         struct json_string key;
-        bool adds = true;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            return json_end(&in, err);
+        TRY(json_member(&r->in, &key, r->err));
+        if (r->in.is_closed) {
+            return json_end(&r->in, r->err);
         }
-        if (query->is_text && json_string_is(&key, "text")) {
-            query->is_given = true;
-            TRY(read_text(request, &in, query, err));
-        } else if (query->is_text && json_string_is(&key, "add_special")) {
-            TRY(json_read_bool(&in, &adds, err));
-            query->is_raw = !adds;
-        } else if (!query->is_text && json_string_is(&key, "tokens")) {
-            query->is_given = true;
-            TRY(read_ids(&in, vocabulary, query, err));
-        } else {
-            TRY(json_skip(&in, err));
-            return json_fail(&in, err, ST_INVALID, "unknown member, expected %s",
-                             query->is_text ? "text or add_special" : "tokens");
-        }
+        TRY(read_member(r, &key));
     }
 }
 
-static enum status read_query(struct request *request, const struct vocabulary *vocabulary,
-                              struct words_query *query, struct error *err)
+static enum status read_query(struct request *request, struct words_query *query, struct error *err)
 {
+    struct reader reader = {.request = request, .query = query, .err = err};
     query->ids = arena_array(&request->infer.arena, IDS_MAX, sizeof(query->ids[0]));
     if (!query->ids) {
         return arena_fail(&request->infer.arena, "the ids", err);
     }
-    TRY(read_members(request, vocabulary, query, err));
-    return query->is_given
+    TRY(read_members(&reader));
+    return query->is_given ? ST_OK : error_set(err, ST_INVALID, "%s is missing", needed(query));
+}
+
+/* A model that the target names is found first: without it nothing else matters. */
+static enum status begin(struct request *request, struct words_query *query,
+                         struct vocabulary *vocabulary, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_named = request->match.model[0] != '\0';
+    query->form = is_named ? query->form : query->form << 1;
+    if (is_named) {
+        TRY(find_vocabulary(request, NULL, vocabulary, err));
+    }
+    TRY(read_query(request, query, err));
+    return is_named ? ST_OK : find_vocabulary(request, query->model, vocabulary, err);
+}
+
+/* ---- to ids ---------------------------------------------------------------------------------- */
+
+static enum status encode(const struct vocabulary *vocabulary, struct words_query *query,
+                          struct span text, bool is_raw, struct error *err)
+{
+    struct words_room room = {.ids = query->ids, .max = IDS_MAX};
+    TRY(words_encode(vocabulary->words, text, is_raw, &room, err));
+    query->count = room.count;
+    return query->count <= IDS_MAX
                ? ST_OK
-               : error_set(err, ST_INVALID, "%s is missing", query->is_text ? "text" : "tokens");
+               : error_set(err, ST_TOO_LARGE, "text: expected at most %d tokens, got %u", IDS_MAX,
+                           query->count);
+}
+
+static enum status encode_chat(struct request *request, const struct vocabulary *vocabulary,
+                               struct words_query *query, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, PROMPT_BYTES_MAX);
+    enum status status = api_render_chat(request, ASK_CHAT, &text, err);
+    if (status == ST_OK) {
+        status = encode(vocabulary, query, buf_span(&text),
+                        !(query->says_special && query->adds_special), err);
+    }
+    buf_fini(&text);
+    return status;
+}
+
+static bool is_text(struct span bytes)
+{
+    for (size_t at = 0; at < bytes.len;) {
+        bool is_ascii = bytes.ptr[at] < 0x80;
+        size_t len = is_ascii ? 1 : utf8_sequence(bytes.ptr + at, bytes.ptr + bytes.len);
+        if (len == 0) {
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
+/* A text, or where a token is a part of a character its bytes. */
+static void print_piece(struct buf *out, struct span bytes)
+{
+    if (is_text(bytes)) {
+        json_print_string(out, bytes);
+        return;
+    }
+    for (size_t i = 0; i < bytes.len; i++) {
+        buf_printf(out, "%c%u", i ? ',' : '[', bytes.ptr[i]);
+    }
+    buf_add_char(out, ']');
+}
+
+static enum status print_token(struct buf *out, const struct words *words, uint32_t id, bool has_id,
+                               struct error *err)
+{
+    struct buf piece;
+    buf_init(&piece, GENERATOR_TOKEN_BYTES_MAX);
+    enum status status = words_bytes(words, id, &piece, err);
+    if (status == ST_OK && has_id) {
+        buf_printf(out, "{\"id\":%u,\"piece\":", id);
+        print_piece(out, buf_span(&piece));
+        buf_add_char(out, '}');
+    } else if (status == ST_OK) {
+        json_print_string(out, buf_span(&piece));
+    }
+    buf_fini(&piece);
+    return status;
+}
+
+/* The ids; with |are_pieces| their texts, too. */
+static enum status print_ids(struct buf *out, const struct vocabulary *vocabulary,
+                             const struct words_query *query, bool are_pieces, struct error *err)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < query->count; i++) {
+        buf_add_str(out, i ? "," : "");
+        if (are_pieces) {
+            TRY(print_token(out, vocabulary->words, query->ids[i], true, err));
+        } else {
+            buf_printf(out, "%u", query->ids[i]);
+        }
+    }
+    buf_add_char(out, ']');
+    return ST_OK;
+}
+
+static enum status print_texts(struct buf *out, const struct vocabulary *vocabulary,
+                               const struct words_query *query, struct error *err)
+{
+    buf_add_str(out, ",\"token_strs\":");
+    if (!query->wants_texts) {
+        buf_add_str(out, "null");
+        return ST_OK;
+    }
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < query->count; i++) {
+        buf_add_str(out, i ? "," : "");
+        TRY(print_token(out, vocabulary->words, query->ids[i], false, err));
+    }
+    buf_add_char(out, ']');
+    return ST_OK;
 }
 
 enum status api_tokenize(struct request *request, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct words_query query = {.is_text = true};
+    struct words_query query = {.form = OWN_TEXT};
     struct buf *out = &request->out;
     struct vocabulary vocabulary;
-    TRY(find_vocabulary(request, &vocabulary, err));
-    TRY(read_query(request, &vocabulary, &query, err));
-    struct words_room room = {.ids = query.ids, .max = IDS_MAX};
-    TRY(words_encode(vocabulary.words, query.text, query.is_raw, &room, err));
-    query.count = room.count;
-    if (query.count > IDS_MAX) {
-        return error_set(err, ST_TOO_LARGE, "text: expected at most %d tokens, got %u", IDS_MAX,
-                         query.count);
+    TRY(begin(request, &query, &vocabulary, err));
+    if (query.is_chat) {
+        TRY(encode_chat(request, &vocabulary, &query, err));
+    } else {
+        bool is_around = query.says_special ? query.adds_special : query.adds_special_else;
+        TRY(encode(&vocabulary, &query, query.text, !is_around, err));
     }
-    buf_printf(out, "{\"count\":%u,\"context\":%u,\"tokens\":[", query.count, vocabulary.context);
-    for (uint32_t i = 0; i < query.count; i++) {
-        buf_printf(out, "%s%u", i ? "," : "", query.ids[i]);
+    buf_printf(out, "{\"count\":%u,\"%s\":%u,\"tokens\":", query.count,
+               query.form == OWN_TEXT ? "context" : "max_model_len", vocabulary.context);
+    TRY(print_ids(out, &vocabulary, &query, query.wants_pieces, err));
+    if (query.form == ANY_TEXT) {
+        TRY(print_texts(out, &vocabulary, &query, err));
     }
-    buf_add_str(out, "]}");
+    buf_add_char(out, '}');
     return api_check_printed(request, err);
+}
+
+/* ---- to a text ------------------------------------------------------------------------------- */
+
+static enum status check_ids(const struct words_query *query, const struct vocabulary *vocabulary,
+                             struct error *err)
+{
+    for (uint32_t i = 0; i < query->count; i++) {
+        if (query->ids[i] >= vocabulary->size) {
+            return error_set(err, ST_INVALID, "tokens[%u]: expected ids below %u, got %u", i,
+                             vocabulary->size, query->ids[i]);
+        }
+    }
+    return ST_OK;
+}
+
+static void print_text(struct buf *out, unsigned form, struct span text)
+{
+    static const char *const own[] = {"text"}, *const any[] = {"prompt", "content"};
+    const char *const *names = form == OWN_IDS ? own : any;
+    for (int i = 0; i < (form == OWN_IDS ? 1 : 2); i++) {
+        buf_printf(out, "%c\"%s\":", i ? ',' : '{', names[i]);
+        json_print_string(out, text);
+    }
+    buf_add_char(out, '}');
 }
 
 enum status api_detokenize(struct request *request, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    struct words_query query = {.is_text = false};
+    struct words_query query = {.form = OWN_IDS};
     struct buf text;
     struct vocabulary vocabulary;
-    TRY(find_vocabulary(request, &vocabulary, err));
-    TRY(read_query(request, &vocabulary, &query, err));
+    TRY(begin(request, &query, &vocabulary, err));
+    TRY(check_ids(&query, &vocabulary, err));
     buf_init(&text, request->api->params->answer_bytes_max);
     enum status status = words_decode(vocabulary.words, query.ids, query.count, &text, err);
     if (status == ST_OK) {
         status = buf_check(&text, "the answer", err);
     }
     if (status == ST_OK) {
-        buf_add_str(&request->out, "{\"text\":");
-        json_print_string(&request->out, buf_span(&text));
-        buf_add_char(&request->out, '}');
+        print_text(&request->out, query.form, buf_span(&text));
         status = api_check_printed(request, err);
     }
     buf_fini(&text);

@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libapi.a
 %C%_libapi_a_SOURCES = \
 	%D%/api.h \
 	%D%/api_change.c \
+	%D%/api_chat.c \
 	%D%/api_console.c \
 	%D%/api_graph.c \
 	%D%/api_health.c \
@@ -16,6 +17,7 @@ noinst_LIBRARIES += %D%/libapi.a
 	%D%/api_metrics_shares.c \
 	%D%/api_model.c \
 	%D%/api_openapi.c \
+	%D%/api_props.c \
 	%D%/api_region.c \
 	%D%/api_results.c \
 	%D%/api_settings.c \

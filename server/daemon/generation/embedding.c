@@ -121,7 +121,7 @@ static enum status find_only(struct infer *infer, bool is_ranking, bool takes_na
 
 static bool is_ranking(const struct embedding *embedding)
 {
-    return embedding->ask.form & (RANK_TEI | RANK_JINA);
+    return embed_ask_ranks(&embedding->ask);
 }
 
 static enum status find_model(struct infer *infer, struct embedding *embedding, struct error *err)
@@ -130,7 +130,7 @@ static enum status find_model(struct infer *infer, struct embedding *embedding, 
     char only[MODEL_NAME_MAX + 1];
     const char *name = embedding->ask.model ? embedding->ask.model : infer->model_name;
     if (!call->model && !*name) {
-        bool takes_name = embedding->ask.form & (EMBED_OPENAI | RANK_JINA);
+        bool takes_name = embedding->ask.form != EMBED_TEI;
         TRY(find_only(infer, is_ranking(embedding), takes_name, only, err));
         name = only;
     }
@@ -301,8 +301,9 @@ static enum status parse_form(struct infer *infer, enum embed_form form,
     }
 PARSE(parse_openai, EMBED_OPENAI)
 PARSE(parse_tei, EMBED_TEI)
-PARSE(parse_rank_tei, RANK_TEI)
+PARSE(parse_rank, RANK_ROOT)
 PARSE(parse_rank_jina, RANK_JINA)
+PARSE(parse_rank_cohere, RANK_COHERE)
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
@@ -586,5 +587,7 @@ const struct infer_ops embedding_ops = {
 
 const struct codec embedding_openai = {.parse = parse_openai, .name_input = codec_name_none};
 const struct codec embedding_tei = {.parse = parse_tei, .name_input = codec_name_none};
-const struct codec embedding_rank_tei = {.parse = parse_rank_tei, .name_input = codec_name_none};
+const struct codec embedding_rank = {.parse = parse_rank, .name_input = codec_name_none};
 const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};
+const struct codec embedding_rank_cohere = {.parse = parse_rank_cohere,
+                                            .name_input = codec_name_none};

@@ -26,6 +26,7 @@ struct infer;
 
 /* For the routes of route.def. */
 extern const struct infer_ops embedding_ops;
-extern const struct codec embedding_openai, embedding_tei, embedding_rank_tei, embedding_rank_jina;
+extern const struct codec embedding_openai, embedding_tei, embedding_rank, embedding_rank_jina,
+    embedding_rank_cohere;
 
 #endif

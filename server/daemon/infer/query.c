@@ -123,6 +123,12 @@ static enum status take(const char *word, const char *value, uint32_t known, str
     return refuse(word, known, err);
 }
 
+static enum status refuse_value(const char *word, size_t max, struct error *err)
+{
+    return error_set(err, ST_INVALID, "query: %s: expected at most %zu characters, with valid %%XX",
+                     word, max);
+}
+
 /* "name=value", or "name" with an empty one. Proxies and clients add parameters of their own, so
  * only one that was probably meant for us is looked at: otherwise nobody would see the mistake. */
 static enum status parse_one(struct span text, uint32_t known, struct query *out, struct error *err)
@@ -139,11 +145,29 @@ static enum status parse_one(struct span text, uint32_t known, struct query *out
         return ST_OK;
     }
     if (!percent_decode(rest, value, WORD_BYTES_MAX)) {
-        return error_set(err, ST_INVALID,
-                         "query: %s: expected at most %d characters, with valid %%XX", word,
-                         WORD_BYTES_MAX);
+        return refuse_value(word, WORD_BYTES_MAX, err);
     }
     return take(word, value, known, out, err);
+}
+
+enum status query_find(struct span target, const char *word, char *out, size_t max,
+                       struct error *err)
+{
+    const uint8_t *end = target.ptr + target.len;
+    const uint8_t *at = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    size_t len = strlen(word);
+    out[0] = '\0';
+    while (at) {
+        const uint8_t *first = at + 1;
+        at = memchr(first, '&', (size_t)(end - first));
+        size_t bytes = (size_t)((at ? at : end) - first);
+        if (bytes > len && first[len] == '=' && memcmp(first, word, len) == 0) {
+            return percent_decode(span_of(first + len + 1, bytes - len - 1), out, max)
+                       ? ST_OK
+                       : refuse_value(word, max, err);
+        }
+    }
+    return ST_OK;
 }
 
 enum status query_parse(struct span target, uint32_t known, struct query *out, struct error *err)

@@ -42,4 +42,12 @@ static inline bool query_has(const struct query *query, enum query_id id)
 MUST_CHECK enum status query_parse(struct span target, uint32_t known, struct query *out,
                                    struct error *err);
 
+/*
+ * The value of the parameter |word| of |target|, of routes that have a query of another server:
+ * decoded, of at most |max| characters, and terminated. Empty if there is none; of several the
+ * first counts. ST_INVALID: it is malformed or longer.
+ */
+MUST_CHECK enum status query_find(struct span target, const char *word, char *out, size_t max,
+                                  struct error *err);
+
 #endif

@@ -187,8 +187,8 @@ int access_begin(struct request *request)
     enum listener_role role = request->exchange->role;
     if (role == LISTENER_HEALTH && !route->is_for_probes) {
         error_set(&request->err, ST_INVALID,
-                  "this address is for probes: it answers /v2/health/live, /v2/health/ready and "
-                  "/metrics alone");
+                  "this address is for probes: it answers /v2/health/live, /v2/health/ready, "
+                  "/health, /ping and /metrics alone");
         return 403;
     }
     if (route->scope == TOKEN_SCOPE_NONE) {

@@ -18,7 +18,7 @@
 #include "server/http/http.h"
 #include "server/process/log.h"
 
-/* Greatest body of a request that no model gets. */
+/* Greatest body of a request that is answered on the loop. */
 #define CONTROL_BYTES_MAX (256 << 10)
 
 void request_refuse(struct request *request, int http_status)
@@ -43,9 +43,10 @@ size_t request_announced_json(const struct request *request)
 static enum status announce_body(struct request *request, const struct exchange_head *head)
 {
     /* A handler parses only small bodies on the loop. */
+    const struct route *route = request_route(request);
+    bool is_small = route->handler && !route->is_long;
     size_t max = request->requests->uses.params->body_bytes_max;
-    request->body.max_bytes =
-        request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
+    request->body.max_bytes = is_small && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (head->content_length > request->body.max_bytes) {
         return error_set(
             &request->err, ST_TOO_LARGE, "Content-Length: expected at most %zu bytes%s, got %llu",

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Prompts of chats, as a language model would get them: their text, and how many tokens they have.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "protocol/json.h"
+#include "server/daemon/api/api.h"
+#include "server/daemon/request/request.h"
+#include "server/language/chat.h"
+#include "server/language/generator.h"
+#include "server/process/options.h"
+
+/* Templates may build much while they render. */
+#define CHAT_BYTES_MAX (64 << 20)
+
+static enum status find_chat(struct request *request, const struct ask *ask,
+                             const struct model **out, struct error *err)
+{
+    *out = api_find_named(request, ask->model, api_generates, "language model", err);
+    if (!*out) {
+        return err->code;
+    }
+    return (*out)->generator ? ST_OK : model_refuse_texts(*out, "language model", err);
+}
+
+enum status api_render_chat(struct request *request, unsigned form, struct buf *text,
+                            struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct arena arena;
+    struct ask ask;
+    const struct model *model;
+    uint32_t depth_max = (uint32_t)request->api->params->json_depth_max;
+    TRY(ask_parse((enum ask_form)form, body_span(&request->body), depth_max, &request->infer.arena,
+                  &ask, err));
+    TRY(find_chat(request, &ask, &model, err));
+    arena_init(&arena, CHAT_BYTES_MAX);
+    enum status status = chat_render(&model->generator->chat, &ask, &arena, text, err);
+    arena_fini(&arena);
+    if (status == ST_UNSUPPORTED) {
+        return error_prefix(err, "model '%s': ", model->name);
+    }
+    return status == ST_OK ? buf_check(text, "the prompt", err) : status;
+}
+
+enum status api_apply_template(struct request *request, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, CHAT_BYTES_MAX);
+    enum status status = api_render_chat(request, ASK_CHAT, &text, err);
+    if (status == ST_OK) {
+        buf_add_str(&request->out, "{\"prompt\":");
+        json_print_string(&request->out, buf_span(&text));
+        buf_add_char(&request->out, '}');
+        status = api_check_printed(request, err);
+    }
+    buf_fini(&text);
+    return status;
+}
