@@ -13,6 +13,7 @@
 #include "server/daemon/infer/infer_one.h"
 #include "server/language/embed_reply.h"
 #include "server/language/reply.h"
+#include "server/language/reply_message.h"
 
 static void print_error(struct buf *out, const char *text, int http_status)
 {
@@ -80,10 +81,15 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
         .ops = &infer_one_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .queries = (known),    \
         .print_error = print_error                                                                 \
     }
-#define GENERATES(how)                                                                             \
+#define GENERATES(how, print)                                                                      \
     {                                                                                              \
         .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,               \
-        .codec = &(how), .print_error = reply_print_error                                          \
+        .codec = &(how), .print_error = (print)                                                    \
+    }
+#define COUNTS(fn, print)                                                                          \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .is_long = true, .ignores_queries = true,     \
+        .print_error = (print)                                                                     \
     }
 #define TRANSCRIBES(how)                                                                           \
     {                                                                                              \

@@ -65,8 +65,9 @@ static char *put_cors(char *at, const struct http_answer *answer)
     at = put_field(at, "\r\nAccess-Control-Allow-Origin: ", answer->allow_origin, HTTP_ORIGIN_MAX);
     if (answer->is_preflight) {
         return put(at, "\r\nAccess-Control-Allow-Methods: GET, HEAD, POST"
-                       "\r\nAccess-Control-Allow-Headers: Authorization, Content-Encoding, "
-                       "Content-Type, Inference-Header-Content-Length, traceparent, X-Request-Id, "
+                       "\r\nAccess-Control-Allow-Headers: anthropic-version, Authorization, "
+                       "Content-Encoding, Content-Type, Inference-Header-Content-Length, "
+                       "traceparent, X-Api-Key, X-Request-Id, "
                        "X-Request-Timeout-Ms\r\nAccess-Control-Max-Age: 600");
     }
     return put(at, "\r\nAccess-Control-Expose-Headers: Inference-Header-Content-Length, "

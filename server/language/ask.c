@@ -9,6 +9,7 @@
 
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "server/language/ask_message.h"
 #include "server/language/ask_prediction.h"
 #include "server/language/ask_reasoning.h"
 #include "server/language/ask_response.h"
@@ -16,11 +17,12 @@
 #include "server/language/ask_values.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
+#define MEMBERS_MAX 128
 
 struct reader {
     struct json *in;
-    bool says_cache; /* cache_prompt is given */
-    uint64_t seen;   /* rows of |members| that are given, a bit each */
+    bool says_cache;                 /* cache_prompt is given */
+    uint64_t seen[MEMBERS_MAX / 64]; /* rows of |members| that are given, a bit each */
     struct arena *arena;
     struct ask *ask;
     struct error *err;
@@ -164,6 +166,26 @@ static enum status read_instructions(struct reader *r)
 static enum status read_flat_tools(struct reader *r)
 {
     return ask_response_tools(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_turns(struct reader *r)
+{
+    return ask_message_turns(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_system(struct reader *r)
+{
+    return ask_message_system(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_message_tools(struct reader *r)
+{
+    return ask_message_tools(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_message_choice(struct reader *r)
+{
+    return ask_message_choice(r->in, r->arena, r->ask, r->err);
 }
 
 static enum status read_metadata(struct reader *r)
@@ -376,11 +398,13 @@ static enum status set_format(struct reader *r, const struct json_string *type, 
                          "\"%.*s\"",
                          SPAN_SHORT(type->raw));
     }
-    bool is_response = r->ask->form == ASK_RESPONSE;
-    return schema.len ? set_shape(r, ASK_SCHEMA, schema,
-                                  is_response ? "text.format." : "response_format.json_schema.")
+    const char *path = r->ask->form == ASK_RESPONSE  ? "text.format."
+                       : r->ask->form == ASK_MESSAGE ? "output_config.format."
+                                                     : "response_format.json_schema.";
+    bool is_inner = r->ask->form != ASK_RESPONSE && r->ask->form != ASK_MESSAGE;
+    return schema.len ? set_shape(r, ASK_SCHEMA, schema, path)
                       : json_fail(r->in, r->err, ST_INVALID, "%sschema is missing",
-                                  is_response ? "" : "json_schema.");
+                                  is_inner ? "json_schema." : "");
 }
 
 static enum status read_format(struct reader *r)
@@ -397,7 +421,8 @@ static enum status read_format(struct reader *r)
             TRY(json_read_string(r->in, &type, r->err));
         } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
             TRY(read_named_schema(r, &schema));
-        } else if (r->ask->form == ASK_RESPONSE && json_string_is(&key, "schema")) {
+        } else if ((r->ask->form & (ASK_RESPONSE | ASK_MESSAGE)) &&
+                   json_string_is(&key, "schema")) {
             TRY(take_json(r, JSON_OBJECT, &schema)); /* there it is not inside of json_schema */
         } else {
             TRY(json_skip(r->in, r->err));
@@ -422,6 +447,21 @@ static enum status read_text_format(struct reader *r)
         const uint8_t *begin = r->in->at;
         TRY(read_format(r));
         r->ask->format = span_of(begin, (size_t)(r->in->at - begin));
+    }
+}
+
+/* {"effort": "...", "format": {...}} */
+static enum status read_output_config(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        bool is_read = json_string_is(&key, "format") && json_peek(r->in) != JSON_NULL;
+        TRY(is_read ? read_format(r) : json_skip(r->in, r->err));
     }
 }
 
@@ -532,6 +572,7 @@ static enum status read_structured_outputs(struct reader *r)
 #define M ASK_CHAT
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
+#define A ASK_MESSAGE
 #define AT(member) offsetof(struct ask, member)
 #define ASK_NUMBER(name, member, forms, min, max)                                                  \
     {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
@@ -548,8 +589,9 @@ static const struct member members[] = {
 #undef M
 #undef G
 #undef R
+#undef A
 
-_Static_assert(sizeof(members) / sizeof(members[0]) <= 64, "a bit of |seen| for each");
+_Static_assert(sizeof(members) / sizeof(members[0]) <= MEMBERS_MAX, "a bit of |seen| for each");
 
 static enum status read_number(struct reader *r, const struct member *member)
 {
@@ -615,11 +657,12 @@ static const struct member *find_member(const struct json_string *key, enum ask_
 /* A request to generate may have a member beside "parameters" or in it, not in both. */
 static enum status read_once(struct reader *r, const struct member *member)
 {
-    uint64_t bit = UINT64_C(1) << (member - members);
-    if (r->seen & bit) {
+    size_t row = (size_t)(member - members);
+    uint64_t bit = UINT64_C(1) << row % 64;
+    if (r->seen[row / 64] & bit) {
         return json_fail(r->in, r->err, ST_INVALID, "given twice, in parameters and beside them");
     }
-    r->seen |= bit;
+    r->seen[row / 64] |= bit;
     return read_value(r, member);
 }
 
@@ -708,7 +751,7 @@ static enum status keep_texts(struct reader *r)
 static enum status check(struct reader *r)
 {
     const struct ask *ask = r->ask;
-    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form == ASK_CHAT || is_response;
+    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form & ASK_CHATS;
     const char *needed = is_response                   ? "input"
                          : is_chat                     ? "messages"
                          : ask->form == ASK_COMPLETION ? "prompt"
@@ -738,7 +781,9 @@ static enum status check(struct reader *r)
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
     }
     TRY(keep_texts(r));
-    return is_response ? ask_response_end(r->arena, r->ask, r->err) : ST_OK;
+    return is_response                ? ask_response_end(r->arena, r->ask, r->err)
+           : ask->form == ASK_MESSAGE ? ask_message_end(r->arena, r->ask, r->err)
+                                      : ST_OK;
 }
 
 enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, struct arena *arena,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A request to a language model, read from its body: completions and chats as clients of OpenAI's
- * API send them, and generate of the Open Inference Protocol. server/language/ask.def has the
- * members. Reading knows no model: ids are compared with a vocabulary later.
+ * API and of Anthropic's send them, and generate of the Open Inference Protocol.
+ * server/language/ask.def has the members. Reading knows no model: ids are compared with a
+ * vocabulary later.
  */
 #ifndef PTED_SERVER_LANGUAGE_ASK_H
 #define PTED_SERVER_LANGUAGE_ASK_H
@@ -16,7 +17,14 @@
 #include "server/language/sampler.h"
 
 /* Bits, because a member may belong to several. */
-enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
+enum ask_form {
+    ASK_COMPLETION = 1,
+    ASK_CHAT = 2,
+    ASK_GENERATE = 4,
+    ASK_RESPONSE = 8,
+    ASK_MESSAGE = 16, /* Anthropic's */
+};
+#define ASK_CHATS (ASK_CHAT | ASK_RESPONSE | ASK_MESSAGE) /* the prompt comes from a template */
 
 /* Does a client want the model to think before it answers? */
 enum ask_thinking { ASK_THINKING_UNSAID, ASK_THINKING_OFF, ASK_THINKING_ON };
@@ -45,6 +53,7 @@ struct ask {
     struct ask_prompt *prompts;
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
+    bool continues;              /* the last message is the beginning of the answer */
     struct span template_values; /* likewise: an object, for the chat template */
     bool drops_tools;            /* tool_choice is none */
     bool has_one_call;           /* parallel_tool_calls is false */

@@ -328,6 +328,17 @@ static enum status make_context(const struct chat *chat, const struct ask *ask, 
     return is_made ? ST_OK : arena_fail(arena, "messages", err);
 }
 
+/* The last message is the beginning of the answer: the template does not get it. */
+static struct span take_beginning(const struct ask *ask, const struct value *context)
+{
+    const struct value *messages = value_map_get(context, key("messages"));
+    const struct value *content = NULL;
+    if (ask->continues && messages->list->count > 0) {
+        content = value_map_get(&messages->list->items[--messages->list->count], key("content"));
+    }
+    return content && content->kind == VALUE_STRING ? content->string : span_str("");
+}
+
 /* Clients send null as the content beside calls of tools; here it becomes an empty text. False:
  * there is none. */
 static bool empty_nulls(const struct value *context, struct arena *arena)
@@ -354,6 +365,7 @@ enum status chat_render(const struct chat *chat, const struct ask *ask, struct a
         return err->code;
     }
     TRY(make_context(chat, ask, arena, &context, err));
+    struct span beginning = take_beginning(ask, &context);
     size_t before = out->len;
     enum status status = template_render(chat->template, &context, &limits, arena, out, err);
     if (status == ST_INVALID && empty_nulls(&context, arena)) { /* some add null to a text */
@@ -361,5 +373,6 @@ enum status chat_render(const struct chat *chat, const struct ask *ask, struct a
         out->len = before;
         status = template_render(chat->template, &context, &limits, arena, out, &ignored);
     }
+    buf_add(out, beginning.ptr, beginning.len);
     return status == ST_OK ? ST_OK : error_prefix(err, "chat template: ");
 }

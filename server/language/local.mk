@@ -6,9 +6,11 @@ noinst_LIBRARIES += %D%/liblanguage.a
 %C%_liblanguage_a_SOURCES = \
 	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/ask_message.c %D%/ask_message.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_reasoning.c %D%/ask_reasoning.h \
 	%D%/ask_response.c %D%/ask_response.h \
+	%D%/ask_text.c %D%/ask_text.h \
 	%D%/ask_tools.c %D%/ask_tools.h \
 	%D%/ask_values.c %D%/ask_values.h \
 	%D%/sidecar.c %D%/sidecar.h \
@@ -22,6 +24,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/form.c %D%/form.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \
+	%D%/reply_message.c %D%/reply_message.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/sampler_order.c %D%/sampler_order.h \

@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
+#include "server/language/reply_message.h"
 #include "server/language/reply_response.h"
 #include "server/language/tools.h"
 #include "server/language/words.h"
@@ -331,34 +332,24 @@ static void begin_choice(const struct reply *reply, const struct reply_piece *pi
     }
 }
 
-void reply_print_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+static void print_completion(const struct reply *reply, const struct reply_piece *piece,
+                             struct buf *out)
 {
-    switch (reply->ask->form) {
-    case ASK_COMPLETION:
-        begin_choice(reply, piece, "text_completion", out);
-        print_text(reply, piece, out);
-        return;
-    case ASK_CHAT:
-        begin_choice(reply, piece, "chat.completion", out);
-        print_message(reply, piece, out);
-        return;
-    case ASK_GENERATE:
-        print_generated(reply, piece, out);
-        return;
-    case ASK_RESPONSE:
-        reply_response_print(reply, piece, out);
-        return;
-    }
-    unreachable();
+    begin_choice(reply, piece, "text_completion", out);
+    print_text(reply, piece, out);
 }
 
-void reply_print_rest(const struct reply *reply, struct buf *out)
+static void print_chat(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    if (reply->ask->form == ASK_COMPLETION || reply->ask->form == ASK_CHAT) {
-        buf_add_str(out, "],\"usage\":");
-        print_usage(reply, out);
-        buf_add_char(out, '}');
-    }
+    begin_choice(reply, piece, "chat.completion", out);
+    print_message(reply, piece, out);
+}
+
+static void print_list_end(const struct reply *reply, struct buf *out)
+{
+    buf_add_str(out, "],\"usage\":");
+    print_usage(reply, out);
+    buf_add_char(out, '}');
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -370,28 +361,15 @@ static void begin_event(const struct reply *reply, struct buf *out)
     begin_object(reply, is_chat ? "chat.completion.chunk" : "text_completion", out);
 }
 
-void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+static void print_chunk(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    if (reply->ask->form == ASK_RESPONSE) {
-        reply_response_print_events(reply, piece, out);
-        return;
-    }
-    if (reply->ask->form == ASK_GENERATE) {
-        buf_add_str(out, "data: ");
-        print_generated(reply, piece, out);
-    } else {
-        begin_event(reply, out);
-        (reply->ask->form == ASK_CHAT ? print_delta : print_text)(reply, piece, out);
-        buf_add_str(out, reply->ask->wants_usage ? "],\"usage\":null}" : "]}");
-    }
-    buf_add_str(out, "\n\n");
+    begin_event(reply, out);
+    (reply->ask->form == ASK_CHAT ? print_delta : print_text)(reply, piece, out);
+    buf_add_str(out, reply->ask->wants_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
 }
 
-void reply_print_end(const struct reply *reply, struct buf *out)
+static void print_last_chunk(const struct reply *reply, struct buf *out)
 {
-    if (reply->ask->form == ASK_GENERATE || reply->ask->form == ASK_RESPONSE) {
-        return; /* the connection, or the last chunk, says so */
-    }
     if (reply->ask->wants_usage) {
         begin_event(reply, out);
         buf_add_str(out, "],\"usage\":");
@@ -399,6 +377,14 @@ void reply_print_end(const struct reply *reply, struct buf *out)
         buf_add_str(out, "}\n\n");
     }
     buf_add_str(out, "data: [DONE]\n\n");
+}
+
+static void print_generated_event(struct reply *reply, const struct reply_piece *piece,
+                                  struct buf *out)
+{
+    buf_add_str(out, "data: ");
+    print_generated(reply, piece, out);
+    buf_add_str(out, "\n\n");
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -445,18 +431,84 @@ void reply_print_error_data(struct buf *out, const char *text, int http_status)
     buf_add_str(out, "\n\n");
 }
 
+static void print_error_event(struct reply *reply, struct buf *out, const char *text,
+                              int http_status)
+{
+    (void)reply;
+    reply_print_error_data(out, text, http_status);
+}
+
+static void print_generate_error(struct reply *reply, struct buf *out, const char *text,
+                                 int http_status)
+{
+    (void)reply;
+    (void)http_status; /* the protocol has no member for it */
+    buf_add_str(out, "data: ");
+    oip_print_error(out, text);
+    buf_add_str(out, "\n\n");
+}
+
+/* ---- forms ----------------------------------------------------------------------------------- */
+
+/* The functions of one form; NULL: nothing is printed there. */
+struct printer {
+    enum ask_form form;
+    void (*choice)(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
+    void (*rest)(const struct reply *reply, struct buf *out);
+    void (*event)(struct reply *reply, const struct reply_piece *piece, struct buf *out);
+    void (*end)(const struct reply *reply, struct buf *out);
+    void (*error)(struct reply *reply, struct buf *out, const char *text, int http_status);
+};
+
+static const struct printer printers[] = {
+    {ASK_COMPLETION, print_completion, print_list_end, print_chunk, print_last_chunk,
+     print_error_event},
+    {ASK_CHAT, print_chat, print_list_end, print_chunk, print_last_chunk, print_error_event},
+    {ASK_GENERATE, print_generated, NULL, print_generated_event, NULL, print_generate_error},
+    {ASK_RESPONSE, reply_response_print, NULL, reply_response_print_events, NULL,
+     reply_response_print_error_event},
+    {ASK_MESSAGE, reply_message_print, NULL, reply_message_print_events, NULL,
+     reply_message_print_error_event},
+};
+
+static const struct printer *printer_of(const struct reply *reply)
+{
+    for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
+        if (printers[i].form == reply->ask->form) {
+            return &printers[i];
+        }
+    }
+    unreachable();
+}
+
+void reply_print_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    printer_of(reply)->choice(reply, piece, out);
+}
+
+void reply_print_rest(const struct reply *reply, struct buf *out)
+{
+    const struct printer *printer = printer_of(reply);
+    if (printer->rest) {
+        printer->rest(reply, out);
+    }
+}
+
+void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    printer_of(reply)->event(reply, piece, out);
+}
+
+void reply_print_end(const struct reply *reply, struct buf *out)
+{
+    const struct printer *printer = printer_of(reply);
+    if (printer->end) {
+        printer->end(reply, out);
+    }
+}
+
 void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
                              int http_status)
 {
-    if (reply->ask->form == ASK_RESPONSE) {
-        reply_response_print_error_event(reply, out, text, http_status);
-        return;
-    }
-    if (reply->ask->form == ASK_GENERATE) {
-        buf_add_str(out, "data: ");
-        oip_print_error(out, text);
-        buf_add_str(out, "\n\n");
-    } else {
-        reply_print_error_data(out, text, http_status);
-    }
+    printer_of(reply)->error(reply, out, text, http_status);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers of language models as text: one JSON object, or a stream of server-sent events. A row of
- * functions for each form (server/language/ask.h) prints its choices; the text around them is the
- * same for the forms of OpenAI's API.
+ * functions for each form (server/language/ask.h) prints them.
  *
  *     not a stream    reply_print_choice() for each choice, when it is complete; after the last one
  *                     reply_print_rest()
@@ -26,6 +25,9 @@ struct words;
 /* Why a choice ended. */
 enum reply_reason { REPLY_GOES_ON, REPLY_STOP, REPLY_LENGTH, REPLY_TOOLS };
 
+/* What the present block of a message is. */
+enum reply_block { REPLY_NO_BLOCK, REPLY_TEXT, REPLY_CALL };
+
 #define REPLY_ID_CHARS 16
 
 struct reply {
@@ -39,8 +41,12 @@ struct reply {
     bool thinks;             /* the model has thoughts (server/language/thinking.h) */
     uint64_t thought_tokens; /* of |answer_tokens| */
     uint64_t accepted_tokens, rejected_tokens; /* tokens of the prediction that were checked */
+    enum reply_reason reason;                  /* of the last choice that has ended */
+    struct span stop;                          /* the stop text that has ended it, or empty */
+    /* Of a message. */
+    enum reply_block block;
+    uint32_t block_count; /* that the stream has told of */
     /* Of a response. */
-    enum reply_reason reason; /* of its only choice, when that has ended */
     uint32_t event_count;
     bool has_item;     /* the stream has told of a message */
     bool has_thought;  /* and of a thought, before it */

@@ -26,27 +26,28 @@ void stops_restart(struct stops *stops)
     buf_reset(&stops->text);
     stops->ready_bytes = 0;
     stops->is_stopped = false;
+    stops->stopper = span_str("");
 }
 
-/* Does one of the strings stand at |at|? With |or_part| also if it begins there and goes on behind
- * the end. */
-static bool is_at(const struct stops *stops, size_t at, bool or_part)
+/* The string that stands at |at|, or NULL. With |or_part| also one that begins there and goes on
+ * behind the end. */
+static const struct span *find_at(const struct stops *stops, size_t at, bool or_part)
 {
     size_t left = stops->text.len - at;
     for (uint32_t i = 0; i < stops->count; i++) {
         const struct span *stop = &stops->texts[i];
         size_t len = stop->len < left ? stop->len : left;
         if ((or_part || len == stop->len) && memcmp(stop->ptr, stops->text.ptr + at, len) == 0) {
-            return true;
+            return stop;
         }
     }
-    return false;
+    return NULL;
 }
 
 static size_t find(const struct stops *stops, bool or_part)
 {
     size_t at = stops->ready_bytes;
-    while (at < stops->text.len && !is_at(stops, at, or_part)) {
+    while (at < stops->text.len && !find_at(stops, at, or_part)) {
         at++;
     }
     return at;
@@ -57,6 +58,7 @@ void stops_look(struct stops *stops)
     must(!stops->is_stopped);
     size_t whole = find(stops, false);
     if (whole < stops->text.len) {
+        stops->stopper = *find_at(stops, whole, false);
         stops->text.len = whole;
         stops->is_stopped = true;
     }

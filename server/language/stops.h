@@ -21,6 +21,7 @@ struct stops {
     struct buf text;    /* all so far; without the string that has ended it */
     size_t ready_bytes; /* of it no further text can take back */
     bool is_stopped;
+    struct span stopper; /* the string that has ended it; else empty */
 };
 
 void stops_init(struct stops *stops, const struct span *texts, uint32_t count, size_t bytes_max);

@@ -37,11 +37,13 @@ HTTP_TESTS = \
 	%D%/run_media.py \
 	%D%/run_pte_media.py \
 	%D%/run_memory.py \
+	%D%/run_messages.py \
 	%D%/run_metrics.py \
 	%D%/run_openai.py \
 	%D%/run_openapi.py \
 	%D%/run_otlp.py \
 	%D%/run_parts.py \
+	%D%/run_peers.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \
 	%D%/run_prefix.py \

@@ -24,7 +24,7 @@ static enum status parse_with(enum ask_form form, const char *members)
 {
     char body[1024];
     const char *before = form == ASK_COMPLETION ? "{\"prompt\":\"p\""
-                         : form == ASK_CHAT
+                         : form & (ASK_CHAT | ASK_MESSAGE)
                              ? "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]"
                          : form == ASK_GENERATE ? "{\"text_input\":\"t\",\"parameters\":{\"x\":1"
                                                 : "{\"input\":\"i\"";
@@ -45,8 +45,9 @@ static void refuses(enum ask_form form, const char *members, const char *why)
 #define M ASK_CHAT
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
+#define A ASK_MESSAGE
 
-static const enum ask_form all_forms[] = {C, M, G, R};
+static const enum ask_form all_forms[] = {C, M, G, R, A};
 #define FORMS (sizeof(all_forms) / sizeof(all_forms[0]))
 
 static const struct {
@@ -133,6 +134,54 @@ static void words_are_refused_or_null(void **state)
             }
         }
     }
+}
+
+/* ---- Anthropic's messages -------------------------------------------------------------------- */
+
+static void check_messages(const char *body, const char *expected)
+{
+    assert_ok(err, parse(ASK_MESSAGE, body));
+    if (!span_is(ask.messages, expected)) {
+        fail_msg("%s: %.*s", body, (int)ask.messages.len, (const char *)ask.messages.ptr);
+    }
+}
+
+static void blocks_become_messages(void **state)
+{
+    (void)state;
+    check_messages("{\"messages\":[{\"role\":\"user\",\"content\":\"a\\n\"}]}",
+                   "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\\n\"}]}]");
+    check_messages(
+        "{\"messages\":[{\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\","
+        "\"input\":{\"a\": 1}},{\"thinking\":\"t\",\"type\":\"thinking\"}],"
+        "\"role\":\"assistant\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+        "\"text\":\"x\"},{\"type\":\"tool_result\",\"content\":\"r\",\"tool_use_id\":\"1\"},"
+        "{\"type\":\"tool_result\",\"tool_use_id\":\"2\"}]}],\"system\":\"s\"}",
+        "[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"s\"}]},"
+        "{\"role\":\"assistant\",\"content\":[],\"reasoning_content\":\"t\",\"tool_calls\":[{"
+        "\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":"
+        "{\"a\": 1}}}]},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":"
+        "\"r\"}]},{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":[]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}]");
+    assert_false(ask.continues);
+    assert_ok(err, parse(ASK_MESSAGE, "{\"messages\":[{\"role\":\"assistant\","
+                                      "\"content\":\"a\"}]}"));
+    assert_true(ask.continues);
+}
+
+static void tools_of_messages_become_functions(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(A, "\"tools\":[{\"name\":\"f\",\"type\":\"custom\","
+                                 "\"input_schema\":{},\"cache_control\":{}}],"
+                                 "\"tool_choice\":{\"type\":\"tool\",\"name\":\"f\"}"));
+    assert_true(span_is(ask.tools, "[{\"type\":\"function\",\"function\":{\"name\":\"f\","
+                                   "\"parameters\":{}}}]"));
+    assert_true(ask.needs_call && span_is(ask.chosen_tool, "f"));
+    assert_ok(err, parse_with(A, "\"tools\":[],\"tool_choice\":{\"type\":\"none\"}"));
+    assert_true(ask.drops_tools && ask.tools.len == 0);
+    refuses(A, "\"tool_choice\":{\"type\":\"auto\",\"name\":\"f\"}", "\"tool\" with a name");
 }
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -312,6 +361,8 @@ int main(void)
         TEST(numbers_have_bounds),
         TEST(members_of_other_forms_are_passed_over),
         TEST(words_are_refused_or_null),
+        TEST(blocks_become_messages),
+        TEST(tools_of_messages_become_functions),
         TEST(prompts_are_texts_or_ids),
         TEST(what_is_needed_is_missed),
         TEST(what_is_not_said_has_defaults),

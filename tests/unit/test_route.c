@@ -68,6 +68,8 @@ static void every_route_is_found(void **state)
         {"/v2/cudasharedmemory/region/r/unregister", ROUTE_CUDA_UNREGISTER, ROUTE_POST_ONLY},
         {"/v1/chat/completions", ROUTE_CHAT, ROUTE_POST_ONLY},
         {"/v1/responses", ROUTE_RESPONSES, ROUTE_POST_ONLY},
+        {"/v1/messages?beta=true", ROUTE_MESSAGES, ROUTE_POST_ONLY},
+        {"/v1/messages/count_tokens", ROUTE_COUNT_TOKENS, ROUTE_POST_ONLY},
         {"/v1/completions", ROUTE_COMPLETIONS, ROUTE_POST_ONLY},
         {"/v2/models/m/generate", ROUTE_GENERATE, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/generate_stream", ROUTE_GENERATE_STREAM, ROUTE_POST_ONLY},

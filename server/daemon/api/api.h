@@ -60,7 +60,7 @@ api_handler_f api_v1_models, api_v1_model;                       /* api_model.c 
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_results;                                       /* api_results.c */
 api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
-api_handler_f api_apply_template;                                /* api_chat.c */
+api_handler_f api_apply_template, api_count_tokens;              /* api_chat.c */
 api_handler_f api_props;                                         /* api_props.c */
 api_handler_f api_graph;                                         /* api_graph.c */
 api_handler_f api_openapi;                                       /* api_openapi.c */
@@ -85,18 +85,16 @@ const struct model *api_find_ready(struct request *request, struct error *err);
 enum status api_no_memory(struct error *err);
 MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
 
-/* Likewise, of routes that name no model: |name|, or with NULL the only one that |can_answer|,
- * which is a |what|. */
+/* Finds it likewise for routes that name no model: |name|, or with NULL the only one that
+ * |can_answer|, which is a |what|. */
 const struct model *api_find_named(struct request *request, const char *name,
                                    bool (*can_answer)(const struct model *model), const char *what,
                                    struct error *err);
-/* Does it make texts? For api_find_named(). */
+/* Tells whether it makes texts. For api_find_named(). */
 bool api_generates(const struct model *model);
 
-/*
- * api_chat.c: appends to |text| the prompt of the chat in the body, whose form is |form|, an enum
- * ask_form. The request holds the model from then on. On a thread: it takes long.
- */
+/* Appends to |text| the prompt of the chat in the body, whose form is |form|, an enum ask_form
+ * (api_chat.c). The request holds the model from then on. On a thread: it takes long. */
 MUST_CHECK enum status api_render_chat(struct request *request, unsigned form, struct buf *text,
                                        struct error *err);
 

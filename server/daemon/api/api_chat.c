@@ -9,6 +9,7 @@
 #include "server/daemon/request/request.h"
 #include "server/language/chat.h"
 #include "server/language/generator.h"
+#include "server/language/words.h"
 #include "server/process/options.h"
 
 /* Templates may build much while they render. */
@@ -57,4 +58,24 @@ enum status api_apply_template(struct request *request, struct error *err)
     }
     buf_fini(&text);
     return status;
+}
+
+/* POST /v1/messages/count_tokens */
+enum status api_count_tokens(struct request *request, struct error *err)
+{
+    struct buf text;
+    struct words_room none = {.max = 0};
+    buf_init(&text, CHAT_BYTES_MAX);
+    enum status status = api_render_chat(request, ASK_MESSAGE, &text, err);
+    if (status == ST_OK) {
+        const struct generator *generator = request->infer.call.model->generator;
+        status = words_encode(generator->words, buf_span(&text), true, &none, err);
+    }
+    buf_fini(&text);
+    TRY(status);
+    if (none.count > WORDS_COUNT_MAX) {
+        return error_set(err, ST_TOO_LARGE, "the prompt has more than %u tokens", WORDS_COUNT_MAX);
+    }
+    buf_printf(&request->out, "{\"input_tokens\":%u}", none.count);
+    return api_check_printed(request, err);
 }

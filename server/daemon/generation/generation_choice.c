@@ -362,6 +362,7 @@ static void tell_end(struct infer *infer, struct generation *generation)
         piece.reason = piece.reason == REPLY_STOP && !calls.is_cut ? REPLY_TOOLS : piece.reason;
     }
     generation->reply.reason = piece.reason;
+    generation->reply.stop = stops->stopper;
     if (ask->is_stream) {
         reply_print_event(&generation->reply, &piece, infer->out);
     } else {

@@ -252,7 +252,7 @@ static enum status parse_counted(struct infer *infer, struct error *err)
     if (!generation->tokens) {
         return generation_no_memory(err);
     }
-    bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
+    bool is_chat = ask->form & ASK_CHATS;
     TRY(is_chat ? make_chat(infer, err) : make_prompts(infer, err));
     TRY(take_prediction(infer, err));
     TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
@@ -314,6 +314,33 @@ static enum status parse_response(struct infer *infer, struct infer_call *call,
     return parse_form(infer, ASK_RESPONSE, false, parts, err);
 }
 
+/* Before this version events had another form. A later one, 2026-10-21, has taken away members of
+ * requests alone; those mean the same here as before. */
+static enum status check_version(const struct infer *infer, struct error *err)
+{
+    static const char first[] = "2023-06-01";
+    struct span version = head_value(infer->head, HTTP_ANTHROPIC_VERSION);
+    bool is_date = version.len == sizeof(first) - 1;
+    for (size_t i = 0; is_date && i < version.len; i++) {
+        uint8_t c = version.ptr[i];
+        is_date = first[i] == '-' ? c == '-' : c >= '0' && c <= '9';
+    }
+    return version.len == 0 || (is_date && memcmp(version.ptr, first, version.len) >= 0)
+               ? ST_OK
+               : error_set(err, ST_INVALID, "anthropic-version: expected %s or later, got '%.*s'",
+                           first, SPAN_SHORT(version));
+}
+
+static enum status parse_message(struct infer *infer, struct infer_call *call,
+                                 const struct oip_body *parts, struct span *out_rest,
+                                 struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    TRY(check_version(infer, err));
+    return parse_form(infer, ASK_MESSAGE, false, parts, err);
+}
+
 static enum status parse_generate(struct infer *infer, struct infer_call *call,
                                   const struct oip_body *parts, struct span *out_rest,
                                   struct error *err)
@@ -336,6 +363,7 @@ const struct codec generation_completion = {.parse = parse_completion,
                                             .name_input = codec_name_none};
 const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_name_none};
 const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
+const struct codec generation_message = {.parse = parse_message, .name_input = codec_name_none};
 const struct codec generation_generate = {.parse = parse_generate, .name_input = codec_name_none};
 const struct codec generation_generate_stream = {.parse = parse_generate_stream,
                                                  .name_input = codec_name_none};

@@ -43,9 +43,9 @@ MUST_CHECK enum status query_parse(struct span target, uint32_t known, struct qu
                                    struct error *err);
 
 /*
- * The value of the parameter |word| of |target|, of routes that have a query of another server:
- * decoded, of at most |max| characters, and terminated. Empty if there is none; of several the
- * first counts. ST_INVALID: it is malformed or longer.
+ * Finds the value of the parameter |word| of |target|, of routes that have a query of another
+ * server: |out| gets it decoded, of at most |max| characters, and terminated; empty if there is
+ * none. Of several the first counts. ST_INVALID: it is malformed or longer.
  */
 MUST_CHECK enum status query_find(struct span target, const char *word, char *out, size_t max,
                                   struct error *err);

@@ -59,12 +59,22 @@ static int deny(struct request *request, enum access_denial denial)
     return rows[denial].status;
 }
 
-/* The text behind "Bearer "; false: there is none, or several. */
+/* The token of clients of Anthropic's API, who send no Authorization. */
+static bool find_key(const struct head *head, struct span *out_token)
+{
+    *out_token = head_value(head, HTTP_X_API_KEY);
+    return head->counts[HTTP_X_API_KEY] == 1 && out_token->len > 0;
+}
+
+/* The text behind "Bearer ", or else a key; false: there is none, or several. */
 static bool find_bearer(const struct head *head, struct span *out_token)
 {
     static const char scheme[] = "Bearer ";
     size_t len = sizeof(scheme) - 1;
     struct span value = head_value(head, HTTP_AUTHORIZATION);
+    if (head->counts[HTTP_AUTHORIZATION] == 0) {
+        return find_key(head, out_token);
+    }
     if (head->counts[HTTP_AUTHORIZATION] != 1 || value.len <= len ||
         strncasecmp((const char *)value.ptr, scheme, len) != 0) {
         return false;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/ask_text.h"
+
+#include <string.h>
+
+enum status ask_text_take(struct json *in, struct span *out, struct error *err)
+{
+    (void)json_peek(in); /* passes over the white space before the value */
+    const uint8_t *begin = in->at;
+    TRY(json_skip(in, err));
+    *out = span_of(begin, (size_t)(in->at - begin));
+    return ST_OK;
+}
+
+void ask_text_add(struct buf *out, const char *before, struct span raw)
+{
+    if (raw.len) {
+        buf_add_str(out, before);
+        buf_add(out, raw.ptr, raw.len);
+    }
+}
+
+enum status ask_text_keep(struct arena *arena, const struct buf *text, struct span *out,
+                          struct error *err)
+{
+    uint8_t *copy = buf_failed(text) ? NULL : arena_alloc(arena, text->len + 1);
+    if (!copy) {
+        return arena_fail(arena, "the request", err);
+    }
+    if (text->len) {
+        memcpy(copy, text->ptr, text->len);
+    }
+    *out = span_of(copy, text->len);
+    return ST_OK;
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Clients of other servers, as they come from PyPI, against a real daemon.
+
+Skipped without the Python packages anthropic and cohere.
+
+usage: run_peers.py, with top_srcdir and top_builddir in the environment.
+"""
+import importlib
+import sys
+
+import interpreter
+from run_embeddings import ENCODER, PAIRS, QUERY
+from run_generate import ANSWERS, CHAT, HELLO, wait_idle
+from run_http import Client, Daemon, Failure, Report, expect
+from run_messages import ASKED, WEATHER, whole
+
+if not interpreter.has("anthropic", "cohere"):
+    print("SKIP: the Python packages anthropic or cohere are missing")
+    sys.exit(77)
+
+anthropic = importlib.import_module("anthropic")
+cohere = importlib.import_module("cohere")
+
+
+def connect(daemon):
+    return anthropic.Anthropic(base_url=f"http://127.0.0.1:{daemon.port}", api_key="none",
+                               max_retries=0)
+
+
+def messages():
+    """Anthropic's client: answers, streams by both of its helpers, counts, errors."""
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon).messages
+        for row in ANSWERS[:8]:
+            asked = {"model": "chat", "max_tokens": 60, "messages": row["messages"],
+                     "extra_body": {"temperature": 0}}
+            answer = api.create(**asked)
+            expect("text", answer.content[0].text, row["answer"])
+            expect("tokens", whole(answer.usage.to_dict()), len(row["ids"]))
+            counted = api.count_tokens(model="chat", messages=row["messages"])
+            expect("count", counted.input_tokens, len(row["ids"]))
+            with api.stream(**asked) as stream:
+                expect("texts", "".join(stream.text_stream), row["answer"])
+                last = stream.get_final_message()
+            expect("built", (last.content[0].text, last.stop_reason), (row["answer"], "end_turn"))
+            kinds = [event.type for event in api.create(**asked, stream=True)]
+            expect("events", (kinds[0], kinds[1], kinds[-1]),
+                   ("message_start", "content_block_start", "message_stop"))
+        for wrong, members in ((anthropic.BadRequestError, {"messages": []}),
+                               (anthropic.NotFoundError, {"messages": HELLO, "model": "x"})):
+            try:
+                api.create(**{"model": "chat", "max_tokens": 9, **members})
+                raise Failure("no error")
+            except wrong as why:
+                expect("form", why.body["type"], "error")
+
+
+def tools():
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon).messages
+        asked = {"model": "chat", "max_tokens": 60, "messages": ASKED, "tools": [WEATHER],
+                 "extra_body": {"temperature": 0}}
+        answer = api.create(**asked)
+        with api.stream(**asked) as stream:
+            streamed = stream.get_final_message()
+        for message in (answer, streamed):
+            call = message.content[0]
+            expect("call", (call.type, call.name, call.input, message.stop_reason),
+                   ("tool_use", "weather", {"city": "Oslo"}, "tool_use"))
+        result = {"type": "tool_result", "tool_use_id": answer.content[0].id, "content": "sunny"}
+        again = api.create(**{**asked, "messages": [*ASKED, answer.to_param(),
+                                                   {"role": "user", "content": [result]}]})
+        expect("goes on", again.role, "assistant")
+
+
+def leaving():
+    with Daemon(CHAT) as daemon:
+        with connect(daemon).messages.stream(model="chat", max_tokens=200, messages=HELLO,
+                                             extra_body={"ignore_eos": True}) as stream:
+            next(iter(stream.text_stream))
+        wait_idle(Client(daemon.port))
+
+
+def rankings():
+    with Daemon(ENCODER) as daemon:
+        api = cohere.ClientV2(api_key="none", base_url=f"http://127.0.0.1:{daemon.port}")
+        documents = [row["text"] for row in PAIRS[:5]]
+        answer = api.rerank(model="enc.score", query=QUERY, documents=documents, top_n=2)
+        best = sorted(range(5), key=lambda i: -PAIRS[i]["logit"])[:2]
+        expect("best", [row.index for row in answer.results], best)
+        try:
+            api.rerank(model="nobody", query=QUERY, documents=documents)
+            raise Failure("no error")
+        except cohere.NotFoundError as why:
+            expect("form", list(why.body), ["message"])
+
+
+CHECKS = (messages, tools, leaving, rankings)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
