@@ -13,6 +13,7 @@
 #include "server/language/ask_prediction.h"
 #include "server/language/ask_reasoning.h"
 #include "server/language/ask_response.h"
+#include "server/language/ask_text.h"
 #include "server/language/ask_tools.h"
 #include "server/language/ask_values.h"
 
@@ -30,7 +31,7 @@ struct reader {
 
 typedef enum status reader_f(struct reader *r);
 
-enum kind { NUMBER, COUNT, SWITCH, OTHER, REFUSED };
+enum kind { NUMBER, COUNT, SWITCH, OTHER, REFUSED, ABSENT };
 
 struct member {
     const char *name;
@@ -581,6 +582,7 @@ static enum status read_structured_outputs(struct reader *r)
 #define ASK_SWITCH(name, member, forms) {#name, SWITCH, forms, AT(member), 0, 0, NULL, NULL},
 #define ASK_OTHER(name, function, forms) {#name, OTHER, forms, 0, 0, 0, function, NULL},
 #define ASK_REFUSED(name, forms, why) {#name, REFUSED, forms, 0, 0, 0, NULL, why},
+#define ASK_ABSENT(name, forms, min, max) {#name, ABSENT, forms, 0, min, max, NULL, NULL},
 
 static const struct member members[] = {
 #include "server/language/ask.def"
@@ -623,6 +625,36 @@ static enum status read_switch(struct reader *r, const struct member *member)
     return json_read_bool(r->in, (bool *)((char *)r->ask + member->offset), r->err);
 }
 
+/* The value that comes next as a number, where that can say that nothing is wanted. */
+static enum status read_wish(struct reader *r, double *out)
+{
+    bool is_true = false;
+    struct span raw;
+    switch (json_peek(r->in)) {
+    case JSON_NUMBER:
+        return json_read_f64(r->in, out, r->err);
+    case JSON_BOOL:
+        TRY(json_read_bool(r->in, &is_true, r->err));
+        *out = is_true;
+        return ST_OK;
+    default:
+        TRY(ask_text_take(r->in, &raw, r->err));
+        *out = raw.len == 2 ? 0 : NAN; /* [], {} or "" */
+        return ST_OK;
+    }
+}
+
+/* Who asks for another way of sampling would get another answer without noticing. */
+static enum status read_absent(struct reader *r, const struct member *member)
+{
+    double wish;
+    TRY(read_wish(r, &wish));
+    return isnan(wish) || wish < member->min || wish > member->max
+               ? json_fail(r->in, r->err, ST_INVALID,
+                           "it is not done here, and would change the answer: leave it out")
+               : ST_OK;
+}
+
 static enum status read_value(struct reader *r, const struct member *member)
 {
     if (json_peek(r->in) == JSON_NULL) {
@@ -637,6 +669,8 @@ static enum status read_value(struct reader *r, const struct member *member)
         return read_switch(r, member);
     case OTHER:
         return member->read(r);
+    case ABSENT:
+        return read_absent(r, member);
     case REFUSED:
         break;
     }

@@ -60,6 +60,7 @@ static const struct {
 #define ASK_SWITCH(name, member, forms)
 #define ASK_OTHER(name, function, forms)
 #define ASK_REFUSED(name, forms, why)
+#define ASK_ABSENT(name, forms, min, max)
 #include "server/language/ask.def"
 };
 
@@ -73,6 +74,8 @@ static const struct {
 #define ASK_SWITCH(name, member, forms) {#name, "expected a boolean, got a string", forms},
 #define ASK_OTHER(name, function, forms)
 #define ASK_REFUSED(name, forms, why) {#name, "it is not done here: " why, forms},
+#define ASK_ABSENT(name, forms, min, max)                                                          \
+    {#name, "it is not done here, and would change the answer", forms},
 #include "server/language/ask.def"
 };
 
@@ -134,6 +137,50 @@ static void words_are_refused_or_null(void **state)
             }
         }
     }
+}
+
+static const struct {
+    const char *name;
+    unsigned forms;
+    double min, max;
+} absents[] = {
+#define ASK_NUMBER(name, member, forms, min, max)
+#define ASK_COUNT(name, member, forms, min, max)
+#define ASK_SWITCH(name, member, forms)
+#define ASK_OTHER(name, function, forms)
+#define ASK_REFUSED(name, forms, why)
+#define ASK_ABSENT(name, forms, min, max) {#name, forms, min, max},
+#include "server/language/ask.def"
+};
+
+static void check_absent(enum ask_form form, const char *name, double value, bool is_good)
+{
+    char members[160];
+    snprintf(members, sizeof(members), "\"%s\":%g", name, value);
+    if (is_good) {
+        assert_ok(err, parse_with(form, members));
+    } else {
+        refuses(form, members, name);
+    }
+}
+
+static void absent_ways_of_sampling_are_refused_if_they_matter(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(absents) / sizeof(absents[0]); i++) {
+        for (size_t f = 0; f < FORMS; f++) {
+            if (absents[i].forms & all_forms[f]) {
+                check_absent(all_forms[f], absents[i].name, absents[i].min, true);
+                check_absent(all_forms[f], absents[i].name, absents[i].max, true);
+                check_absent(all_forms[f], absents[i].name, absents[i].max + 0.5, false);
+                check_absent(all_forms[f], absents[i].name, absents[i].min - 0.5, false);
+            }
+        }
+    }
+    assert_ok(err, parse_with(M, "\"use_beam_search\":false,\"lora\":[],\"bad_words\":[]"));
+    refuses(M, "\"use_beam_search\":true", "use_beam_search: it is not done here");
+    refuses(M, "\"lora\":[{\"id\":0,\"scale\":0.5}]", "lora: it is not done here");
+    refuses(M, "\"bad_words\":[\"a\"]", "bad_words: it is not done here");
 }
 
 /* ---- Anthropic's messages -------------------------------------------------------------------- */
@@ -361,6 +408,7 @@ int main(void)
         TEST(numbers_have_bounds),
         TEST(members_of_other_forms_are_passed_over),
         TEST(words_are_refused_or_null),
+        TEST(absent_ways_of_sampling_are_refused_if_they_matter),
         TEST(blocks_become_messages),
         TEST(tools_of_messages_become_functions),
         TEST(prompts_are_texts_or_ids),
