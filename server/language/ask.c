@@ -11,6 +11,7 @@
 #include "protocol/number.h"
 #include "server/language/ask_message.h"
 #include "server/language/ask_prediction.h"
+#include "server/language/ask_priv.h"
 #include "server/language/ask_reasoning.h"
 #include "server/language/ask_response.h"
 #include "server/language/ask_text.h"
@@ -18,18 +19,8 @@
 #include "server/language/ask_values.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
-#define MEMBERS_MAX 128
 
-struct reader {
-    struct json *in;
-    bool says_cache;                 /* cache_prompt is given */
-    uint64_t seen[MEMBERS_MAX / 64]; /* rows of |members| that are given, a bit each */
-    struct arena *arena;
-    struct ask *ask;
-    struct error *err;
-};
-
-typedef enum status reader_f(struct reader *r);
+typedef enum status reader_f(struct ask_reader *r);
 
 enum kind { NUMBER, COUNT, SWITCH, OTHER, REFUSED, ABSENT };
 
@@ -43,13 +34,13 @@ struct member {
     const char *why;
 };
 
-static enum status no_memory(struct reader *r)
+static enum status no_memory(struct ask_reader *r)
 {
     return arena_fail(r->arena, "the request", r->err);
 }
 
 /* Calls |read| for each element of the array that comes next. */
-static enum status read_each(struct reader *r, reader_f *read)
+static enum status read_each(struct ask_reader *r, reader_f *read)
 {
     TRY(json_array(r->in, r->err));
     while (true) {
@@ -63,17 +54,17 @@ static enum status read_each(struct reader *r, reader_f *read)
 
 /* ---- values that are not plain --------------------------------------------------------------- */
 
-static enum status read_text(struct reader *r, struct span *out)
+static enum status read_text(struct ask_reader *r, struct span *out)
 {
     return ask_read_text(r->in, r->arena, out, r->err);
 }
 
-static enum status read_model(struct reader *r)
+static enum status read_model(struct ask_reader *r)
 {
     return ask_read_model(r->in, r->arena, &r->ask->model, r->err);
 }
 
-static enum status add_prompt(struct reader *r)
+static enum status add_prompt(struct ask_reader *r)
 {
     struct ask *ask = r->ask;
     struct ask_prompt *prompt = &ask->prompts[ask->prompt_count];
@@ -89,14 +80,14 @@ static enum status add_prompt(struct reader *r)
     return ST_OK;
 }
 
-static enum status make_prompts(struct reader *r)
+static enum status make_prompts(struct ask_reader *r)
 {
     r->ask->prompts = arena_array(r->arena, ASK_PROMPTS_MAX, sizeof(r->ask->prompts[0]));
     return r->ask->prompts ? ST_OK : no_memory(r);
 }
 
 /* A text, ids, texts, or lists of ids. */
-static enum status read_prompt(struct reader *r)
+static enum status read_prompt(struct ask_reader *r)
 {
     TRY(make_prompts(r));
     if (json_peek(r->in) != JSON_ARRAY || ask_is_list_of_ids(r->in)) {
@@ -105,96 +96,88 @@ static enum status read_prompt(struct reader *r)
     return read_each(r, add_prompt);
 }
 
-static enum status read_text_input(struct reader *r)
+static enum status read_text_input(struct ask_reader *r)
 {
     TRY(make_prompts(r));
     return add_prompt(r);
 }
 
-/* The text of the value that comes next. What is in it goes to a template alone, which reads it as
- * value_parse() does. */
-static enum status take_json(struct reader *r, enum json_type type, struct span *out)
+static enum status read_messages(struct ask_reader *r)
 {
-    enum json_type got = json_peek(r->in);
-    if (got != type) {
-        TRY(json_skip(r->in, r->err));
-        return json_fail(r->in, r->err, ST_INVALID, "expected %s, got %s", json_type_text(type),
-                         json_type_text(got));
-    }
-    return json_skip_loosely(r->in, out, r->err);
+    return ask_take_json(r, JSON_ARRAY, &r->ask->messages);
 }
 
-static enum status read_messages(struct reader *r)
+static enum status read_tools(struct ask_reader *r)
 {
-    return take_json(r, JSON_ARRAY, &r->ask->messages);
+    return ask_take_json(r, JSON_ARRAY, &r->ask->tools);
 }
 
-static enum status read_tools(struct reader *r)
+static enum status read_template_values(struct ask_reader *r)
 {
-    return take_json(r, JSON_ARRAY, &r->ask->tools);
+    return ask_take_json(r, JSON_OBJECT, &r->ask->template_values);
 }
 
-static enum status read_template_values(struct reader *r)
-{
-    return take_json(r, JSON_OBJECT, &r->ask->template_values);
-}
-
-static enum status read_effort(struct reader *r)
+static enum status read_effort(struct ask_reader *r)
 {
     return ask_effort(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_reasoning(struct reader *r)
+static enum status read_reasoning(struct ask_reader *r)
 {
     return ask_reasoning(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_prediction(struct reader *r)
+static enum status read_prediction(struct ask_reader *r)
 {
     return ask_prediction(r->in, r->arena, &r->ask->prediction, r->err);
 }
 
-static enum status read_input(struct reader *r)
+static enum status read_input(struct ask_reader *r)
 {
     return ask_response_input(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_instructions(struct reader *r)
+static enum status read_instructions(struct ask_reader *r)
 {
     return ask_response_instructions(r->in, r->ask, r->err);
 }
 
-static enum status read_flat_tools(struct reader *r)
+static enum status read_flat_tools(struct ask_reader *r)
 {
     return ask_response_tools(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_turns(struct reader *r)
+static enum status read_turns(struct ask_reader *r)
 {
     return ask_message_turns(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_system(struct reader *r)
+static enum status read_system(struct ask_reader *r)
 {
     return ask_message_system(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_message_tools(struct reader *r)
+static enum status read_message_tools(struct ask_reader *r)
 {
     return ask_message_tools(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_message_choice(struct reader *r)
+static enum status read_thinking(struct ask_reader *r)
+{
+    return ask_message_thinking(r->in, r->ask, r->err);
+}
+
+static enum status read_message_choice(struct ask_reader *r)
 {
     return ask_message_choice(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_metadata(struct reader *r)
+static enum status read_metadata(struct ask_reader *r)
 {
-    return take_json(r, JSON_OBJECT, &r->ask->metadata);
+    return ask_take_json(r, JSON_OBJECT, &r->ask->metadata);
 }
 
-static enum status read_background(struct reader *r)
+static enum status read_background(struct ask_reader *r)
 {
     bool is_wanted;
     TRY(json_read_bool(r->in, &is_wanted, r->err));
@@ -203,12 +186,12 @@ static enum status read_background(struct reader *r)
                : ST_OK;
 }
 
-static enum status read_tool_choice(struct reader *r)
+static enum status read_tool_choice(struct ask_reader *r)
 {
     return ask_tool_choice(r->in, r->arena, r->ask, r->err);
 }
 
-static enum status read_parallel(struct reader *r)
+static enum status read_parallel(struct ask_reader *r)
 {
     bool is_wanted;
     TRY(json_read_bool(r->in, &is_wanted, r->err));
@@ -227,7 +210,7 @@ static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t
 }
 
 /* {"50256": -100} */
-static enum status read_biases(struct reader *r)
+static enum status read_biases(struct ask_reader *r)
 {
     struct sampler_bias *biases = arena_array(r->arena, ASK_BIASES_MAX, sizeof(*biases));
     uint32_t count = 0;
@@ -262,7 +245,7 @@ static enum status read_biases(struct reader *r)
     return ST_OK;
 }
 
-static enum status read_seed(struct reader *r)
+static enum status read_seed(struct ask_reader *r)
 {
     int64_t seed;
     TRY(json_read_i64(r->in, &seed, r->err));
@@ -271,7 +254,7 @@ static enum status read_seed(struct reader *r)
     return ST_OK;
 }
 
-static enum status add_stop(struct reader *r)
+static enum status add_stop(struct ask_reader *r)
 {
     struct ask *ask = r->ask;
     struct span text;
@@ -284,7 +267,7 @@ static enum status add_stop(struct reader *r)
     return ST_OK;
 }
 
-static enum status read_stops(struct reader *r)
+static enum status read_stops(struct ask_reader *r)
 {
     r->ask->stops = arena_array(r->arena, ASK_STOPS_MAX, sizeof(r->ask->stops[0]));
     if (!r->ask->stops) {
@@ -296,19 +279,19 @@ static enum status read_stops(struct reader *r)
     return read_each(r, add_stop);
 }
 
-static enum status read_stop_ids(struct reader *r)
+static enum status read_stop_ids(struct ask_reader *r)
 {
     return ask_read_ids(r->in, r->arena, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count,
                         r->err);
 }
 
-static enum status read_keep_alive(struct reader *r)
+static enum status read_keep_alive(struct ask_reader *r)
 {
     r->ask->has_keep = true;
     return ask_read_keep(r->in, &r->ask->keep_ns, r->err);
 }
 
-static enum status read_cache_prompt(struct reader *r)
+static enum status read_cache_prompt(struct ask_reader *r)
 {
     bool is_used;
     TRY(json_read_bool(r->in, &is_used, r->err));
@@ -317,7 +300,7 @@ static enum status read_cache_prompt(struct reader *r)
     return ST_OK;
 }
 
-static enum status read_stream_options(struct reader *r)
+static enum status read_stream_options(struct ask_reader *r)
 {
     TRY(json_object(r->in, r->err));
     while (true) {
@@ -335,7 +318,7 @@ static enum status read_stream_options(struct reader *r)
 }
 
 /* Of completions a number of tokens, of chats a switch beside top_logprobs. */
-static enum status read_logprobs(struct reader *r)
+static enum status read_logprobs(struct ask_reader *r)
 {
     if (r->ask->form == ASK_CHAT) {
         return json_read_bool(r->in, &r->ask->wants_logprobs, r->err);
@@ -349,222 +332,6 @@ static enum status read_logprobs(struct reader *r)
     r->ask->wants_logprobs = true;
     r->ask->top_count = (uint32_t)count;
     return ST_OK;
-}
-
-/* ---- the shape of an answer ------------------------------------------------------------------ */
-
-static enum status set_shape(struct reader *r, enum ask_shape shape, struct span grammar,
-                             const char *path)
-{
-    if (r->ask->shape != ASK_ANY_TEXT) {
-        return json_fail(r->in, r->err, ST_INVALID,
-                         "expected only one of response_format, structured_outputs, grammar "
-                         "and the members guided_...");
-    }
-    r->ask->shape = shape;
-    r->ask->grammar = grammar;
-    r->ask->grammar_path = path;
-    return ST_OK;
-}
-
-/* {"name": "...", "schema": {...}, "strict": true}; |*out| stays if there is no schema. */
-static enum status read_named_schema(struct reader *r, struct span *out)
-{
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        if (json_string_is(&key, "schema")) {
-            TRY(take_json(r, JSON_OBJECT, out));
-        } else {
-            TRY(json_skip(r->in, r->err));
-        }
-    }
-}
-
-static enum status set_format(struct reader *r, const struct json_string *type, struct span schema)
-{
-    if (json_string_is(type, "text")) {
-        return ST_OK;
-    }
-    if (json_string_is(type, "json_object")) {
-        return set_shape(r, ASK_OBJECT, span_str(""), "response_format: ");
-    }
-    if (!json_string_is(type, "json_schema")) {
-        return json_fail(r->in, r->err, ST_INVALID,
-                         "expected the type \"text\", \"json_object\" or \"json_schema\", got "
-                         "\"%.*s\"",
-                         SPAN_SHORT(type->raw));
-    }
-    const char *path = r->ask->form == ASK_RESPONSE  ? "text.format."
-                       : r->ask->form == ASK_MESSAGE ? "output_config.format."
-                                                     : "response_format.json_schema.";
-    bool is_inner = r->ask->form != ASK_RESPONSE && r->ask->form != ASK_MESSAGE;
-    return schema.len ? set_shape(r, ASK_SCHEMA, schema, path)
-                      : json_fail(r->in, r->err, ST_INVALID, "%sschema is missing",
-                                  is_inner ? "json_schema." : "");
-}
-
-static enum status read_format(struct reader *r)
-{
-    struct json_string key, type = {0};
-    struct span schema = {0};
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            return set_format(r, &type, schema);
-        }
-        if (json_string_is(&key, "type")) {
-            TRY(json_read_string(r->in, &type, r->err));
-        } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
-            TRY(read_named_schema(r, &schema));
-        } else if ((r->ask->form & (ASK_RESPONSE | ASK_MESSAGE)) &&
-                   json_string_is(&key, "schema")) {
-            TRY(take_json(r, JSON_OBJECT, &schema)); /* there it is not inside of json_schema */
-        } else {
-            TRY(json_skip(r->in, r->err));
-        }
-    }
-}
-
-/* {"format": {...}} */
-static enum status read_text_format(struct reader *r)
-{
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        if (!json_string_is(&key, "format") || json_peek(r->in) == JSON_NULL) {
-            TRY(json_skip(r->in, r->err));
-            continue;
-        }
-        const uint8_t *begin = r->in->at;
-        TRY(read_format(r));
-        r->ask->format = span_of(begin, (size_t)(r->in->at - begin));
-    }
-}
-
-/* {"effort": "...", "format": {...}} */
-static enum status read_output_config(struct reader *r)
-{
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        bool is_read = json_string_is(&key, "format") && json_peek(r->in) != JSON_NULL;
-        TRY(is_read ? read_format(r) : json_skip(r->in, r->err));
-    }
-}
-
-/* A schema, or its text in a string. */
-static enum status read_schema(struct reader *r, const char *path)
-{
-    struct span schema;
-    if (json_peek(r->in) == JSON_STRING) {
-        TRY(read_text(r, &schema));
-    } else {
-        TRY(take_json(r, JSON_OBJECT, &schema));
-    }
-    return set_shape(r, ASK_SCHEMA, schema, path);
-}
-
-static enum status read_choice(struct reader *r, const char *path)
-{
-    struct span texts;
-    TRY(take_json(r, JSON_ARRAY, &texts));
-    return set_shape(r, ASK_CHOICE, texts, path);
-}
-
-static enum status read_regex(struct reader *r, const char *path)
-{
-    struct span regex;
-    TRY(read_text(r, &regex));
-    return set_shape(r, ASK_REGEX, regex, path);
-}
-
-static enum status read_gbnf(struct reader *r, const char *path)
-{
-    struct span grammar;
-    TRY(read_text(r, &grammar));
-    return set_shape(r, ASK_GBNF, grammar, path);
-}
-
-static enum status read_any_object(struct reader *r, const char *path)
-{
-    bool is_wanted;
-    TRY(json_read_bool(r->in, &is_wanted, r->err));
-    return is_wanted ? set_shape(r, ASK_OBJECT, span_str(""), path) : ST_OK;
-}
-
-static enum status read_guided_json(struct reader *r)
-{
-    return read_schema(r, "guided_json: ");
-}
-
-static enum status read_guided_choice(struct reader *r)
-{
-    return read_choice(r, "guided_choice: ");
-}
-
-static enum status read_guided_regex(struct reader *r)
-{
-    return read_regex(r, "guided_regex: ");
-}
-
-static enum status read_guided_grammar(struct reader *r)
-{
-    return read_gbnf(r, "guided_grammar: ");
-}
-
-static enum status read_grammar(struct reader *r)
-{
-    return read_gbnf(r, "grammar: ");
-}
-
-static enum status refuse_tag(struct reader *r, const char *path)
-{
-    (void)path;
-    return json_fail(r->in, r->err, ST_INVALID, "expected json, regex, choice or grammar");
-}
-
-/* The same in one object, as later versions of vLLM have it. */
-static enum status read_structured_outputs(struct reader *r)
-{
-    static const struct {
-        const char *name;
-        enum status (*read)(struct reader *r, const char *path);
-        const char *path;
-    } members[] = {{"json", read_schema, "structured_outputs.json: "},
-                   {"choice", read_choice, "structured_outputs.choice: "},
-                   {"regex", read_regex, "structured_outputs.regex: "},
-                   {"grammar", read_gbnf, "structured_outputs.grammar: "},
-                   {"json_object", read_any_object, "structured_outputs.json_object: "},
-                   {"structural_tag", refuse_tag, NULL}};
-    const size_t count = sizeof(members) / sizeof(members[0]);
-    TRY(json_object(r->in, r->err));
-    while (true) {
-        struct json_string key;
-        size_t i = 0;
-        TRY(json_member(r->in, &key, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        while (i < count && !json_string_is(&key, members[i].name)) {
-            i++;
-        }
-        bool is_read = i < count && json_peek(r->in) != JSON_NULL;
-        TRY(is_read ? members[i].read(r, members[i].path) : json_skip(r->in, r->err));
-    }
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -593,9 +360,9 @@ static const struct member members[] = {
 #undef R
 #undef A
 
-_Static_assert(sizeof(members) / sizeof(members[0]) <= MEMBERS_MAX, "a bit of |seen| for each");
+_Static_assert(sizeof(members) / sizeof(members[0]) <= ASK_MEMBERS_MAX, "a bit of |seen| for each");
 
-static enum status read_number(struct reader *r, const struct member *member)
+static enum status read_number(struct ask_reader *r, const struct member *member)
 {
     double value;
     TRY(json_read_f64(r->in, &value, r->err));
@@ -607,7 +374,7 @@ static enum status read_number(struct reader *r, const struct member *member)
     return ST_OK;
 }
 
-static enum status read_count(struct reader *r, const struct member *member)
+static enum status read_count(struct ask_reader *r, const struct member *member)
 {
     int64_t value;
     TRY(json_read_i64(r->in, &value, r->err));
@@ -620,13 +387,13 @@ static enum status read_count(struct reader *r, const struct member *member)
     return ST_OK;
 }
 
-static enum status read_switch(struct reader *r, const struct member *member)
+static enum status read_switch(struct ask_reader *r, const struct member *member)
 {
     return json_read_bool(r->in, (bool *)((char *)r->ask + member->offset), r->err);
 }
 
 /* The value that comes next as a number, where that can say that nothing is wanted. */
-static enum status read_wish(struct reader *r, double *out)
+static enum status read_wish(struct ask_reader *r, double *out)
 {
     bool is_true = false;
     struct span raw;
@@ -645,7 +412,7 @@ static enum status read_wish(struct reader *r, double *out)
 }
 
 /* Who asks for another way of sampling would get another answer without noticing. */
-static enum status read_absent(struct reader *r, const struct member *member)
+static enum status read_absent(struct ask_reader *r, const struct member *member)
 {
     double wish;
     TRY(read_wish(r, &wish));
@@ -655,7 +422,7 @@ static enum status read_absent(struct reader *r, const struct member *member)
                : ST_OK;
 }
 
-static enum status read_value(struct reader *r, const struct member *member)
+static enum status read_value(struct ask_reader *r, const struct member *member)
 {
     if (json_peek(r->in) == JSON_NULL) {
         return json_read_null(r->in, r->err);
@@ -689,7 +456,7 @@ static const struct member *find_member(const struct json_string *key, enum ask_
 }
 
 /* A request to generate may have a member beside "parameters" or in it, not in both. */
-static enum status read_once(struct reader *r, const struct member *member)
+static enum status read_once(struct ask_reader *r, const struct member *member)
 {
     size_t row = (size_t)(member - members);
     uint64_t bit = UINT64_C(1) << row % 64;
@@ -701,7 +468,7 @@ static enum status read_once(struct reader *r, const struct member *member)
 }
 
 /* A member without a row is for other servers, or a slip. */
-static enum status pass_member(struct reader *r, const struct json_string *key)
+static enum status pass_member(struct ask_reader *r, const struct json_string *key)
 {
     const char *meant = NULL;
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && !meant; i++) {
@@ -711,7 +478,7 @@ static enum status pass_member(struct reader *r, const struct json_string *key)
     return ask_pass(r->in, meant, r->err);
 }
 
-static enum status read_members(struct reader *r, bool is_inner)
+static enum status read_members(struct ask_reader *r, bool is_inner)
 {
     TRY(json_object(r->in, r->err));
     while (true) {
@@ -753,7 +520,7 @@ static enum status check_call(struct ask *ask, struct error *err)
 
 /* A copy of JSON in one line: the end of a line would end the field of an event. JSON has them
  * between its tokens alone. */
-static enum status keep_text(struct reader *r, struct span *text)
+static enum status keep_text(struct ask_reader *r, struct span *text)
 {
     char *copy = arena_alloc(r->arena, text->len + 1);
     if (!copy) {
@@ -768,7 +535,7 @@ static enum status keep_text(struct reader *r, struct span *text)
 }
 
 /* The body is freed before the first step, so texts that the answer needs are copied. */
-static enum status keep_texts(struct reader *r)
+static enum status keep_texts(struct ask_reader *r)
 {
     struct ask *ask = r->ask;
     struct span *const texts[] = {&ask->tools,        &ask->instructions, &ask->given_tools,
@@ -782,7 +549,7 @@ static enum status keep_texts(struct reader *r)
     return ST_OK;
 }
 
-static enum status check(struct reader *r)
+static enum status check(struct ask_reader *r)
 {
     const struct ask *ask = r->ask;
     bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form & ASK_CHATS;
@@ -824,7 +591,7 @@ enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, 
                       struct ask *out, struct error *err)
 {
     struct json *in = arena_alloc(arena, sizeof(*in));
-    struct reader r = {.in = in, .arena = arena, .ask = out, .err = err};
+    struct ask_reader r = {.in = in, .arena = arena, .ask = out, .err = err};
     *out = ask_new(form);
     if (!in) {
         return no_memory(&r);

@@ -82,7 +82,7 @@ static enum status read_content(struct reader *r, bool is_result);
 static enum status read_block_member(struct reader *r, const struct json_string *key,
                                      struct block *block)
 {
-    struct span ignored, *at = &ignored;
+    struct span *at = NULL;
     if (json_string_is(key, "content")) {
         block->has_content = true;
         return read_content(r, true);
@@ -273,7 +273,7 @@ static enum status add_message(struct reader *r, struct span role)
 
 static enum status read_message(struct reader *r)
 {
-    struct span role = {0}, ignored;
+    struct span role = {0};
     bool has_content = false;
     buf_reset(&r->parts);
     buf_reset(&r->calls);
@@ -290,7 +290,7 @@ static enum status read_message(struct reader *r)
             has_content = true;
             TRY(read_content(r, false));
         } else {
-            TRY(ask_text_take(r->in, json_string_is(&key, "role") ? &role : &ignored, r->err));
+            TRY(ask_text_take(r->in, json_string_is(&key, "role") ? &role : NULL, r->err));
         }
     }
     if (!has_content || ++r->count > MESSAGES_MAX) {
@@ -372,7 +372,7 @@ static enum status add_tool(struct json *in, struct buf *out, const struct span 
 static enum status read_tool(struct json *in, struct buf *out, struct error *err)
 {
     static const char *const names[] = {"type", "name", "description", "input_schema"};
-    struct span members[4] = {{0}}, ignored;
+    struct span members[4] = {{0}};
     TRY(json_object(in, err));
     while (true) {
         struct json_string key;
@@ -380,7 +380,7 @@ static enum status read_tool(struct json *in, struct buf *out, struct error *err
         if (in->is_closed) {
             return add_tool(in, out, members, err);
         }
-        struct span *at = &ignored;
+        struct span *at = NULL;
         for (int i = 0; i < 4; i++) {
             at = json_string_is(&key, names[i]) ? &members[i] : at;
         }
@@ -410,6 +410,26 @@ enum status ask_message_tools(struct json *in, struct arena *arena, struct ask *
     buf_add(&r.text, r.parts.ptr, r.parts.len);
     buf_add_str(&r.text, "]");
     return finish(&r, status, arena, &r.text, &ask->tools);
+}
+
+/* {"type": "enabled", "budget_tokens": 1024}; a budget is not kept. */
+enum status ask_message_thinking(struct json *in, struct ask *ask, struct error *err)
+{
+    struct json_string key, type = {0};
+    TRY(json_object(in, err));
+    while (true) {
+        TRY(json_member(in, &key, err));
+        if (in->is_closed) {
+            break;
+        }
+        TRY(json_string_is(&key, "type") ? json_read_string(in, &type, err) : json_skip(in, err));
+    }
+    bool is_off = json_string_is(&type, "disabled");
+    ask->thinking = is_off ? ASK_THINKING_OFF : ASK_THINKING_ON;
+    return is_off || json_string_is(&type, "enabled") || json_string_is(&type, "adaptive")
+               ? ST_OK
+               : json_fail(in, err, ST_INVALID,
+                           "expected the type \"enabled\", \"adaptive\" or \"disabled\"");
 }
 
 enum status ask_message_choice(struct json *in, struct arena *arena, struct ask *ask,

@@ -33,6 +33,7 @@ MUST_CHECK enum status ask_message_turns(struct json *in, struct arena *arena, s
                                          struct error *err);
 MUST_CHECK enum status ask_message_tools(struct json *in, struct arena *arena, struct ask *ask,
                                          struct error *err);
+MUST_CHECK enum status ask_message_thinking(struct json *in, struct ask *ask, struct error *err);
 MUST_CHECK enum status ask_message_choice(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);
 

@@ -8,8 +8,10 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_message.c %D%/ask_message.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
+	%D%/ask_priv.h \
 	%D%/ask_reasoning.c %D%/ask_reasoning.h \
 	%D%/ask_response.c %D%/ask_response.h \
+	%D%/ask_shape.c \
 	%D%/ask_text.c %D%/ask_text.h \
 	%D%/ask_tools.c %D%/ask_tools.h \
 	%D%/ask_values.c %D%/ask_values.h \

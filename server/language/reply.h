@@ -26,7 +26,7 @@ struct words;
 enum reply_reason { REPLY_GOES_ON, REPLY_STOP, REPLY_LENGTH, REPLY_TOOLS };
 
 /* What the present block of a message is. */
-enum reply_block { REPLY_NO_BLOCK, REPLY_TEXT, REPLY_CALL };
+enum reply_block { REPLY_NO_BLOCK, REPLY_THOUGHT, REPLY_TEXT, REPLY_CALL };
 
 #define REPLY_ID_CHARS 16
 

@@ -56,9 +56,14 @@ static void print_usage(const struct reply *reply, struct buf *out)
 {
     buf_printf(out,
                "\"usage\":{\"input_tokens\":%" PRIu64 ",\"cache_creation_input_tokens\":0,"
-               "\"cache_read_input_tokens\":%" PRIu64 ",\"output_tokens\":%" PRIu64 "}",
+               "\"cache_read_input_tokens\":%" PRIu64 ",\"output_tokens\":%" PRIu64,
                reply->prompt_tokens - reply->cached_tokens, reply->cached_tokens,
                reply->answer_tokens);
+    if (reply->thinks) {
+        buf_printf(out, ",\"output_tokens_details\":{\"thinking_tokens\":%" PRIu64 "}",
+                   reply->thought_tokens);
+    }
+    buf_add_char(out, '}');
 }
 
 static void begin_message(const struct reply *reply, struct buf *out)
@@ -87,6 +92,14 @@ static void print_text(struct buf *out, struct span text)
     buf_add_char(out, '}');
 }
 
+/* Nobody signs thoughts here. */
+static void print_thought(struct buf *out, struct span thought)
+{
+    buf_add_str(out, "{\"type\":\"thinking\",\"signature\":\"\",\"thinking\":");
+    json_print_string(out, thought);
+    buf_add_char(out, '}');
+}
+
 /* |input| is an object of JSON. */
 static void print_call(const struct reply *reply, const struct tools_call *call, uint32_t index,
                        struct span input, struct buf *out)
@@ -108,6 +121,10 @@ void reply_message_print(const struct reply *reply, const struct reply_piece *pi
 {
     uint32_t blocks = 0;
     begin_message(reply, out);
+    if (piece->thought.len > 0) {
+        buf_add_str(out, comma(&blocks));
+        print_thought(out, piece->thought);
+    }
     if (piece->text.len > 0) {
         buf_add_str(out, comma(&blocks));
         print_text(out, piece->text);
@@ -178,6 +195,16 @@ static void tell_delta(const struct reply *reply, const char *type, const char *
     end_event(out);
 }
 
+static void tell_thought(struct reply *reply, struct span thought, struct buf *out)
+{
+    if (reply->block != REPLY_THOUGHT) {
+        open_block(reply, REPLY_THOUGHT, out);
+        print_thought(out, span_str(""));
+        end_event(out);
+    }
+    tell_delta(reply, "thinking_delta", "thinking", thought, out);
+}
+
 static void tell_text(struct reply *reply, struct span text, struct buf *out)
 {
     if (reply->block != REPLY_TEXT) {
@@ -214,6 +241,9 @@ void reply_message_print_events(struct reply *reply, const struct reply_piece *p
 {
     if (piece->is_first) {
         tell_start(reply, out);
+    }
+    if (piece->thought.len > 0) {
+        tell_thought(reply, piece->thought, out);
     }
     if (piece->text.len > 0) {
         tell_text(reply, piece->text, out);

@@ -145,8 +145,8 @@ def check_members(schemas):
     """Requests to language models have all members that the daemon reads, and no others."""
     with open(os.path.join(os.environ["top_srcdir"], "server", "language", "ask.def"),
               encoding="utf-8") as file:
-        rows = re.findall(r"^ASK_(?!REFUSED|ABSENT)\w+\((\w+),.*?\b([CMGR](?: \| [CMGR])*)\b", file.read(),
-                          re.M)
+        rows = re.findall(r"^ASK_(?!REFUSED|ABSENT)\w+\((\w+),.*?\b([CMGR](?: \| [CMGR])*)\b",
+                          file.read(), re.M)
     for letter, form in (("M", "Chat"), ("C", "Completion"), ("G", "Generate")):
         members = dict(schemas[f"{form}Request"]["properties"])
         members.update(members.pop("parameters", {}).get("properties", {}))

@@ -15,6 +15,7 @@ from pathlib import Path
 from load import wait_until
 from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, Stream, ask, chat, post, wait_idle
 from run_http import Client, Daemon, Failure, Report, build_request, expect
+from run_thinking import JAPAN, TEXTS, served
 
 ASKED = [{"role": "user", "content": "How is the weather in Oslo?"}]
 WEATHER = {"name": "weather", "description": "of a city",
@@ -75,8 +76,8 @@ def build(events):
             expect("delta", (event["type"], event["index"]),
                    ("content_block_delta", len(message["content"]) - 1))
             delta, block = event["delta"], message["content"][-1]
-            if delta["type"] == "text_delta":
-                block["text"] += delta["text"]
+            if delta["type"] in ("text_delta", "thinking_delta"):
+                block[delta["type"][:-6]] += delta[delta["type"][:-6]]
             else:
                 block["json"] += delta["partial_json"]
     expect("all blocks are closed", is_open, False)
@@ -182,6 +183,21 @@ def tools():
                chat(client, told, max_tokens=1)["usage"]["prompt_tokens"])
 
 
+def thoughts():
+    """A thought is a block before the text."""
+    with served(TEXTS) as (client, port):
+        answer = say(client, JAPAN, thinking={"type": "adaptive"}, output_config={"effort": "low"})
+        expect("blocks", [block["type"] for block in answer["content"]], ["thinking", "text"])
+        expect("thought", answer["content"][0], {"type": "thinking", "thinking": "of",
+                                                 "signature": ""})
+        expect("text", text_of(answer), "Tokyo.")
+        details = answer["usage"]["output_tokens_details"]
+        expect("tokens", 0 < details["thinking_tokens"] < answer["usage"]["output_tokens"], True)
+        expect("stream", build(stream(port, JAPAN))["content"], answer["content"])
+        back = [*JAPAN, {"role": "assistant", "content": answer["content"]}, *HELLO]
+        expect("sent back", say(client, back)["role"], "assistant")
+
+
 def formats():
     schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"],
               "additionalProperties": False}
@@ -278,7 +294,7 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, ends, tools, formats, tokens, leaving, refusals)
+CHECKS = (answers, ends, tools, thoughts, formats, tokens, leaving, refusals)
 
 
 def main():

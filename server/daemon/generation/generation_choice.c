@@ -103,7 +103,7 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     generation->choice_count = ask->prompt_count * ask->n;
     stops_fini(&generation->stops);
     stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
-    bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
+    bool is_chat = ask->form & ASK_CHATS;
     generation->reply.thinks = is_chat && generation->generator->thinking.thinks;
     generation->thinking.keeps_calls = is_chat && called_tools(generation).len > 0;
     if (generation->reply.thinks) {

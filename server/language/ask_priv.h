@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by ask.c and ask_shape.c: readers of members of requests to language models. Each reads
+ * the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
+#ifndef PTED_SERVER_LANGUAGE_ASK_PRIV_H
+#define PTED_SERVER_LANGUAGE_ASK_PRIV_H
+
+#include "protocol/json.h"
+#include "server/language/ask.h"
+
+/* Rows of ask.def. */
+#define ASK_MEMBERS_MAX 128
+
+struct ask_reader {
+    struct json *in;
+    bool says_cache;                     /* cache_prompt is given */
+    uint64_t seen[ASK_MEMBERS_MAX / 64]; /* rows of |members| that are given, a bit each */
+    struct arena *arena;
+    struct ask *ask;
+    struct error *err;
+};
+
+/* Takes the text of a value of |type|, which is checked; it lies in the body. */
+MUST_CHECK enum status ask_take_json(struct ask_reader *r, enum json_type type, struct span *out);
+
+/* ---- ask_shape.c ----------------------------------------------------------------------------- */
+
+MUST_CHECK enum status ask_shape_format(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_text_format(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_output_config(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_guided_json(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_guided_choice(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_guided_regex(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_guided_grammar(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_grammar(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_structured_outputs(struct ask_reader *r);
+
+#endif
