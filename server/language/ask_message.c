@@ -446,6 +446,8 @@ enum status ask_message_choice(struct json *in, struct arena *arena, struct ask 
             TRY(json_read_string(in, &type, err));
         } else if (json_string_is(&key, "name")) {
             TRY(ask_read_text(in, arena, &ask->chosen_tool, err));
+        } else if (json_string_is(&key, "disable_parallel_tool_use")) {
+            TRY(json_read_bool(in, &ask->has_one_call, err));
         } else {
             TRY(json_skip(in, err));
         }
