@@ -154,12 +154,12 @@ make_package() {
     mv "$work"/*.deb "$out/"
 }
 
-# pack TARGET: the programs of build/portable/TARGET as an archive.
+# pack TARGET: the program of build/portable/TARGET as an archive, in which pte is a link.
 pack() {
     name=pted-$version-$1
     mkdir "$work/$name"
     for file in pted pte THIRD_PARTY; do
-        [ ! -e "build/portable/$1/$file" ] || cp "build/portable/$1/$file" "$work/$name/"
+        [ ! -e "build/portable/$1/$file" ] || cp -P "build/portable/$1/$file" "$work/$name/"
     done
     cp LICENSE README.md CHANGELOG.md "$work/$name/"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner \

@@ -28,7 +28,7 @@ if HAVE_LIBRARY
 include_HEADERS = %D%/pted.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/pted.pc
-noinst_DATA = %D%/libpted.a %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so
+noinst_DATA += %D%/libpted.a %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so
 CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONAME) %D%/libpted.so
 
 # Linked here and not by libtool, which would compile each file twice and slow configure down. All
@@ -53,7 +53,7 @@ CLEANFILES += %D%/libpted.a %D%/libpted.o %D%/$(LIBPTED_FILE) %D%/$(LIBPTED_SONA
 
 install-exec-local: install-libpted
 uninstall-local: uninstall-libpted
-install-libpted: $(noinst_DATA)
+install-libpted: %D%/libpted.a %D%/$(LIBPTED_FILE)
 	$(MKDIR_P) '$(DESTDIR)$(libdir)'
 	$(INSTALL_DATA) %D%/libpted.a '$(DESTDIR)$(libdir)/libpted.a'
 	$(INSTALL_DATA) %D%/$(LIBPTED_FILE) '$(DESTDIR)$(libdir)/$(LIBPTED_FILE)'

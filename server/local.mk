@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
+# The daemon and its companion, one program. main() is small. The rest is in archives, from the top
+# down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_BELOW_DAEMON = %D%/cli/libcli.a %D%/profile/libprofile.a \
@@ -23,11 +24,26 @@ include server/media/local.mk
 include server/http/local.mk
 include server/process/local.mk
 
-bin_PROGRAMS += pte
-pte_SOURCES = %D%/cli/main.c
-pte_CFLAGS = $(SERVER_CFLAGS)
-pte_LDADD = $(SERVER_LIBS)
-%D%/cli/pte-main.$(OBJEXT) %D%/daemon/pted-main.$(OBJEXT): commit.h
+bin_PROGRAMS += pted
+pted_SOURCES = %D%/main.c
+pted_CFLAGS = $(SERVER_CFLAGS)
+pted_LDADD = $(SERVER_LIBS)
+%D%/pted-main.$(OBJEXT): commit.h
+
+# A link that has no path of its own: who follows links to the end still finds the name.
+noinst_DATA += pte
+CLEANFILES += pte
+pte: pted
+	$(AM_V_at)rm -f $@ && { ln pted $@ 2>/dev/null || cp -p pted $@; }
+
+install-exec-hook: install-pte
+uninstall-hook: uninstall-pte
+pte_name = "`echo pte | sed '$(transform)'`"
+install-pte:
+	cd '$(DESTDIR)$(bindir)' && rm -f $(pte_name) && \
+		$(LN_S) "`echo pted | sed '$(transform)'`" $(pte_name)
+uninstall-pte:
+	rm -f '$(DESTDIR)$(bindir)'/$(pte_name)
 
 # llhttp from C sources that the system installs. They are compiled here, but never copied, in
 # strict mode and without our warnings.

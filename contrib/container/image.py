@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes images of pted from its static programs, without docker, podman or a registry.
+"""Makes images of pted from its static program, without docker, podman or a registry.
 
     contrib/portable.sh && contrib/container/image.py
     podman load -i build/image/pted-0.1.0-amd64.tar     # or docker load
@@ -119,12 +119,12 @@ def put_programs(root, arch, programs):
     for name in ("usr/bin", "usr/share/doc/pted", "models"):
         make_folder(root / name)
     make_folder(root / "var/cache/pted", 0o1777)  # also for users that a cluster has chosen
-    for name in ("pted", "pte"):
-        if machine_of(programs / name) != arch:
-            fail(f"{programs / name}: expected a program for {arch}, got one for "
-                 f"{machine_of(programs / name)}")
-        shutil.copyfile(programs / name, root / "usr/bin" / name)
-        (root / "usr/bin" / name).chmod(0o755)
+    program = programs / "pted"
+    if machine_of(program) != arch:
+        fail(f"{program}: expected a program for {arch}, got one for {machine_of(program)}")
+    shutil.copyfile(program, root / "usr/bin/pted")
+    (root / "usr/bin/pted").chmod(0o755)
+    (root / "usr/bin/pte").symlink_to("pted")
     shutil.copyfile(SOURCE / "LICENSE", root / "usr/share/doc/pted/LICENSE")
     if (programs / "THIRD_PARTY").exists():
         shutil.copyfile(programs / "THIRD_PARTY", root / "usr/share/doc/pted/THIRD_PARTY")
@@ -149,7 +149,9 @@ def pack(root, seconds):
             entry.uid = entry.gid = 0
             entry.uname = entry.gname = ""
             entry.mtime = seconds
-            if path.is_file():
+            if path.is_symlink():
+                tar.addfile(entry)
+            elif path.is_file():
                 entry.mode = 0o755 if path.parent.name == "bin" else 0o644
                 with open(path, "rb") as file:
                     tar.addfile(entry, file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# pte, the companion on the command line. The archive has everything but main(), so tests can use it.
+# pte, the companion on the command line.
 noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcli_a_SOURCES = \
@@ -32,6 +32,7 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/inspect_json.c \
 	%D%/inspect_text.c \
 	%D%/io.c %D%/io.h \
+	%D%/main.c %D%/main.h \
 	%D%/media.c %D%/media.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/npz.c %D%/npz.h \

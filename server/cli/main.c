@@ -2,15 +2,15 @@
 /* pte: shows the content of a program and runs it, without a daemon; and talks to daemons. */
 #include "config.h"
 
+#include "server/cli/main.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
 
-#include "commit.h"
 #include "server/cli/cli.h"
 #include "server/cli/option.h"
 #include "server/process/nearest.h"
-#include "server/process/standard.h"
 #include "server/process/version.h"
 
 #define COMMANDS_MAX 64
@@ -136,12 +136,10 @@ static void refuse_command(const char *name)
     print_usage(stderr);
 }
 
-int main(int argc, char *argv[])
+int cli_main(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : "";
     const struct cli_command *command = find_command(name);
-    standard_open();
-    version_set_commit(PTED_COMMIT);
     if (asks_for_help(argc - 1, argv + 1)) {
         return print_and_finish(command);
     }

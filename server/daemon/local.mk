@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The daemon: what serves over HTTP. main() is small. The rest is in archives, one for each part,
-# from the top down.
+# The daemon: what serves over HTTP, in archives, one for each part, from the top down.
 REQUEST_LIBS = %D%/request/librequest.a %D%/generation/libgeneration.a %D%/infer/libinfer.a \
 	%D%/serving/libserving.a %D%/loop/libloop.a %D%/conf/libconf.a
 DAEMON_LIBS = %D%/libdaemon.a %D%/api/libapi.a %D%/observe/libobserve.a \
@@ -9,6 +8,7 @@ noinst_LIBRARIES += %D%/libdaemon.a
 %C%_libdaemon_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libdaemon_a_SOURCES = \
 	%D%/drain.c %D%/drain.h \
+	%D%/main.c %D%/main.h \
 	%D%/route_table.c %D%/route_table.h \
 	%D%/server.c %D%/server.h \
 	%D%/watchdog.c %D%/watchdog.h
@@ -23,8 +23,3 @@ include server/daemon/serving/local.mk
 include server/daemon/loop/local.mk
 include server/daemon/conf/local.mk
 include server/daemon/console/local.mk
-
-bin_PROGRAMS += pted
-pted_SOURCES = %D%/main.c
-pted_CFLAGS = $(SERVER_CFLAGS)
-pted_LDADD = $(SERVER_LIBS)

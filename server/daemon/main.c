@@ -2,13 +2,14 @@
 /* pted: command line, exit status, and nothing else. */
 #include "config.h"
 
+#include "server/daemon/main.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "commit.h"
 #include "server/daemon/conf/conf.h"
 #include "server/daemon/conf/conf_print.h"
 #include "server/daemon/server.h"
@@ -16,7 +17,6 @@
 #include "server/process/exit_status.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
-#include "server/process/standard.h"
 #include "server/process/version.h"
 
 #define HELP_BYTES_MAX 16384
@@ -102,12 +102,10 @@ static int act(const struct conf *config, const struct conf_sources *sources)
     return EX_SOFTWARE;
 }
 
-int main(int argc, char *argv[])
+int daemon_main(int argc, char *argv[])
 {
     const struct conf_sources sources = {.argc = argc, .argv = argv, .environment = environ};
     struct conf_report report;
-    standard_open();
-    version_set_commit(PTED_COMMIT);
     conf_report_init(&report);
     struct conf *config = conf_read(&sources, &report);
     fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,

@@ -97,22 +97,22 @@ def is_of_this_tree(program):
 
 
 def programs(folder):
-    """The static programs of contrib/portable.sh, or else stripped ones of this build."""
+    """The folder of the static program of contrib/portable.sh, or else a stripped one of this
+    build."""
     for top in (SOURCE / "build" / "portable", BUILD / "portable"):
         static = top / f"{platform.machine()}-linux-musl"
-        if (static / "pted").exists() and (static / "pte").exists():
-            if all(is_of_this_tree(static / name) for name in ("pted", "pte")):
+        if (static / "pted").exists():
+            if is_of_this_tree(static / "pted"):
                 return static
-            print(f"# skipped: the programs of {static}: they are not of this commit")
+            print(f"# skipped: the program of {static}: it is not of this commit")
     folder.mkdir()
-    for name in ("pted", "pte"):
-        run("strip", "-o", folder / name, BUILD / name)
+    run("strip", "-o", folder / "pted", BUILD / "pted")
     return folder
 
 
 def add_libraries(root):
     """What programs that are not static need in |root|: also libcurl, which pte opens."""
-    found = run("ldd", root / "usr/bin/pted", root / "usr/bin/pte")
+    found = run("ldd", root / "usr/bin/pted")
     for path in re.findall(r"\s(/\S*libcurl\.so\.4)$", run("/sbin/ldconfig", "-p"), re.MULTILINE):
         found += f"{path} " + run("ldd", path)
     for library in set(re.findall(r"(?:^|\s)(/(?:usr/)?lib\S*)", found)):
@@ -233,8 +233,10 @@ def image():
         root = folder / "unpacked"
         with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
             expect("owners", {(one.uid, one.gid) for one in tar}, {(0, 0)})
-            expect("programs", sorted(one.name for one in tar if one.isfile() and one.mode & 0o111),
-                   ["usr/bin/pte", "usr/bin/pted"])
+            expect("programs", [one.name for one in tar if one.isfile() and one.mode & 0o111],
+                   ["usr/bin/pted"])
+            expect("links", [(one.name, one.linkname) for one in tar if one.issym()],
+                   [("usr/bin/pte", "pted")])
             tar.extractall(root)
         os.chmod(folder, 0o755)
         if not is_static:
@@ -335,6 +337,7 @@ def build(folder):
 
 def check_contents(package):
     names = run("dpkg-deb", "-c", package)
+    expect("pte is a link", "usr/bin/pte -> pted\n" in names, True)
     for name in ("usr/bin/pted", "usr/bin/pte", "lib/systemd/system/pted.service",
                  "lib/systemd/system/pted.socket", "man8/pted.8.gz", "man1/pte.1.gz",
                  "bash-completion/completions/pted", "bash-completion/completions/pte",
