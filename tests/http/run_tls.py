@@ -210,7 +210,7 @@ def client_certificates():
     authority, other = WORLD.authority, Authority("other")
     usage = {"usage": "clientAuth"}
     good = authority.sign("good", '/O=Example/CN=robot "1"\n\\u202e', **usage)
-    expired = authority.sign("expired", "/CN=old", days=-1, **usage)
+    expired = authority.sign("expired", "/CN=old", is_expired=True, **usage)
     foreign = other.sign("foreign", "/CN=foreign", **usage)
     wrong_use = authority.sign("wrong", "/CN=server", usage="serverAuth")
     try:
@@ -568,7 +568,7 @@ def files():
             daemon.wait_for("every user of this machine may read the file of the key")
             expect("one file", ask(WORLD.client(daemon)), 200)
         big = WORLD.authority.sign("big", key=("-newkey", "rsa:3072", "-nodes"))
-        old = WORLD.authority.sign("old", days=-1)
+        old = WORLD.authority.sign("old", is_expired=True)
         with WORLD.daemon(pair=big) as daemon:
             daemon.wait_for("an RSA key of 3072 bits")
         with WORLD.daemon(pair=old) as daemon:

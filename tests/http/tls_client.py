@@ -16,6 +16,21 @@ from run_http import TIMEOUT_S, Client, Daemon, Failure
 
 CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 RSA = ("-newkey", "rsa:2048", "-nodes")
+# Of `openssl ca`, which takes dates in the past; `openssl x509` of OpenSSL 3.5 refuses them.
+CA_CONF = """\
+[ca]
+default_ca = own
+[own]
+certificate = {folder}/ca.pem
+private_key = {folder}/ca.key
+database = {folder}/index.txt
+serial = {folder}/serial
+new_certs_dir = {folder}
+default_md = sha256
+policy = any
+[any]
+commonName = supplied
+"""
 
 
 def need_openssl():
@@ -39,6 +54,8 @@ class Authority:
     def __init__(self, name="authority"):
         self.folder = tempfile.TemporaryDirectory()
         self.count = 0
+        Path(self.path("index.txt")).touch()
+        Path(self.path("ca.conf")).write_text(CA_CONF.format(folder=self.folder.name))
         openssl("req", "-x509", *CURVE, "-keyout", self.path("ca.key"), "-out",
                 self.path("ca.pem"), "-days", "30", "-subj", f"/CN={name}",
                 "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 wants to see it
@@ -52,7 +69,8 @@ class Authority:
         """The authority's own certificate."""
         return self.path("ca.pem")
 
-    def sign(self, name, subject="/CN=localhost", key=CURVE, days=30, usage="serverAuth"):
+    def sign(self, name, subject="/CN=localhost", key=CURVE, is_expired=False,
+             usage="serverAuth"):
         """Makes NAME.key and NAME.pem; returns their paths, the certificate's first."""
         self.count += 1
         extensions = self.path(f"{name}.ext")
@@ -60,9 +78,14 @@ class Authority:
                                     f"extendedKeyUsage={usage}\n")
         openssl("req", "-new", *key, "-keyout", self.path(f"{name}.key"), "-out",
                 self.path(f"{name}.csr"), "-subj", subject, "-utf8")
-        openssl("x509", "-req", "-in", self.path(f"{name}.csr"), "-CA", self.ca, "-CAkey",
-                self.path("ca.key"), "-set_serial", str(self.count), "-days", str(days), "-extfile",
-                extensions, "-out", self.path(f"{name}.pem"))
+        form = ["-in", self.path(f"{name}.csr"), "-extfile", extensions, "-out",
+                self.path(f"{name}.pem")]
+        if is_expired:
+            openssl("ca", "-batch", "-notext", "-rand_serial", "-config", self.path("ca.conf"),
+                    "-startdate", "20200101000000Z", "-enddate", "20200201000000Z", *form)
+        else:
+            openssl("x509", "-req", "-CA", self.ca, "-CAkey", self.path("ca.key"), "-set_serial",
+                    str(self.count), "-days", "30", *form)
         return self.path(f"{name}.pem"), self.path(f"{name}.key")
 
     def context(self, certificate=None, version=None):
