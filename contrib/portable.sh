@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds programs that run on any Linux: build/portable/TARGET/pted and pte, and THIRD_PARTY, the
-# licences of what is in them. The libraries that pted otherwise opens at run time are linked in.
-# Their sources are those of contrib/portable/sources.tsv, the compiler is that of
-# contrib/portable/requirements.txt. What is built stays there: the next run builds what changed.
+# Builds a program that runs on any Linux: build/portable/TARGET/pted; pte, which is a link to it;
+# and THIRD_PARTY, the licences of what is in it. The libraries that pted otherwise opens at run
+# time are linked in. Their sources are those of contrib/portable/sources.tsv, the compiler is that
+# of contrib/portable/requirements.txt. What is built stays there: the next run builds what changed.
 #
 #   contrib/portable.sh [TARGET]...
+#   contrib/portable.sh --again [TARGET]...
+#                                   builds once more in another folder, from nothing, and compares
 #   contrib/portable.sh --check     says which programs are missing that it needs
 #
 # TARGET: x86_64-linux-musl or aarch64-linux-musl, which are static (the default is this machine's);
@@ -88,18 +90,18 @@ write_tool() {
     chmod +x "$tools/$name"
 }
 
-# The target's own, so that nothing of this machine gets in.
+# The target's own, so that nothing of this machine gets in, the names of its folders either.
 write_tools() {
     mkdir -p "$tools"
-    write_tool cc "$zig" cc -target "$zig_target" -mcpu=baseline
+    write_tool cc "$zig" cc -target "$zig_target" -mcpu=baseline -ffile-prefix-map="$top"=.
     write_tool ar "$zig" ar
     write_tool ranlib "$zig" ranlib
     write_tool pkg-config env PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" pkg-config --static
     CC=$tools/cc AR=$tools/ar RANLIB=$tools/ranlib PKG_CONFIG=$tools/pkg-config
     CFLAGS='-O2 -fPIC -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2'
-    CFLAGS="$CFLAGS -ffunction-sections -fdata-sections -ffile-prefix-map=$top=."
-    LDFLAGS='-s -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now'
-    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+    CFLAGS="$CFLAGS -ffunction-sections -fdata-sections"
+    LDFLAGS='-s -Wl,--gc-sections -Wl,--build-id=none -Wl,-z,relro -Wl,-z,now'
+    SOURCE_DATE_EPOCH=0 # the same program, whenever a library was built
     ZIG_GLOBAL_CACHE_DIR=$work/zig-cache ZIG_LOCAL_CACHE_DIR=$work/zig-cache
     LC_ALL=C TZ=UTC
     export CC AR RANLIB PKG_CONFIG CFLAGS LDFLAGS SOURCE_DATE_EPOCH LC_ALL TZ
@@ -186,7 +188,7 @@ stamp_of() {
         echo "$compiler"
         echo "$CFLAGS"
         rows "$1"
-        for recipe in autotools cmake_static "$(function_of "$1")"; do
+        for recipe in smaller autotools cmake_static "$(function_of "$1")"; do
             sed -n "/^$recipe()/,/^}/p" "$top/contrib/portable/libraries.sh"
         done
     } | sha256sum | cut -d ' ' -f 1
@@ -234,8 +236,9 @@ make_pted() {
             --with-llhttp-include="$prefix/share/include/llhttp" LDFLAGS="$LDFLAGS $link"
         echo "$state" >configured
     fi
-    make -s -j"$jobs" pted pte
-    cp pted pte "$target_dir"
+    make -s -j"$jobs" pted
+    cp pted "$target_dir"
+    ln -sf pted "$target_dir/pte"
 }
 
 build_pted() {
@@ -248,7 +251,7 @@ build_pted() {
 
 # pted's own licence is LICENSE.
 write_third_party() {
-    echo 'Software of others in the programs pted and pte, with versions and licences:'
+    echo 'Software of others in the program pted, with versions and licences:'
     echo
     awk -F '\t' '!/^#/ && $2 != "-" { printf "  %-14s %-8s %s\n", $1, $2, $3 }' "$table"
     [ -z "$libc" ] || printf '  %-14s %-8s %s\n' "$libc" '' MIT
@@ -281,9 +284,30 @@ build_target() {
     write_third_party >"$target_dir/THIRD_PARTY"
 }
 
+# ---- once more ----------------------------------------------------------------------------------
+
+# Names of folders, what was built before, and the compiler's cache are others there.
+build_again() {
+    copy=$(mktemp -d)/pted-again
+    mkdir -p "$copy/build"
+    tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
+    contrib/commit.sh "$top" >"$copy/COMMIT"
+    PTED_SOURCES=${PTED_SOURCES:-$work/sources} "$copy/contrib/portable.sh" "$@"
+    for name; do
+        for file in pted THIRD_PARTY; do
+            cmp "$work/$name/$file" "$copy/build/portable/$name/$file" ||
+                die "$name/$file: two builds differ: see $copy"
+        done
+        echo "portable: $name: two builds have the same bytes"
+    done
+    rm -rf "${copy%/*}"
+}
+
+again=
 case ${1-} in
 --help) sed -n '3,/^$/s/^# \{0,1\}//p' "$top/contrib/portable.sh"; exit 0 ;;
 --check) check_tools; exit 0 ;;
+--again) again=yes; shift ;;
 esac
 [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
 for name; do
@@ -299,3 +323,4 @@ find_zig
 for name; do
     (build_target "$name")
 done
+[ -z "$again" ] || build_again "$@"

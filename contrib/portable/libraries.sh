@@ -6,6 +6,11 @@
 # the environment. What pted does not use is left out.
 # shellcheck disable=SC2154 # variables of contrib/portable.sh
 
+# For libraries that do not compute.
+smaller() {
+    CFLAGS="$CFLAGS -Os"
+}
+
 autotools() {
     ./configure --quiet --host="$target" --prefix="$prefix" --disable-shared --enable-static \
         --disable-dependency-tracking "$@"
@@ -52,23 +57,31 @@ build_llhttp() {
 }
 
 # The folder of certificates and of openssl.cnf is where distributions have it. Unused: engines, and
-# modules beside the program.
+# modules beside the program. OpenSSL keeps the names of folders and the line of the compiler, so
+# these are no names of this machine. Its ciphers are in assembler, whatever the flags.
 build_openssl() {
+    smaller
     case $cpu in
     x86_64) name=linux-x86_64 ;;
     *) name=linux-aarch64 ;;
     esac
-    ./Configure "$name" --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl no-shared no-engine \
+    PATH=$tools:$PATH
+    CC=cc AR=ar RANLIB=ranlib \
+        ./Configure "$name" --prefix=/usr --libdir=lib --openssldir=/etc/ssl no-shared no-engine \
         no-dso no-legacy no-module no-tests no-async no-comp no-cms no-dtls no-ec2m no-gost \
         no-idea no-md4 no-mdc2 no-psk no-rc2 no-rc4 no-rc5 no-seed no-sm2 no-sm3 no-sm4 no-srp \
-        no-srtp no-ssl3 no-ts no-whirlpool no-camellia no-aria no-bf no-cast no-rmd160 \
-        no-siphash no-rfc3779 no-ui-console no-cmp no-ct CFLAGS="$CFLAGS" >configure.log
+        no-srtp no-ssl3 no-ts no-whirlpool no-camellia no-aria no-bf no-blake2 no-cast no-ocb \
+        no-rmd160 no-siphash no-siv no-rfc3779 no-ui-console no-cmp no-ct no-multiblock \
+        no-nextprotoneg no-ssl-trace CFLAGS="$CFLAGS" >configure.log
     make -s -j"$jobs" build_libs
-    make -s install_dev >install.log
+    make -s install_dev DESTDIR="$PWD/installed" >install.log
+    sed -i "s|^prefix=.*|prefix=$prefix|" installed/usr/lib/pkgconfig/*.pc
+    cp -R installed/usr/. "$prefix"
 }
 
 # Certificates: OpenSSL's places, which SSL_CERT_FILE and SSL_CERT_DIR change.
 build_curl() {
+    smaller
     cmake_static -DHTTP_ONLY=ON -DCURL_USE_OPENSSL=ON -DBUILD_CURL_EXE=OFF -DENABLE_MANUAL=OFF \
         -DCURL_CA_BUNDLE=none -DCURL_CA_PATH=none -DCURL_CA_FALLBACK=ON -DUSE_LIBIDN2=OFF \
         -DCURL_USE_LIBSSH2=OFF -DCURL_USE_LIBPSL=OFF -DCURL_DISABLE_NTLM=ON \
@@ -93,6 +106,7 @@ build_utf8proc() {
 }
 
 build_libyaml() {
+    smaller
     cmake_static -DBUILD_TESTING=OFF
     mkdir -p "$prefix/lib/pkgconfig"
     cat >"$prefix/lib/pkgconfig/yaml-0.1.pc" <<EOF
@@ -121,6 +135,7 @@ build_libwebp() {
 }
 
 build_libogg() {
+    smaller
     cmake_static -DBUILD_TESTING=OFF -DINSTALL_DOCS=OFF
 }
 
@@ -138,6 +153,7 @@ build_flac() {
 }
 
 build_libsndfile() {
+    smaller
     cmake_static -DBUILD_PROGRAMS=OFF -DBUILD_EXAMPLES=OFF -DBUILD_TESTING=OFF -DENABLE_CPACK=OFF \
         -DENABLE_MPEG=OFF -DENABLE_EXTERNAL_LIBS=ON -DINSTALL_MANPAGES=OFF \
         -DENABLE_PACKAGE_CONFIG=OFF

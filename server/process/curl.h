@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libcurl, loaded when something first needs it. pted starts in a few milliseconds and serves
- * without the thirty libraries that libcurl brings along, so neither program is linked with it.
+ * without the thirty libraries that libcurl brings along, so it is not linked with it.
  */
 #ifndef PTED_SERVER_PROCESS_CURL_H
 #define PTED_SERVER_PROCESS_CURL_H
