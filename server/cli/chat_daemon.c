@@ -40,22 +40,15 @@ static enum status make_folder(struct chat_daemon *daemon, struct error *err)
     return error_set(err, ST_SYSTEM, "no folder for a socket: %s", strerror(errno));
 }
 
-/* pted beside pte, if it is there; else of the PATH. */
+/* pte's own, which is pted, too; without /proc, pted of the PATH. */
 static const char *find_program(char path[PATH_MAX])
 {
     ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (len > 0) {
-        path[len] = '\0';
-        char *slash = strrchr(path, '/');
-        size_t room = slash ? PATH_MAX - (size_t)(slash + 1 - path) : 0;
-        if (room > sizeof("pted")) {
-            memcpy(slash + 1, "pted", sizeof("pted"));
-            if (access(path, X_OK) == 0) {
-                return path;
-            }
-        }
+    if (len <= 0) {
+        return "pted";
     }
-    return "pted";
+    path[len] = '\0';
+    return path;
 }
 
 static enum status listen_for_notices(struct chat_daemon *daemon, struct error *err)
