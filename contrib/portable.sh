@@ -231,8 +231,8 @@ make_pted() {
     state=$(cat "$target_dir"/stamps/* "$top/configure" | sha256sum)
     if [ "$(cat configured 2>/dev/null)" != "$state" ]; then
         # shellcheck disable=SC2086 # an option or nothing
-        "$top/configure" --quiet --host="$target" --enable-linked-libraries $vulkan \
-            --with-llhttp-sources="$prefix/share/llhttp" \
+        "$top/configure" --quiet --host="$target" --enable-linked-libraries --disable-libpted \
+            $vulkan --with-llhttp-sources="$prefix/share/llhttp" \
             --with-llhttp-include="$prefix/share/include/llhttp" LDFLAGS="$LDFLAGS $link"
         echo "$state" >configured
     fi

@@ -395,6 +395,11 @@ def install(package, folder):
     install_packages(root, names_of(package, "Recommends"))
     run("chroot", root, "dpkg", "-i", "/pted.deb")
     version = run("chroot", root, "/usr/bin/pted", "--version")
+    shutil.copytree(MODELS / "chat", root / "chat")
+    row = json.loads((MODELS / "chat/answers.json").read_text())[0]
+    said = run("chroot", root, "sh", "-c", f"echo '{row['messages'][0]['content']}' | "
+               "pte chat --temperature 0 /chat/model.pte")
+    expect("a chat", row["answer"] in said, True)
     expect("libraries", "opened when needed: libssl.so" in version, True)
     expect("libraries that are not found", re.findall(r"\S+ \(not found\)", version), [])
 

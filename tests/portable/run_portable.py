@@ -20,7 +20,8 @@ from pathlib import Path
 
 FOLDER, SUITES = Path(sys.argv[1]).resolve(), sys.argv[2:]
 os.environ["top_builddir"] = str(FOLDER)
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+for name in ("http", "package"):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / name))
 # pylint: disable=wrong-import-position
 from run_daemon import infer  # noqa: E402
 from run_generate import ANSWERS  # noqa: E402
@@ -28,6 +29,7 @@ from run_generate import FOLDER as CHAT_MODEL  # noqa: E402
 from run_http import (MODELS, SOURCE, Client, Daemon, Failure, Report, build_request,  # noqa: E402
                       expect)
 from run_media import CARD, ask, call, flat  # noqa: E402
+from run_package import install_packages  # noqa: E402
 from tls_client import Authority, TlsClient, need_openssl  # noqa: E402
 
 BYTES_MAX = 16_000_000  # of the program that is both
@@ -72,8 +74,8 @@ class Root:
         shutil.copy(MODELS / "media" / "model.pte", self.path / "media.pte")
         (self.path / "media.card.json").write_text(json.dumps(CARD))
 
-    def daemon(self, *arguments, scheme=""):
-        return Daemon([], command=["chroot", str(self.path), "/pted", "--listen",
+    def daemon(self, *arguments, scheme="", program="/pted"):
+        return Daemon([], command=["chroot", str(self.path), program, "--listen",
                                    f"{scheme}127.0.0.1:0", *arguments])
 
     def start(self, name, *arguments, text=""):
@@ -167,6 +169,40 @@ def find_authorities(root, url, authority, path):
 
 
 CHECKS = (libraries, prediction, pictures, tokens, tls)
+CLIENT = """
+import json, sys
+import numpy
+from pted_server import Client
+with Client(f"http://127.0.0.1:{sys.argv[1]}") as client:
+    print(client.call("add", (numpy.ones((2, 3), "f4"), numpy.ones((2, 3), "f4"))).sum())
+    answer = client.chat(json.loads(sys.argv[2]), "chat", temperature=0)
+    print(answer["choices"][0]["message"]["content"])
+"""
+
+
+def make_wheel(folder):
+    """Returns the name of the file. pip of a system with glibc takes no wheel for musl, although
+    that program starts there, too; so that one gets another tag."""
+    done = subprocess.run([sys.executable, SOURCE / "python/wheels.py", "--out", folder,
+                           FOLDER.name], capture_output=True, text=True, check=False)
+    expect(f"wheels.py: {done.stderr}", done.returncode, 0)
+    path = next(folder.glob("*.whl"))
+    return path.rename(re.sub("-musllinux[^-]*[.]whl", "-any.whl", str(path))).name
+
+
+def wheel(root):
+    """In a fresh environment of the root's Python: a prediction and a chat, by its client."""
+    install_packages(root.path, ["python3-venv", "python3-numpy"])
+    name = make_wheel(root.path / "wheels")
+    row = next(row for row in ANSWERS if len(row["messages"]) == 1)
+    root.run("usr/bin/python3", "-m", "venv", "--system-site-packages", "/venv")
+    root.run("venv/bin/pip", "install", "--quiet", "--no-index", f"/wheels/{name}")
+    with root.daemon("/add.pte", "--model", "chat=/chat/model.pte",
+                     program="/venv/bin/pted") as daemon:
+        said = root.run("venv/bin/python", "-c", CLIENT, str(daemon.port),
+                        json.dumps(row["messages"]))
+        expect("answers", said, f"12.0\n{row['answer']}\n")
+        root.run("venv/bin/pte", "ping", f"127.0.0.1:{daemon.port}/chat")
 
 
 def debian(suite):
@@ -177,7 +213,7 @@ def debian(suite):
                               stderr=subprocess.STDOUT, timeout=1200, check=False)
         expect(f"bare_root.sh: {done.stdout[-2000:]}", done.returncode, 0)
         root = Root(path)
-        for check in CHECKS:
+        for check in (*CHECKS, wheel):
             check(root)
 
 
