@@ -254,8 +254,13 @@ write_third_party() {
     echo 'Software of others in the program pted, with versions and licences:'
     echo
     awk -F '\t' '!/^#/ && $2 != "-" { printf "  %-14s %-8s %s\n", $1, $2, $3 }' "$table"
+    printf '  %-14s %-8s %s\n' zig "$compiler" MIT
     [ -z "$libc" ] || printf '  %-14s %-8s %s\n' "$libc" '' MIT
     cat <<'EOF'
+
+Zig, the compiler, brings functions for arithmetic, and in a static program those of C for memory
+and others. A program for glibc has that library's start files, which are under the LGPL with an
+exception for what is linked with them.
 
 libsndfile and soxr are under the GNU Lesser General Public License. To link pted with changed ones
 (section 6 of version 2.1): pted's sources, its contrib/portable.sh and all sources that
@@ -268,6 +273,8 @@ EOF
             cat "$prefix/licences/$library/${text##*/}"
         done
     done
+    printf '\n==== zig: LICENSE ====\n\n'
+    cat "$(zig_lib)/../LICENSE"
     if [ -n "$libc" ]; then
         printf '\n==== musl: COPYRIGHT ====\n\n'
         cat "$(zig_lib)/libc/musl/COPYRIGHT"

@@ -106,14 +106,20 @@ def portable_libraries():
             for name, version, licence, _, path, _ in rows if version != "-"]
 
 
-def musl():
-    """In static programs. It comes with the compiler, which does not say its version."""
+def of_compiler(name, version):
+    """What the compiler links in: functions of its own, and in static programs musl."""
     found = re.search(r"^ziglang==[^\s\\]+", COMPILER.read_text(), re.MULTILINE)
-    return Component(type=ComponentType.LIBRARY, name="musl", bom_ref="portable:musl",
-                     purl=PackageURL("generic", None, "musl"),
+    return Component(type=ComponentType.LIBRARY, name=name, version=version,
+                     bom_ref=f"portable:{name}", purl=PackageURL("generic", None, name, version),
                      licenses=[DisjunctiveLicense(id="MIT")],
                      properties=[Property(name="pted:use", value="linked in"),
                                  Property(name="pted:source", value=found[0])])
+
+
+def compiler_libraries(is_static):
+    """Zig does not say which version of musl it has."""
+    version = re.search(r"^ziglang==([^\s\\]+)", COMPILER.read_text(), re.MULTILINE)[1]
+    return [of_compiler("zig", version)] + ([of_compiler("musl", None)] if is_static else [])
 
 
 def parts(path):
@@ -122,7 +128,7 @@ def parts(path):
         return libraries(path)
     if path.name.endswith(".whl") or "-linux-" in path.name:
         is_static = "-linux-musl." in path.name or "-musllinux_" in path.name
-        return portable_libraries() + ([musl()] if is_static else [])
+        return portable_libraries() + compiler_libraries(is_static)
     return []
 
 
