@@ -49,6 +49,19 @@ def npy(descr, shape, raw):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + raw
 
 
+def names():
+    """The program is pte or pted, as it is called; the name of its folder does not matter."""
+    called = {"pte": ("pte", "pte-0.1", "my-pte"), "pted": ("pted", "pted-0.1", "server")}
+    with tempfile.TemporaryDirectory(suffix="pte") as folder:
+        for program, links in called.items():
+            for link in (Path(folder) / name for name in links):
+                link.symlink_to(Path(PTE).resolve())
+                done = subprocess.run([link, "--version"], capture_output=True, text=True,
+                                      timeout=TIMEOUT_S, check=True)
+                if done.stdout.split()[0] != program:
+                    raise Failure(f"{link.name} is {done.stdout!r}, expected {program}")
+
+
 def usage_errors():
     expect(64, "expected a command")
     expect(64, "expected a command, got 'dance'\n", "dance")
@@ -681,11 +694,11 @@ def no_memory():
         raise Failure(f"pte run with 512 MiB of address space: {done}")
 
 
-CHECKS = (usage_errors, help_version_devices, host_and_port, bad_files, data_files, signatures,
-          operators, inspect, inspect_page, inspect_json, unknown_operator, truncated_files,
-          damaged_sources, no_permission, no_memory, json_inputs, file_inputs_and_outputs,
-          numpy_files, shapes, results, unwritten, files_at_their_limit, readers_that_leave,
-          pattern_is_fixed, repeat, profile, profile_as_json_and_trace,
+CHECKS = (names, usage_errors, help_version_devices, host_and_port, bad_files, data_files,
+          signatures, operators, inspect, inspect_page, inspect_json, unknown_operator,
+          truncated_files, damaged_sources, no_permission, no_memory, json_inputs,
+          file_inputs_and_outputs, numpy_files, shapes, results, unwritten, files_at_their_limit,
+          readers_that_leave, pattern_is_fixed, repeat, profile, profile_as_json_and_trace,
           allocator)
 
 
