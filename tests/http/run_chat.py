@@ -373,11 +373,19 @@ def without_libedit():
         expect("no history", state.exists(), False)
 
 
+def find_libedit():
+    """Its file, or None. A static program, which has no loader, opens no library."""
+    is_static = b"/ld-linux" not in Path(PTE).read_bytes()[:4096]
+    found = None if is_static else ctypes.util.find_library("edit")
+    if not found:
+        print(f"SKIP: {'the program is static' if is_static else 'libedit is missing'}")
+    return found
+
+
 def with_other_name():
     """Fedora, Arch and Alpine number libedit otherwise than Debian."""
-    found = ctypes.util.find_library("edit")
+    found = find_libedit()
     if not found:
-        print("SKIP: libedit is missing")
         return
     handle = ctypes.CDLL(found)
     with open("/proc/self/maps", encoding="ascii") as maps:
@@ -415,8 +423,7 @@ def said(user, folder):
 
 def editing():
     """Keys, the history of this chat and of one before, text with several lines that is pasted."""
-    if not ctypes.util.find_library("edit"):
-        print("SKIP: libedit is missing")
+    if not find_libedit():
         return
     with Hostile([event("ok"), b"data: [DONE]\n\n"]) as server, \
             tempfile.TemporaryDirectory() as folder:
