@@ -96,6 +96,14 @@ static const struct part *character(struct grammar_json *json)
     return either(json, plain, grammar_regex(builder, span_str(regex), false));
 }
 
+static const struct part *any_object(struct grammar_json *json)
+{
+    const struct part *any = grammar_rule(json->builder, json->any);
+    const struct part *string = grammar_rule(json->builder, json->string);
+    return grammar_json_listed(json, "{", "}", grammar_json_member(json, string, any), 0,
+                               UINT32_MAX);
+}
+
 static const struct part *any_value(struct grammar_json *json)
 {
     struct grammar_builder *builder = json->builder;
@@ -111,8 +119,8 @@ static const struct part *any_value(struct grammar_json *json)
 void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder)
 {
     static const char blank[] = "( |\n[ \t]{0,20})?";
-    uint32_t *const rules[] = {&json->space,  &json->character, &json->string,
-                               &json->number, &json->integer,   &json->any};
+    uint32_t *const rules[] = {&json->space,   &json->character, &json->string, &json->number,
+                               &json->integer, &json->object,    &json->any};
     json->builder = builder;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         *rules[i] = grammar_rule_new(builder);
@@ -128,13 +136,11 @@ void grammar_json_init(struct grammar_json *json, struct grammar_builder *builde
             json, grammar_repeat(builder, grammar_rule(builder, json->character), 0, UINT32_MAX)));
     grammar_rule_set(builder, json->integer, integer(json));
     grammar_rule_set(builder, json->number, number(json));
+    grammar_rule_set(builder, json->object, any_object(json));
     grammar_rule_set(builder, json->any, any_value(json));
 }
 
 const struct part *grammar_json_object(struct grammar_json *json)
 {
-    const struct part *any = grammar_rule(json->builder, json->any);
-    const struct part *string = grammar_rule(json->builder, json->string);
-    return grammar_json_listed(json, "{", "}", grammar_json_member(json, string, any), 0,
-                               UINT32_MAX);
+    return grammar_rule(json->builder, json->object);
 }

@@ -11,7 +11,7 @@
 /* Rules that a grammar of JSON has once. */
 struct grammar_json {
     struct grammar_builder *builder;
-    uint32_t space, character, string, number, integer, any;
+    uint32_t space, character, string, number, integer, object, any;
 };
 
 /* Makes the rules; |builder| says whether that failed. */
@@ -32,7 +32,7 @@ const struct part *grammar_json_listed(struct grammar_json *json, const char *op
 const struct part *grammar_json_member(struct grammar_json *json, const struct part *key,
                                        const struct part *value);
 
-/* Makes the rule for any object, such as {"a": [1]}. */
+/* Returns the rule for any object, such as {"a": [1]}. */
 const struct part *grammar_json_object(struct grammar_json *json);
 
 #endif

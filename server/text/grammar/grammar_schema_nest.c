@@ -155,6 +155,7 @@ const struct part *schema_parse_list(struct schema *schema, const struct value *
  * |*out|: there is none. */
 struct others {
     const struct part *key, *value;
+    bool are_any; /* of any name and value, with none that the schema names */
 };
 
 static const struct part *other_member(struct schema *schema, const struct others *others)
@@ -363,6 +364,7 @@ static bool read_others(struct schema *schema, const struct value *value, const 
     bool is_plain = !patterns && !names && properties->map->count == 0;
     out->key = is_plain ? grammar_rule(schema->builder, schema->json.string)
                         : grammar_json_quoted(&schema->json, key);
+    out->are_any = is_plain && (!item || item->kind != VALUE_MAP);
     return out->key != NULL;
 }
 
@@ -392,7 +394,7 @@ static bool read_names(struct schema *schema, const struct value *value, const s
 
 const struct part *schema_parse_map(struct schema *schema, const struct value *value)
 {
-    struct others others = {NULL, NULL};
+    struct others others = {NULL, NULL, false};
     const struct value *names;
     struct value properties;
     uint32_t min, max;
@@ -404,6 +406,9 @@ const struct part *schema_parse_map(struct schema *schema, const struct value *v
     }
     if (min > max) {
         return schema_refuse(schema, ST_INVALID, "'minProperties' is more than 'maxProperties'");
+    }
+    if (others.are_any && min == 0 && max == UINT32_MAX) {
+        return grammar_json_object(&schema->json);
     }
     if (properties.map->count == 0 && others.key) {
         return grammar_json_listed(&schema->json, "{", "}",
