@@ -171,7 +171,7 @@ enum status ask_read_keep(struct json *in, uint64_t *out_ns, struct error *err)
 bool ask_is_slip(const struct json_string *key, const char *name)
 {
     /* Members of other servers that are like one of ours. */
-    static const char *const others[] = {"mode", "top_a"};
+    static const char *const others[] = {"mode", "speed"};
     char text[KEY_BYTES_MAX + 1];
     if (key->raw.len > KEY_BYTES_MAX || key->bytes != key->raw.len) {
         return false;

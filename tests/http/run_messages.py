@@ -94,7 +94,7 @@ def answers():
     with Daemon(CHAT) as daemon:
         client = Client(daemon.port)
         for row in ANSWERS:
-            answer = say(client, row["messages"], metadata={"user_id": "u"})
+            answer = say(client, row["messages"], metadata={"user_id": "u"}, speed="standard")
             if row["answer"].startswith("<tool_call>"):
                 continue
             expect("text", text_of(answer), row["answer"])

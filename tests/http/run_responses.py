@@ -284,7 +284,7 @@ def refusals():
         expect("no such model", post(client, "/v1/responses", {"model": "x", "input": "a"}), 404)
         expect("then", post(client, "/v1/responses",
                             {"model": "chat", "input": "a", "store": True, "user": "u",
-                             "mode": "x", "top_a": 1, "min_tokens": 1, "k": 1}), 200)
+                             "mode": "x", "top_a": 0, "min_tokens": 0, "k": 1}), 200)
         wait_idle(client)
 
 
