@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "server/daemon/connection/opening.h"
-#include "server/daemon/serving/servings.h"
 #include "tests/unit/unit.h"
 
 #define SENT_BYTES_MAX 65536
@@ -106,15 +105,11 @@ void lose_client(void)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-struct loop loop;
-struct requests requests;
-struct conns conns;
 struct request call;
 struct exchange_head begun;
 unsigned runs, writes_done, abandons;
 bool was_ok, has_no_memory;
 int refused_with;
-static struct servings servings; /* there is none: no pool of transfers */
 
 struct request *__wrap_request_take(struct requests *of, struct exchange *exchange)
 {
@@ -180,38 +175,11 @@ void end_call(void)
 
 bool is_opening;
 uint32_t place_count = 1;
-struct options options;
-
-static void note_gone(void *owner)
-{
-    assert_ptr_equal(owner, &conns);
-}
-
-static void go_on(struct turn_job *job)
-{
-    (void)job;
-    fail(); /* nothing is handed back */
-}
-
-static const struct turns_ops turns_ops = {go_on, session_go_on_reader};
 
 int set_up(void **state)
 {
-    struct error err;
     (void)state;
-    options_init(&options);
-    const struct requests_uses uses = {
-        .options = &options, .params = &options.params, .loop = &loop, .servings = &servings};
-    memset(&loop, 0, sizeof(loop));
-    uv_loop_init(&loop.uv);
-    log_gate_init(&loop.log);
-    log_gate_open(&loop.log, &loop.uv);
-    requests_init(&requests, &uses);
-    requests_open(&requests);
-    conns_init(&conns, &requests, note_gone, &conns);
-    places_resize(&conns.places, place_count);
-    assert_int_equal(conns_open(&conns, &err), ST_OK);
-    turns_init(&loop.turns, &loop.uv, &loop.watch, &turns_ops);
+    open_conns(NULL, place_count);
     memset(&call, 0, sizeof(call));
     call.magic = REQUEST_MAGIC;
     head_init(&call.head, conns.params);
@@ -239,24 +207,12 @@ int tear_down(void **state)
         take_rest(false);
     }
     transport_tell_closed(&wire.transport);
-    assert_int_equal(conns.count, 0);
-    assert_true(list_is_empty(&requests.transfers.exchanges));
-    assert_int_equal(requests.transfers.heap_bytes, 0);
-    uv_handle_t *handles[] = {(uv_handle_t *)&conns.sweep, (uv_handle_t *)&requests.transfers.timer,
-                              (uv_handle_t *)&loop.turns.prepare, (uv_handle_t *)&loop.turns.idle};
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
-        uv_close(handles[i], NULL);
-    }
-    log_gate_close(&loop.log);
-    uv_run(&loop.uv, UV_RUN_DEFAULT);
-    log_gate_fini(&loop.log);
     head_fini(&call.head);
     body_fini(&call.body);
     buf_fini(&wire.sent);
     buf_fini(&wire.queue);
-    conns_fini(&conns);
-    requests_fini(&requests);
-    return uv_loop_close(&loop.uv);
+    close_conns();
+    return 0;
 }
 
 const char *sent(void)

@@ -13,12 +13,9 @@
 
 #include "base/buf.h"
 #include "server/daemon/connection/conn.h"
-#include "server/daemon/connection/conns.h"
-#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/request/requests.h"
 #include "server/http/head.h"
-#include "server/process/options.h"
+#include "tests/unit/conns_support.h"
 
 #define BODY_BYTES_MAX 100
 #define HELD_BYTES 100000 /* more than a connection copies */
@@ -40,10 +37,6 @@ struct wire {
 };
 
 extern struct wire wire;
-extern struct loop loop;
-extern struct options options;
-extern struct requests requests;
-extern struct conns conns;
 extern struct request call;        /* the only one; its |exchange| is NULL: there is none */
 extern struct exchange_head begun; /* of the last request that has begun */
 extern unsigned runs, writes_done, abandons;

@@ -228,7 +228,8 @@ endif
 %C%_test_conf_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conf_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 # conn_support.c has the client, and replaces the functions of calls.
-UNIT_CONN_SUPPORT = %D%/conn_support.c %D%/conn_support.h
+UNIT_CONNS_SUPPORT = %D%/conns_support.c %D%/conns_support.h
+UNIT_CONN_SUPPORT = %D%/conn_support.c %D%/conn_support.h $(UNIT_CONNS_SUPPORT)
 UNIT_CONN_WRAPS = -Wl,--wrap=request_take,--wrap=request_begin \
 	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon,--wrap=uv_hrtime
 %C%_test_conn_SOURCES = %D%/test_conn.c $(UNIT_CONN_SUPPORT)
@@ -248,7 +249,8 @@ UNIT_CONN_WRAPS = -Wl,--wrap=request_take,--wrap=request_begin \
 %C%_test_listener_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_listener_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_listener_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opening_accept,--wrap=accept4
-%C%_test_session_SOURCES = %D%/test_session.c %D%/tiny_protocol.c %D%/tiny_protocol.h
+%C%_test_session_SOURCES = %D%/test_session.c %D%/tiny_protocol.c %D%/tiny_protocol.h \
+	$(UNIT_CONNS_SUPPORT)
 %C%_test_session_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_session_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \

@@ -15,13 +15,10 @@
 
 #include "base/buf.h"
 #include "server/daemon/connection/conn.h"
-#include "server/daemon/connection/conns.h"
 #include "server/daemon/connection/opening.h"
-#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
-#include "server/daemon/request/requests.h"
-#include "server/daemon/serving/servings.h"
 #include "server/http/head.h"
+#include "tests/unit/conns_support.h"
 
 #define BYTES_MAX 65536
 #define RESTS_MAX 4
@@ -141,10 +138,6 @@ static const struct protocol *const protocols[] = {&tiny_protocol, &conn_protoco
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static struct loop loop;
-static struct servings servings; /* there is none: no pool of transfers */
-static struct requests requests;
-static struct conns conns;
 static struct request calls[TINY_STREAMS + 1];
 static unsigned runs, retries, abandons, writes_done;
 static bool is_echo; /* a call answers each piece of the body at once */
@@ -260,19 +253,6 @@ void __wrap_request_abandon(struct request *request)
 
 /* ---- a server with a client ------------------------------------------------------------------ */
 
-static void note_gone(void *owner)
-{
-    assert_ptr_equal(owner, &conns);
-}
-
-static void go_on_job(struct turn_job *job)
-{
-    (void)job;
-    fail(); /* nothing is handed back */
-}
-
-static const struct turns_ops turns_ops = {go_on_job, session_go_on_reader};
-
 static void init_wire(struct wire *wire, uint64_t client)
 {
     buf_init(&wire->sent, BYTES_MAX);
@@ -294,25 +274,10 @@ static void open_wire(struct wire *wire, const char *protocol)
 
 static int set_up(void **state)
 {
-    static struct options options;
-    struct error err;
     (void)state;
-    options_init(&options);
-    const struct requests_uses uses = {
-        .options = &options, .params = &options.params, .loop = &loop, .servings = &servings};
-    memset(&loop, 0, sizeof(loop));
     memset(wires, 0, sizeof(wires));
     now_ns = 1;
-    uv_loop_init(&loop.uv);
-    log_gate_init(&loop.log);
-    log_gate_open(&loop.log, &loop.uv);
-    requests_init(&requests, &uses);
-    requests_open(&requests);
-    conns_init(&conns, &requests, note_gone, &conns);
-    conns.protocols = protocols;
-    places_resize(&conns.places, 1);
-    assert_int_equal(conns_open(&conns, &err), ST_OK);
-    turns_init(&loop.turns, &loop.uv, &loop.watch, &turns_ops);
+    open_conns(protocols, 1);
     runs = retries = abandons = writes_done = 0;
     is_echo = false;
     memset(calls, 0, sizeof(calls));
@@ -348,25 +313,12 @@ static int tear_down(void **state)
         buf_fini(&wires[i].sent);
         buf_fini(&wires[i].queue);
     }
-    assert_int_equal(conns.count + conns.places.used, 0);
-    assert_true(list_is_empty(&requests.transfers.exchanges));
-    assert_true(list_is_empty(&requests.transfers.waiting));
-    assert_int_equal(requests.transfers.heap_bytes, 0);
-    uv_handle_t *handles[] = {(uv_handle_t *)&conns.sweep, (uv_handle_t *)&requests.transfers.timer,
-                              (uv_handle_t *)&loop.turns.prepare, (uv_handle_t *)&loop.turns.idle};
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
-        uv_close(handles[i], NULL);
-    }
-    log_gate_close(&loop.log);
-    uv_run(&loop.uv, UV_RUN_DEFAULT);
-    log_gate_fini(&loop.log);
     for (size_t i = 0; i < TINY_STREAMS + 1; i++) {
         head_fini(&calls[i].head);
         body_fini(&calls[i].body);
     }
-    conns_fini(&conns);
-    requests_fini(&requests);
-    return uv_loop_close(&loop.uv);
+    close_conns();
+    return 0;
 }
 
 static struct session *first_session(void)
