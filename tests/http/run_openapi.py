@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import interpreter
 import tones
-from run_console import media_models, scene_png
+from run_console_pages import media_models, scene_png
 from run_daemon import ADD, DIGITS
 from run_generate import CHAT
 from run_http import MODELS, Daemon, Failure, Report, expect

@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 
-from run_console import media_models, scene_png
+from run_console_pages import media_models, scene_png
 from run_daemon import ADD, DIGITS
 from run_http import MODELS, Client, Daemon, Report, build_request, expect
 from run_media import missing_library

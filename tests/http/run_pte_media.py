@@ -19,7 +19,7 @@ import tones
 from run_answers import (LABELS, boxes_of, candidates, card_of, file_of, find, read_png, seen_card,
                          turned_png)
 from run_cards import PTE, folder_of, pte
-from run_console import SQUARES, scene_png
+from run_console_pages import SQUARES, scene_png
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, expect
 from run_media import CARD, TEXT, ask, b64, call, flat, numbers, pixels_of, png
 
