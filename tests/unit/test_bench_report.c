@@ -86,10 +86,10 @@ static void names_of_servers_are_escaped(void **state)
 static struct bench_model *read_model(void)
 {
     static struct bench_model model;
-    static struct rt_io ios[] = {
-        {.name = "a", .kind = RT_IO_TENSOR, .dtype = DT_F32, .dynamic_dims = 1},
-        {.name = "b", .kind = RT_IO_STRING},
-        {.name = "c", .kind = RT_IO_TENSOR, .dtype = DT_I64, .is_fixed = true},
+    static struct cli_io ios[] = {
+        {.name = "a", .kind = PTED_KIND_TENSOR, .dtype = DT_F32, .dynamic_dims = 1},
+        {.name = "b", .kind = PTED_KIND_STRING},
+        {.name = "c", .kind = PTED_KIND_TENSOR, .dtype = DT_I64, .is_fixed = true},
     };
     static struct shape examples[3] = {{2, {1, 3}}, {1, {2}}, {0}};
     const struct cli_remote remote = {.ios = ios, .io_count = 3, .examples = examples};

@@ -250,7 +250,7 @@ static void nothing_is_watched_unless_asked_for(void **state)
     serve_folder(w, 0, NULL);
     assert_ok(w->err, watch_open(&w->watch, &w->err));
     assert_int_equal(w->watch.fd, -1);
-    watch_look(&w->watch);
+    watch_turn(&w->watch, w->watch.reload->options);
     assert_int_equal(works_waiting(), 0);
 }
 
@@ -378,13 +378,13 @@ static void a_system_without_room_is_told_of_once(void **state)
     watches_left = 0;
     assert_ok(w->err, watch_open(&w->watch, &w->err));
     expect_log(w, "warning: --watch: the system has no room to watch all folders");
-    watch_look(&w->watch);
+    watch_turn(&w->watch, w->watch.reload->options);
     pass_ms(0);
     run_work(&w->watch.work);
     run_work(&w->changes.work);
     expect_silence(w);
     watches_left = 100;
-    watch_look(&w->watch);
+    watch_turn(&w->watch, w->watch.reload->options);
     pass_ms(0);
     run_work(&w->watch.work);
     run_work(&w->changes.work);
@@ -398,7 +398,7 @@ static void a_daemon_that_ends_looks_at_nothing(void **state)
 {
     struct serving_world *w = *state;
     serve_watched(w);
-    watch_look(&w->watch);
+    watch_turn(&w->watch, w->watch.reload->options);
     pass_ms(0);
     do_work(&w->watch.work);
     w->loop.is_closing = true;
