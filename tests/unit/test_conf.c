@@ -361,7 +361,7 @@ static void problems_have_places(void **state)
         {"{\"zzz\": 1}", "1:9: zzz: expected a setting, got an unknown member\n"},
         {"{\"weight\": 1, \"weight\": 1}", "1:25: weight: the key repeats in its object"},
         {"[]", "1:1: expected an object, got an array"},
-        {"{\"weight\": 1,\n}", "2:1: expected a key, got '}'"},
+        {"{\"weight\": 1,\n}", "2:1: trailing comma: JSON has none before '}'"},
         {"", "1:1: expected a value, got the end of the file"},
     };
     (void)state;

@@ -104,7 +104,7 @@ static void bad_requests_say_what_is_wrong(void **state)
         enum status status;
     } rows[] = {
         {EMBED_OPENAI, "{}", "input is missing", ST_INVALID},
-        {EMBED_TEI, "{\"input\":\"a\"}", "inputs is missing", ST_INVALID},
+        {EMBED_TEI, "{\"input\":\"a\"}", "did you mean 'inputs'?", ST_INVALID},
         {EMBED_OPENAI, "{\"input\":null}", "input is missing", ST_INVALID},
         {RANK_TEI, "{\"query\":\"q\"}", "texts is missing", ST_INVALID},
         {RANK_TEI, "{\"texts\":[\"a\"]}", "query is missing", ST_INVALID},

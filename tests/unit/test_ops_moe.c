@@ -307,7 +307,7 @@ static size_t multiply(int64_t pairs, int64_t k, int64_t n)
 static void test_scratch_is_bounded(void **state)
 {
     (void)state;
-    assert_true(multiply(200, 200000, 40) <= HAL_CPU_SCRATCH_BYTES);
+    assert_true(multiply(200, RT_MOE_MAX, 40) <= HAL_CPU_SCRATCH_BYTES);
     assert_true(multiply(1, 4, 140001) <= HAL_CPU_SCRATCH_BYTES);
     assert_true(multiply(130, 48, 40) <= HAL_CPU_SCRATCH_BYTES);
 }

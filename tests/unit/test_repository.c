@@ -479,13 +479,15 @@ static void a_scan_finds_what_is_new_changed_or_gone(void **state)
 static void a_bad_file_does_not_take_the_place_of_a_good_one(void **state)
 {
     struct world *w = *state;
-    struct update update = {.kind = UPDATE_LOAD, .name = "sum"};
+    struct update scan = {.kind = UPDATE_SCAN}, update = {.kind = UPDATE_LOAD, .name = "sum"};
     put_model(w, "sum.pte", "add");
     load(w, NULL);
     struct model *before = find(w, "sum", 0);
     drop_model(w, "sum.pte");
     put_damaged(w, "sum.pte");
-    expect_change(w, UPDATE_SCAN, "", 0, 0, 1);
+    assert_ok(w->err, change(w, &scan));
+    assert_int_equal(scan.failed_count, 1);
+    update_fini(&scan);
     assert_int_equal(before->origin->refusal.code, ST_CORRUPT);
     expect_change(w, UPDATE_SCAN, "", 0, 0, 1);
     assert_fails(w->err, change(w, &update), ST_CORRUPT, "");
