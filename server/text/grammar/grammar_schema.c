@@ -8,7 +8,8 @@
 
 #define TEXT_BYTES_MAX (1u << 20)
 #define ONE_OF_MAX 64
-#define RESOLVE_MAX 16 /* references that lead to references */
+#define WORK_OF_KEYWORD 128 /* to read one */
+#define RESOLVE_MAX 16      /* references that lead to references */
 
 /* ---- paths and counts ------------------------------------------------------------------------ */
 
@@ -94,7 +95,7 @@ static const struct value *find(struct schema *schema, const struct value *refer
         schema_refuse(schema, ST_UNSUPPORTED, "'$ref' leads to places of this schema");
         return NULL;
     }
-    const struct value *at = schema_follow(schema->root, reference);
+    const struct value *at = schema_follow(&schema->work, schema->root, reference);
     if (!at) {
         schema_refuse(schema, ST_INVALID, "'$ref' leads nowhere");
     }
@@ -190,6 +191,9 @@ static const struct value *flatten(struct schema *schema, const struct value *va
         schema_refuse(schema, ST_TOO_LARGE, "nested too deep");
         return NULL;
     }
+    if (!schema_spend(&schema->work, (value->map->count + 1) * WORK_OF_KEYWORD)) {
+        return NULL;
+    }
     schema->depth++;
     const struct value *out = without(schema, value, " $ref allOf nullable ");
     const struct value *target = reference ? find(schema, reference) : NULL;
@@ -232,7 +236,7 @@ static bool check_one_of(struct schema *schema, const struct value *const *items
 {
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < i; k++) {
-            if (!schema_are_disjoint(items[k], items[i], tag)) {
+            if (!schema_are_disjoint(&schema->work, items[k], items[i], tag)) {
                 schema_refuse(schema, ST_UNSUPPORTED,
                               "a value could fit two schemas of 'oneOf': 'anyOf' lets it");
                 return false;
@@ -249,7 +253,9 @@ static const struct value *need_tag(struct schema *schema, const struct value *i
     struct arena *arena = &schema->builder->arena;
     struct value *more = arena_alloc(arena, sizeof(*more)), required;
     const struct value *properties = schema_get(item, "properties");
-    if (tag.len == 0 || !properties || !value_map_get(properties, tag)) {
+    if (tag.len == 0 || !properties || properties->kind != VALUE_MAP ||
+        !schema_spend_texts(&schema->work, properties->map->count, tag) ||
+        !value_map_get(properties, tag)) {
         return item;
     }
     if (!more || !value_map_new(arena, more) || !value_list_new(arena, &required) ||
@@ -330,7 +336,7 @@ static const struct part *parse_values(struct schema *schema, const struct value
     for (size_t i = 0; i < count && out; i++) {
         const struct value *one = list ? &list->list->items[i] : constant;
         bool fits = schema_fits_type(one, schema_get(value, "type")) &&
-                    (!constant || schema_are_equal(one, constant));
+                    (!constant || schema_are_equal(&schema->work, one, constant));
         out = fits ? schema_either(schema, out, schema_literal(schema, one)) : out;
     }
     return out && out->kind == PART_NEVER
@@ -374,6 +380,9 @@ static const struct part *parse_types(struct schema *schema, const struct value 
         return schema_refuse(schema, ST_INVALID, "'type' is a list that is not empty");
     }
     for (size_t i = 0; i < types->list->count && out; i++) {
+        if (!schema_spend(&schema->work, value->map->count * WORK_OF_KEYWORD)) {
+            return NULL;
+        }
         out = schema_either(schema, out, parse_type(schema, value, &types->list->items[i]));
     }
     return out;
@@ -427,6 +436,9 @@ const struct part *schema_parse(struct schema *schema, const struct value *value
     if (schema->depth == GRAMMAR_NESTING_MAX) {
         return schema_refuse(schema, ST_TOO_LARGE, "nested too deep");
     }
+    if (!schema_spend(&schema->work, (value->map->count + 1) * WORK_OF_KEYWORD)) {
+        return NULL;
+    }
     schema->depth++;
     const struct part *part = schema_check_keywords(schema, value, schema_keywords)
                                   ? parse_keywords(schema, value)
@@ -449,7 +461,7 @@ static const struct part *arguments(struct schema *schema, const struct value *n
     const struct part *part = schema_parse(schema, parameters);
     if (part && schema_says_nothing(parameters)) {
         part = grammar_json_object(&schema->json);
-    } else if (part && !schema_is_of_maps(parameters)) {
+    } else if (part && !schema_is_of_maps(&schema->work, parameters)) {
         part =
             schema_refuse(schema, ST_INVALID, "the arguments of a function are of type 'object'");
     }
@@ -512,7 +524,7 @@ struct source {
 static enum status finish(const struct source *source, struct grammar **out, struct error *err)
 {
     struct grammar_builder builder;
-    struct schema schema = {.builder = &builder, .root = source->schema};
+    struct schema schema = {.builder = &builder, .root = source->schema, .work.builder = &builder};
     grammar_builder_init(&builder, err);
     builder.path = source->schema ? schema.path : NULL;
     uint32_t rule = grammar_rule_new(&builder);

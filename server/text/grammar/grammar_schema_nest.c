@@ -192,7 +192,7 @@ static const struct part *parse_members(struct schema *schema, const struct valu
     end_members(schema, others, &first, &later);
     for (size_t i = properties->count; i-- > 0 && first && later;) {
         const struct value_member *property = &properties->members[i];
-        bool is_required = schema_requires(required, &property->key);
+        bool is_required = schema_requires(&schema->work, required, &property->key);
         if (schema_is_never(&property->value) && !is_required) {
             continue;
         }
@@ -232,6 +232,9 @@ static bool add_names(struct schema *schema, const struct value *list, const str
         const struct value *name = &list->list->items[i];
         if (name->kind != VALUE_STRING) {
             schema_refuse(schema, ST_INVALID, "names of members are strings");
+            return false;
+        }
+        if (!schema_spend_texts(&schema->work, properties->map->count, name->string)) {
             return false;
         }
         if (!value_map_get(properties, name->string) &&

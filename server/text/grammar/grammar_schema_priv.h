@@ -27,7 +27,7 @@ struct schema {
     struct grammar_json json;
     char path[SCHEMA_PATH_BYTES];
     int depth;
-    uint32_t merged; /* members that were put together, of all 'allOf' */
+    struct schema_work work;
 };
 
 /* Makes a part of any schema: a map, or true. */

@@ -6,23 +6,42 @@
 #include <math.h>
 #include <string.h>
 
+#include "server/text/grammar/grammar_priv.h"
 #include "server/text/grammar/schema_priv.h"
 
-/* References and alternatives that are looked at to find out what values are, some of them again;
- * and how deep: schemas that were parsed have fewer levels and references. */
-#define LOOKS_MAX (1u << 14)
-#define LOOKS_DEPTH_MAX 600
+#define WORK_MAX (1u << 23) /* comparisons of a few nanoseconds */
+#define WORK_OF_KEYWORD 32  /* to find out of which kinds values are */
+#define LOOKS_DEPTH_MAX 600 /* schemas that were parsed have fewer levels and references */
 
 #define NAME_BYTES 1024 /* of a step of a reference */
+
+bool schema_spend(struct schema_work *work, size_t comparisons)
+{
+    size_t left = WORK_MAX - work->spent;
+    work->spent += comparisons < left ? comparisons : left;
+    if (comparisons >= left) {
+        grammar_refuse(work->builder, ST_TOO_LARGE, "a schema takes too much work");
+    }
+    return comparisons < left;
+}
+
+bool schema_spend_texts(struct schema_work *work, size_t count, struct span text)
+{
+    return schema_spend(work, count * (text.len / 32 + 1));
+}
 
 const struct value *schema_get(const struct value *schema, const char *name)
 {
     return value_map_get(schema, span_str(name));
 }
 
-bool schema_requires(const struct value *required, const struct value *key)
+bool schema_requires(struct schema_work *work, const struct value *required,
+                     const struct value *key)
 {
-    for (size_t i = 0; required && i < required->list->count; i++) {
+    if (!required || !schema_spend_texts(work, required->list->count, key->string)) {
+        return false;
+    }
+    for (size_t i = 0; i < required->list->count; i++) {
         const struct value *name = &required->list->items[i];
         if (name->kind == VALUE_STRING && span_equal(name->string, key->string)) {
             return true;
@@ -114,9 +133,10 @@ const char *schema_implied_type(const struct value *schema)
     return "";
 }
 
-bool schema_are_equal(const struct value *a, const struct value *b)
+bool schema_are_equal(struct schema_work *work, const struct value *a, const struct value *b)
 {
-    if (a->kind != b->kind) {
+    bool is_text = a->kind == VALUE_STRING || a->kind == VALUE_LONG;
+    if (a->kind != b->kind || !schema_spend_texts(work, 1, is_text ? a->string : span_str(""))) {
         return false;
     }
     switch (a->kind) {
@@ -132,7 +152,7 @@ bool schema_are_equal(const struct value *a, const struct value *b)
     case VALUE_LIST: {
         bool is_same = a->list->count == b->list->count && a->flags == b->flags;
         for (size_t i = 0; is_same && i < a->list->count; i++) {
-            is_same = schema_are_equal(&a->list->items[i], &b->list->items[i]);
+            is_same = schema_are_equal(work, &a->list->items[i], &b->list->items[i]);
         }
         return is_same;
     }
@@ -140,8 +160,9 @@ bool schema_are_equal(const struct value *a, const struct value *b)
         bool is_same = a->map->count == b->map->count;
         for (size_t i = 0; is_same && i < a->map->count; i++) {
             const struct value_member *one = &a->map->members[i], *two = &b->map->members[i];
-            is_same = span_equal(one->key.string, two->key.string) &&
-                      schema_are_equal(&one->value, &two->value);
+            is_same = schema_spend_texts(work, 1, one->key.string) &&
+                      span_equal(one->key.string, two->key.string) &&
+                      schema_are_equal(work, &one->value, &two->value);
         }
         return is_same;
     }
@@ -235,16 +256,26 @@ bool schema_fits_type(const struct value *value, const struct value *type)
     return !type;
 }
 
-static unsigned kinds_of(const struct value *value)
+/* OF_ALL: they may be of any kind, or took too much work. */
+static unsigned kinds_of(struct schema_work *work, const struct value *value)
 {
+    const struct value *list = schema_get(value, "enum"), *type = schema_get(value, "type");
+    size_t values = list && list->kind == VALUE_LIST ? list->list->count : 0;
+    size_t types = type && type->kind == VALUE_LIST ? type->list->count : 0;
+    if (!schema_spend(work, (value->map->count + types) * WORK_OF_KEYWORD + values)) {
+        return OF_ALL;
+    }
     return named_kinds_of(value) | (is_nullable(value) ? OF_NULL : 0u);
 }
 
 /* The strings that a schema lets through, if it names them: |*out_count| of them at |*out|. */
-static bool strings_of(const struct value *value, const struct value **out, size_t *out_count)
+static bool strings_of(struct schema_work *work, const struct value *value,
+                       const struct value **out, size_t *out_count)
 {
-    const struct value *constant = value->kind == VALUE_MAP ? schema_get(value, "const") : NULL;
-    const struct value *list = value->kind == VALUE_MAP ? schema_get(value, "enum") : NULL;
+    if (value->kind != VALUE_MAP || !schema_spend(work, 2 * value->map->count)) {
+        return false;
+    }
+    const struct value *constant = schema_get(value, "const"), *list = schema_get(value, "enum");
     if (constant) {
         *out = constant;
         *out_count = 1;
@@ -254,22 +285,27 @@ static bool strings_of(const struct value *value, const struct value **out, size
     } else {
         return false;
     }
-    for (size_t i = 0; i < *out_count; i++) {
+    bool is_good = schema_spend(work, *out_count);
+    for (size_t i = 0; i < *out_count && is_good; i++) {
         if ((*out)[i].kind != VALUE_STRING) {
             return false;
         }
     }
-    return true;
+    return is_good;
 }
 
-static bool have_other_strings(const struct value *a, const struct value *b)
+static bool have_other_strings(struct schema_work *work, const struct value *a,
+                               const struct value *b)
 {
     const struct value *mine, *other;
     size_t count, other_count;
-    if (!strings_of(a, &mine, &count) || !strings_of(b, &other, &other_count)) {
+    if (!strings_of(work, a, &mine, &count) || !strings_of(work, b, &other, &other_count)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
+        if (!schema_spend_texts(work, other_count, mine[i].string)) {
+            return false;
+        }
         for (size_t k = 0; k < other_count; k++) {
             if (span_equal(mine[i].string, other[k].string)) {
                 return false;
@@ -279,19 +315,21 @@ static bool have_other_strings(const struct value *a, const struct value *b)
     return true;
 }
 
-static bool is_required(const struct value *schema, const struct value *key, struct span tag)
+static bool is_required(struct schema_work *work, const struct value *schema,
+                        const struct value *key, struct span tag)
 {
     const struct value *required = schema_get(schema, "required");
     return (tag.len > 0 && span_equal(key->string, tag)) ||
-           schema_requires(required && required->kind == VALUE_LIST ? required : NULL, key);
+           schema_requires(work, required && required->kind == VALUE_LIST ? required : NULL, key);
 }
 
 /* Both maps need a member whose texts differ: {"kind": {"const": "circle"}}; or one needs a member
  * that the other does not let through. */
-static bool have_other_members(const struct value *a, const struct value *b, struct span tag)
+static bool have_other_members(struct schema_work *work, const struct value *a,
+                               const struct value *b, struct span tag)
 {
     const struct value *mine = schema_get(a, "properties"), *other = schema_get(b, "properties");
-    if (kinds_of(a) != OF_MAP || kinds_of(b) != OF_MAP || !mine || !other ||
+    if (kinds_of(work, a) != OF_MAP || kinds_of(work, b) != OF_MAP || !mine || !other ||
         mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
         return false;
     }
@@ -299,10 +337,13 @@ static bool have_other_members(const struct value *a, const struct value *b, str
                      !schema_get(b, "patternProperties");
     for (size_t i = 0; i < mine->map->count; i++) {
         const struct value *key = &mine->map->members[i].key;
+        if (!schema_spend_texts(work, other->map->count, key->string)) {
+            return false;
+        }
         const struct value *value = value_map_get(other, key->string);
-        if (is_required(a, key, tag) &&
-            (value ? is_required(b, key, tag) &&
-                         have_other_strings(&mine->map->members[i].value, value)
+        if (is_required(work, a, key, tag) &&
+            (value ? is_required(work, b, key, tag) &&
+                         have_other_strings(work, &mine->map->members[i].value, value)
                    : is_closed)) {
             return true;
         }
@@ -310,11 +351,12 @@ static bool have_other_members(const struct value *a, const struct value *b, str
     return false;
 }
 
-bool schema_are_disjoint(const struct value *a, const struct value *b, struct span tag)
+bool schema_are_disjoint(struct schema_work *work, const struct value *a, const struct value *b,
+                         struct span tag)
 {
     return a->kind == VALUE_MAP && b->kind == VALUE_MAP &&
-           ((kinds_of(a) & kinds_of(b)) == 0 || have_other_strings(a, b) ||
-            have_other_members(a, b, tag) || have_other_members(b, a, tag));
+           ((kinds_of(work, a) & kinds_of(work, b)) == 0 || have_other_strings(work, a, b) ||
+            have_other_members(work, a, b, tag) || have_other_members(work, b, a, tag));
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -365,7 +407,8 @@ static const struct value *item_at(const struct value *list, struct span step)
     return step.len > 0 && index < list->list->count ? &list->list->items[index] : NULL;
 }
 
-const struct value *schema_follow(const struct value *root, const struct value *reference)
+const struct value *schema_follow(struct schema_work *work, const struct value *root,
+                                  const struct value *reference)
 {
     const struct value *at = root;
     char name[NAME_BYTES];
@@ -378,7 +421,8 @@ const struct value *schema_follow(const struct value *root, const struct value *
         rest = span_of(rest.ptr + 1, rest.len - 1);
         const uint8_t *end = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
         struct span step = span_of(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
-        if (!unescape(step, name, &name_len)) {
+        size_t count = at->kind == VALUE_MAP ? at->map->count : 1;
+        if (!schema_spend_texts(work, count, step) || !unescape(step, name, &name_len)) {
             return NULL;
         }
         rest = span_of(rest.ptr + step.len, rest.len - step.len);
@@ -400,27 +444,27 @@ bool schema_says_nothing(const struct value *schema)
     return true;
 }
 
-static bool is_of_maps(const struct value *root, const struct value *schema, uint32_t depth,
-                       uint32_t *looks)
+static bool is_of_maps(struct schema_work *work, const struct value *root,
+                       const struct value *schema, uint32_t depth)
 {
-    if (schema->kind != VALUE_MAP || is_nullable(schema) || depth == LOOKS_DEPTH_MAX ||
-        ++*looks > LOOKS_MAX) {
+    if (schema->kind != VALUE_MAP || depth == LOOKS_DEPTH_MAX ||
+        !schema_spend(work, (schema->map->count + 1) * WORK_OF_KEYWORD) || is_nullable(schema)) {
         return false;
     }
     const struct value *reference = schema_get(schema, "$ref");
     const struct value *any = schema_get(schema, "anyOf");
     if (reference) {
-        const struct value *target = schema_follow(root, reference);
-        return target && is_of_maps(root, target, depth + 1, looks);
+        const struct value *target = schema_follow(work, root, reference);
+        return target && is_of_maps(work, root, target, depth + 1);
     }
     const struct value *all = schema_get(schema, "allOf");
     for (size_t i = 0; all && all->kind == VALUE_LIST && i < all->list->count; i++) {
-        if (is_of_maps(root, &all->list->items[i], depth + 1, looks)) {
+        if (is_of_maps(work, root, &all->list->items[i], depth + 1)) {
             return true;
         }
     }
     any = any ? any : schema_get(schema, "oneOf");
-    if (kinds_of(schema) == OF_MAP) {
+    if (kinds_of(work, schema) == OF_MAP) {
         return true;
     }
     if (!any || any->kind != VALUE_LIST) {
@@ -428,13 +472,12 @@ static bool is_of_maps(const struct value *root, const struct value *schema, uin
     }
     bool are_all = any->list->count > 0;
     for (size_t i = 0; i < any->list->count && are_all; i++) {
-        are_all = is_of_maps(root, &any->list->items[i], depth + 1, looks);
+        are_all = is_of_maps(work, root, &any->list->items[i], depth + 1);
     }
     return are_all;
 }
 
-bool schema_is_of_maps(const struct value *root)
+bool schema_is_of_maps(struct schema_work *work, const struct value *root)
 {
-    uint32_t looks = 0;
-    return is_of_maps(root, root, 0, &looks);
+    return is_of_maps(work, root, root, 0);
 }

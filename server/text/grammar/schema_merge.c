@@ -6,7 +6,7 @@
 
 #include "server/text/grammar/grammar_schema_priv.h"
 
-#define MERGED_MAX (1u << 15)
+#define WORK_OF_MEMBER 64 /* to put one beside others */
 
 /* How the values of a keyword that stands in both become one. */
 enum merge_rule {
@@ -57,10 +57,24 @@ static bool add_item(struct schema *schema, struct value *list, const struct val
     return value_list_add(&schema->builder->arena, list, *item) || no_memory(schema);
 }
 
-static bool has_item(const struct value *list, const struct value *item)
+/* Counts the comparisons that put the members of two maps together. */
+static bool spend_members(struct schema *schema, const struct value *a, const struct value *b)
 {
-    for (size_t i = 0; i < list->list->count; i++) {
-        if (schema_are_equal(&list->list->items[i], item)) {
+    size_t counts[2] = {a->map->count, b->map->count};
+    bool is_good = schema_spend(&schema->work, (counts[0] + counts[1] + 1) * WORK_OF_MEMBER);
+    for (size_t i = 0; i < counts[0] + counts[1] && is_good; i++) {
+        bool is_first = i < counts[0];
+        const struct value_member *member =
+            is_first ? &a->map->members[i] : &b->map->members[i - counts[0]];
+        is_good = schema_spend_texts(&schema->work, counts[is_first], member->key.string);
+    }
+    return is_good;
+}
+
+static bool has_item(struct schema *schema, const struct value *list, const struct value *item)
+{
+    for (size_t i = 0; i < list->list->count && schema->builder->status == ST_OK; i++) {
+        if (schema_are_equal(&schema->work, &list->list->items[i], item)) {
             return true;
         }
     }
@@ -98,6 +112,9 @@ static bool merge_schemas(struct schema *schema, const struct value *a, const st
         schema_refuse(schema, ST_INVALID, "'properties' is a map");
         return false;
     }
+    if (!spend_members(schema, a, b)) {
+        return false;
+    }
     if (!value_map_new(arena, out)) {
         return no_memory(schema);
     }
@@ -107,14 +124,10 @@ static bool merge_schemas(struct schema *schema, const struct value *a, const st
             is_first ? &a->map->members[i] : &b->map->members[i - a->map->count];
         const struct value *other = value_map_get(is_first ? b : a, member->key.string);
         struct value both = member->value;
-        if (++schema->merged > MERGED_MAX) {
-            schema_refuse(schema, ST_TOO_LARGE, "'allOf' puts too many members together");
-            return false;
-        }
         if (!is_first && other) {
             continue;
         }
-        if (other && !schema_are_equal(other, &both) &&
+        if (other && !schema_are_equal(&schema->work, other, &both) &&
             !merge_all(schema, &member->value, other, &both)) {
             return false;
         }
@@ -136,15 +149,16 @@ static bool merge_lists(struct schema *schema, const struct value *a, const stru
     if (!value_list_new(&schema->builder->arena, out)) {
         return no_memory(schema);
     }
-    for (size_t i = 0; i < a->list->count; i++) {
+    for (size_t i = 0; i < a->list->count && schema->builder->status == ST_OK; i++) {
         const struct value *item = &a->list->items[i];
-        schema->merged += (uint32_t)(b->list->count / 64 + 1);
-        if ((is_union || has_item(b, item)) && !add_item(schema, out, item)) {
+        if ((is_union || has_item(schema, b, item)) && !add_item(schema, out, item)) {
             return false;
         }
     }
-    for (size_t i = 0; i < b->list->count && is_union; i++) {
-        if (!has_item(out, &b->list->items[i]) && !add_item(schema, out, &b->list->items[i])) {
+    bool goes_on = is_union && schema->builder->status == ST_OK;
+    for (size_t i = 0; i < b->list->count && goes_on; i++) {
+        if (!has_item(schema, out, &b->list->items[i]) &&
+            !add_item(schema, out, &b->list->items[i])) {
             return false;
         }
     }
@@ -162,12 +176,12 @@ static bool is_text(const struct value *value, const char *text)
 static bool add_type(struct schema *schema, const struct value *a, const struct value *b,
                      struct value *out)
 {
-    bool is_same = schema_are_equal(a, b);
+    bool is_same = schema_are_equal(&schema->work, a, b);
     bool is_integer = (is_text(a, "integer") && is_text(b, "number")) ||
                       (is_text(a, "number") && is_text(b, "integer"));
     struct value integer = value_string(span_str("integer"));
     const struct value *one = is_same ? a : &integer;
-    return !(is_same || is_integer) || has_item(out, one) || add_item(schema, out, one);
+    return !(is_same || is_integer) || has_item(schema, out, one) || add_item(schema, out, one);
 }
 
 static bool merge_types(struct schema *schema, const struct value *a, const struct value *b,
@@ -256,7 +270,7 @@ static bool merge_by(struct schema *schema, enum merge_rule rule, const struct v
 static bool merge_keyword(struct schema *schema, struct span keyword, const struct value *a,
                           const struct value *b, struct value *out)
 {
-    if (schema_are_equal(a, b)) {
+    if (schema_are_equal(&schema->work, a, b)) {
         *out = *a;
         return true;
     }
@@ -275,6 +289,9 @@ const struct value *schema_merge(struct schema *schema, const struct value *a,
                                  const struct value *b)
 {
     struct arena *arena = &schema->builder->arena;
+    if (!spend_members(schema, a, b)) {
+        return NULL;
+    }
     struct value *out = arena_alloc(arena, sizeof(*out));
     if (!out || !value_map_new(arena, out)) {
         no_memory(schema);
@@ -286,10 +303,6 @@ const struct value *schema_merge(struct schema *schema, const struct value *a,
             is_first ? &a->map->members[i] : &b->map->members[i - a->map->count];
         const struct value *other = value_map_get(is_first ? b : a, member->key.string);
         struct value both = member->value;
-        if (++schema->merged > MERGED_MAX) {
-            schema_refuse(schema, ST_TOO_LARGE, "'allOf' puts too many members together");
-            return NULL;
-        }
         if ((!is_first && other) || schema_is_note(member->key.string)) {
             continue;
         }
