@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "protocol/json.h"
+#include "server/language/ask_text.h"
 #include "server/language/tools_priv.h"
 #include "server/language/words.h"
 
@@ -17,6 +19,8 @@ static const struct tools_family families[] = {
     {#name, sign, begin, open, separator, close, TOOLS_##form, quote},
 #include "server/language/tools.def"
 };
+
+#define TOOLS_BYTES_MAX ((size_t)64 << 20) /* of those of a request, once they are read */
 
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
@@ -91,133 +95,155 @@ bool tools_rules_have(const struct tools_rules *rules, uint32_t id)
 
 /* ---- the tools of the request ---------------------------------------------------------------- */
 
-/* The string at "name" of the object that comes next, or nothing. A tool has it in its "function",
- * and one beside that does not count; some clients send a tool without the inner object. */
-static bool read_name(struct json *in, bool is_function, struct json_string *out)
+const struct value *tools_member(const struct value *map, const char *name)
 {
-    struct error ignored;
-    struct json_string own = {0}, inner = {0};
-    if (json_object(in, &ignored) != ST_OK) {
-        return false;
-    }
-    while (true) {
-        struct json_string key;
-        bool is_read;
-        if (json_member(in, &key, &ignored) != ST_OK) {
-            return false;
-        }
-        if (in->is_closed) {
-            *out = inner.raw.ptr ? inner : own;
-            return true;
-        }
-        if (json_string_is(&key, "name") && json_peek(in) == JSON_STRING) {
-            is_read = json_read_string(in, &own, &ignored) == ST_OK;
-        } else if (!is_function && json_string_is(&key, "function") &&
-                   json_peek(in) == JSON_OBJECT) {
-            is_read = read_name(in, true, &inner);
-        } else {
-            is_read = json_skip(in, &ignored) == ST_OK;
-        }
-        if (!is_read) {
-            return false;
-        }
-    }
+    return map ? value_map_get(map, span_str(name)) : NULL;
 }
 
-/* The name of a tool as a model writes it; or, if that is NULL, as a request means it. */
-struct wanted {
-    const struct json_string *written;
-    struct span meant;
-};
-
-static bool is_wanted(const struct json_string *known, const struct wanted *wanted)
+static bool is_string(const struct value *value)
 {
-    return known->raw.ptr && (wanted->written ? json_string_equal(known, wanted->written)
-                                              : json_string_is_text(known, wanted->meant));
+    return value && value->kind == VALUE_STRING;
 }
 
-/* Its name as it stands in |tools|, with its quotes; empty: there is no such tool. */
-static struct span find_tool(struct span tools, const struct wanted *wanted)
+/* A tool has its name in its "function", and one beside that does not count; some clients send a
+ * tool without the inner object. NULL: it has none. */
+static const struct value *name_of(const struct value *tool)
 {
-    struct json in;
-    struct error ignored;
-    json_init(&in, tools);
-    if (json_array(&in, &ignored) != ST_OK) {
-        return span_str("");
-    }
-    while (json_element(&in, &ignored) == ST_OK && !in.is_closed) {
-        struct json_string known;
-        if (!read_name(&in, false, &known)) {
-            return span_str("");
-        }
-        if (is_wanted(&known, wanted)) {
-            return span_of(known.raw.ptr - 1, known.raw.len + 2);
-        }
-    }
-    return span_str("");
+    const struct value *inner = tools_member(tools_member(tool, "function"), "name");
+    const struct value *own = tools_member(tool, "name");
+    return is_string(inner) ? inner : is_string(own) ? own : NULL;
 }
 
-static bool is_one_of(const struct json_string *name, const struct span *names, uint32_t count)
+const struct value *tools_named(const struct value *tools, struct span name)
+{
+    for (size_t i = 0; tools->kind == VALUE_LIST && i < tools->list->count; i++) {
+        const struct value *known = name_of(&tools->list->items[i]);
+        if (known && span_equal(known->string, name)) {
+            return &tools->list->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads them as the chat template does, so it and the calls know the same. */
+static enum status parse_tools(struct span tools, struct arena *arena, struct value *out,
+                               struct error *err)
+{
+    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    return value_parse(tools, &limits, arena, out, err) == ST_OK ? ST_OK
+                                                                 : error_prefix(err, "tools: ");
+}
+
+static bool is_one_of(const struct value *name, const struct span *names, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (name->raw.ptr && json_string_is_text(name, names[i])) {
+        if (name && span_equal(name->string, names[i])) {
             return true;
         }
     }
     return false;
 }
 
-enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
-                       struct arena *arena, struct span *out, struct error *err)
+/* Passes over an element of an array that value_parse() has read. */
+static enum status take_element(struct json *in, struct span *out, struct error *err)
+{
+    enum json_type type = json_peek(in); /* moves to the value */
+    const uint8_t *begin = in->at;
+    if (type == JSON_OBJECT || type == JSON_ARRAY) {
+        return json_skip_loosely(in, out, err);
+    }
+    TRY(json_skip(in, err));
+    *out = span_of(begin, (size_t)(in->at - begin));
+    return ST_OK;
+}
+
+/* |known|: what |tools| is; |kept| has room for all of it. */
+static enum status keep(struct span tools, const struct value *known, const struct span *names,
+                        uint32_t count, struct buf *kept, struct error *err)
 {
     struct json in;
-    struct json_string name;
-    char *kept = arena_alloc(arena, tools.len + 2);
-    size_t len = 0;
-    if (!kept) {
-        return arena_fail(arena, "the request", err);
-    }
     json_init(&in, tools);
     TRY(json_array(&in, err));
-    kept[len++] = '[';
-    while (true) {
+    buf_add_char(kept, '[');
+    for (size_t i = 0;; i++) {
+        struct span text;
         TRY(json_element(&in, err));
         if (in.is_closed) {
             break;
         }
-        json_peek(&in); /* moves to the value */
-        const uint8_t *begin = in.at;
-        struct json ahead = in;
-        bool is_kept = read_name(&ahead, false, &name) && is_one_of(&name, names, count);
-        TRY(json_skip(&in, err));
-        if (is_kept) {
-            size_t bytes = (size_t)(in.at - begin);
-            kept[len] = ',';
-            len += len > 1;
-            memcpy(kept + len, begin, bytes);
-            len += bytes;
+        TRY(take_element(&in, &text, err));
+        if (i < known->list->count && is_one_of(name_of(&known->list->items[i]), names, count)) {
+            buf_add_str(kept, kept->len > 1 ? "," : "");
+            buf_add(kept, text.ptr, text.len);
         }
     }
-    kept[len++] = ']';
-    *out = span_of(kept, len);
+    buf_add_char(kept, ']');
     return ST_OK;
+}
+
+enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
+                       struct arena *arena, struct span *out, struct error *err)
+{
+    struct arena own;
+    struct buf kept;
+    struct value known;
+    arena_init(&own, TOOLS_BYTES_MAX);
+    buf_init(&kept, tools.len + 2);
+    enum status status = parse_tools(tools, &own, &known, err);
+    if (status == ST_OK && known.kind != VALUE_LIST) {
+        status = error_set(err, ST_INVALID, "tools: expected a list");
+    }
+    if (status == ST_OK) {
+        status = keep(tools, &known, names, count, &kept, err);
+    }
+    if (status == ST_OK) {
+        status = ask_text_keep(arena, &kept, out, err);
+    }
+    buf_fini(&kept);
+    arena_fini(&own);
+    return status;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* |name| as a string of JSON. Empty: no memory. */
+static struct span print_name(struct arena *arena, struct span name)
+{
+    struct buf text;
+    buf_init(&text, name.len * 6 + 2);
+    json_print_string(&text, name);
+    const char *copy = buf_failed(&text) ? NULL : arena_strdup(arena, text.ptr, text.len);
+    struct span printed = copy ? span_of(copy, text.len) : span_str("");
+    buf_fini(&text);
+    return printed;
+}
+
 bool tools_add(struct tools_reading *reading, struct span name, struct span arguments)
 {
     struct tools_calls *out = reading->out;
-    struct span known = find_tool(reading->tools, &(struct wanted){.meant = name});
-    if (name.len == 0 || known.len == 0 || out->count == TOOLS_CALLS_MAX) {
+    if (name.len == 0 || !tools_named(reading->tools, name) || out->count == TOOLS_CALLS_MAX) {
         return false;
     }
-    out->calls[out->count++] = (struct tools_call){known, arguments};
-    return true;
+    struct span printed = print_name(reading->arena, name);
+    out->calls[out->count] = (struct tools_call){printed, arguments};
+    out->count += printed.len > 0;
+    return printed.len > 0;
+}
+
+/* The name as a model writes it. */
+static bool is_known(const struct value *tools, const struct json_string *name)
+{
+    for (size_t i = 0; tools->kind == VALUE_LIST && i < tools->list->count; i++) {
+        const struct value *known = name_of(&tools->list->items[i]);
+        if (known && json_string_is_text(name, known->string)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* {"name": ..., "arguments": ...} comes next. False: it is no call of one of the tools. */
-static bool read_call(struct span tools, struct json *in, struct tools_calls *out)
+static bool read_call(const struct value *tools, struct json *in, struct tools_calls *out)
 {
     struct error ignored;
     struct json_string name = {0};
@@ -249,18 +275,19 @@ static bool read_call(struct span tools, struct json *in, struct tools_calls *ou
             call.arguments = span_of(begin, (size_t)(in->at - begin));
         }
     }
-    if (call.name.len == 0 || find_tool(tools, &(struct wanted){.written = &name}).len == 0) {
+    if (call.name.len == 0 || !is_known(tools, &name)) {
         return false;
     }
     out->calls[out->count++] = call;
     return true;
 }
 
-/* One call, or an array of calls, and nothing else. */
-static bool read_calls(struct span tools, struct span text, struct tools_calls *out)
+/* One call, or an array of calls, at least one, and nothing else. */
+static bool read_calls(const struct value *tools, struct span text, struct tools_calls *out)
 {
     struct json in;
     struct error ignored;
+    uint32_t before = out->count;
     json_init(&in, text);
     if (json_peek(&in) != JSON_ARRAY) {
         return read_call(tools, &in, out) && json_end(&in, &ignored) == ST_OK;
@@ -273,7 +300,7 @@ static bool read_calls(struct span tools, struct span text, struct tools_calls *
             return false;
         }
         if (in.is_closed) {
-            return json_end(&in, &ignored) == ST_OK;
+            return out->count > before && json_end(&in, &ignored) == ST_OK;
         }
         if (!read_call(tools, &in, out)) {
             return false;
@@ -328,24 +355,37 @@ static bool read_marked(struct tools_reading *reading, struct span text)
            tools_read_block(reading, text);
 }
 
+/* Most answers have no call, and then the tools need not be read. */
+static bool may_call(const struct tools_family *family, struct span text)
+{
+    struct span whole = span_trim(text, TOOLS_BLANKS);
+    return whole.len > 0 &&
+           (whole.ptr[0] == '{' || whole.ptr[0] == '[' || tools_mark(text, family->begin));
+}
+
+/* A whole answer of JSON comes first: then marks are in its texts. */
+static bool read_answer(struct tools_reading *reading, struct span text)
+{
+    reading->out->text_bytes = 0;
+    if (tools_read_json(reading, span_trim(text, TOOLS_BLANKS))) {
+        return true;
+    }
+    reading->out->count = 0;
+    return read_marked(reading, text);
+}
+
 void tools_find(const struct tools_family *family, struct span tools, struct span text,
                 struct arena *arena, struct tools_calls *out)
 {
-    struct tools_reading reading = {family, tools, arena, out};
-    struct span whole = span_trim(text, TOOLS_BLANKS);
+    struct value known;
+    struct error ignored;
+    struct tools_reading reading = {family, &known, arena, out};
     *out = (struct tools_calls){.text_bytes = text.len};
-    if (tools.len == 0) {
+    if (tools.len == 0 || !may_call(family, text) ||
+        parse_tools(tools, arena, &known, &ignored) != ST_OK) {
         return;
     }
-    bool is_read = tools_read_json(&reading, whole); /* then marks are in its texts */
-    if (is_read) {
-        out->text_bytes = 0;
-    } else {
-        out->count = 0;
-        out->text_bytes = 0;
-        is_read = read_marked(&reading, text);
-    }
-    if (!is_read) {
+    if (!read_answer(&reading, text)) {
         out->count = 0;
         out->text_bytes = text.len;
     } else if (span_trim(span_of(text.ptr, out->text_bytes), TOOLS_BLANKS).len == 0) {
@@ -373,13 +413,23 @@ static const uint8_t *object_end(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-void tools_find_cut(struct span tools, struct span chosen, struct span text,
+/* The tool that has to be called, as a string of JSON; empty: there is no such. */
+static struct span chosen_name(struct span tools, struct span chosen, struct arena *arena)
+{
+    struct value known;
+    struct error ignored;
+    bool is_known = chosen.len > 0 && parse_tools(tools, arena, &known, &ignored) == ST_OK &&
+                    tools_named(&known, chosen);
+    return is_known ? print_name(arena, chosen) : span_str("");
+}
+
+void tools_find_cut(struct span tools, struct span chosen, struct span text, struct arena *arena,
                     struct tools_calls *out)
 {
     struct json in;
     struct json_string key;
     struct error ignored;
-    struct tools_call call = {find_tool(tools, &(struct wanted){.meant = chosen}), span_str("")};
+    struct tools_call call = {chosen_name(tools, chosen, arena), span_str("")};
     json_init(&in, text);
     bool is_read = json_object(&in, &ignored) == ST_OK;
     while (is_read && json_member(&in, &key, &ignored) == ST_OK && !in.is_closed) {

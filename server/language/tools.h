@@ -71,8 +71,8 @@ struct tools_calls {
 MUST_CHECK enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
                                   struct arena *arena, struct span *out, struct error *err);
 
-/* Finds the calls in |text|. |tools| is the JSON of the request, an array. The spans of |out|
- * borrow from |tools|, |text| and |arena|. Without any call |out->count| is 0, and all of the text
+/* Finds the calls in |text|. |tools| is the JSON of the request, an array, as value_parse() takes
+ * it. The spans of |out| borrow from |text| and |arena|. Without any call |out->count| is 0, and all of the text
  * is the answer. */
 void tools_find(const struct tools_family *family, struct span tools, struct span text,
                 struct arena *arena, struct tools_calls *out);
@@ -83,7 +83,7 @@ void tools_find(const struct tools_family *family, struct span tools, struct spa
  * call of which not even the name is there is none, and no text either. The call may also be whole
  * and have arguments that tools_find() refuses, such as keys that repeat.
  */
-void tools_find_cut(struct span tools, struct span chosen, struct span text,
+void tools_find_cut(struct span tools, struct span chosen, struct span text, struct arena *arena,
                     struct tools_calls *out);
 
 /* Returns the bytes at the beginning of |text|, which may grow, that are certainly not part of a

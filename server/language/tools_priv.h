@@ -4,6 +4,7 @@
 #define PTED_SERVER_LANGUAGE_TOOLS_PRIV_H
 
 #include "server/language/tools.h"
+#include "server/text/template/template.h"
 
 #define TOOLS_BLANKS " \n\r\t"
 
@@ -27,10 +28,16 @@ struct tools_family {
 /* Calls while they are read. */
 struct tools_reading {
     const struct tools_family *family;
-    struct span tools;   /* of the request */
-    struct arena *arena; /* for arguments that are made */
+    const struct value *tools; /* of the request */
+    struct arena *arena;       /* for names, and arguments that are made */
     struct tools_calls *out;
 };
+
+/* Gives the member |name| of |map|; NULL: there is none, or |map| is NULL or no map. */
+const struct value *tools_member(const struct value *map, const char *name);
+
+/* Gives the first of the list |tools| that has this name; NULL: none has. */
+const struct value *tools_named(const struct value *tools, struct span name);
 
 /* Reads one call of JSON, or an array of them, and nothing else. False: it is none. */
 bool tools_read_json(struct tools_reading *reading, struct span text);

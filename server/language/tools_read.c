@@ -7,7 +7,6 @@
 #include "protocol/json.h"
 #include "server/language/tools_literal.h"
 #include "server/language/tools_priv.h"
-#include "server/text/template/template.h"
 
 static struct span between(const uint8_t *begin, const uint8_t *end)
 {
@@ -123,11 +122,6 @@ static const struct style styles[] = {
                       "</invoke>"},
 };
 
-static const struct value *member(const struct value *map, const char *name)
-{
-    return map ? value_map_get(map, span_str(name)) : NULL;
-}
-
 static bool says_string(const struct value *type)
 {
     return type && type->kind == VALUE_STRING && span_is(type->string, "string");
@@ -137,14 +131,14 @@ static bool says_string(const struct value *type)
 static bool may_be_string(const struct value *schema)
 {
     static const char *const unions[] = {"anyOf", "oneOf", "type"};
-    if (says_string(member(schema, "type"))) {
+    if (says_string(tools_member(schema, "type"))) {
         return true;
     }
     for (size_t i = 0; i < sizeof(unions) / sizeof(unions[0]); i++) {
-        const struct value *list = member(schema, unions[i]);
+        const struct value *list = tools_member(schema, unions[i]);
         for (size_t j = 0; list && list->kind == VALUE_LIST && j < list->list->count; j++) {
             const struct value *item = &list->list->items[j];
-            if (says_string(item) || says_string(member(item, "type"))) {
+            if (says_string(item) || says_string(tools_member(item, "type"))) {
                 return true;
             }
         }
@@ -155,15 +149,8 @@ static bool may_be_string(const struct value *schema)
 /* The schemas of the arguments of the tool |name|; NULL: none. */
 static const struct value *find_schemas(const struct value *tools, struct span name)
 {
-    for (size_t i = 0; tools->kind == VALUE_LIST && i < tools->list->count; i++) {
-        const struct value *tool = &tools->list->items[i], *inner = member(tool, "function");
-        tool = inner ? inner : tool;
-        const struct value *own = member(tool, "name");
-        if (own && own->kind == VALUE_STRING && span_equal(own->string, name)) {
-            return member(member(tool, "parameters"), "properties");
-        }
-    }
-    return NULL;
+    const struct value *tool = tools_named(tools, name), *inner = tools_member(tool, "function");
+    return tools_member(tools_member(inner ? inner : tool, "parameters"), "properties");
 }
 
 static bool is_json(struct span text)
@@ -194,7 +181,7 @@ static void print_value(const struct value *schema, struct span text, struct buf
                        : span_is(bare, "True")  ? "true"
                        : span_is(bare, "False") ? "false"
                                                 : NULL;
-    if (is_string && says_string(member(schema, "type"))) {
+    if (is_string && says_string(tools_member(schema, "type"))) {
         json_print_string(out, unlined(text));
     } else if (word) {
         buf_add_str(out, word);
@@ -280,9 +267,9 @@ static bool read_name(const struct style *style, struct span *text, struct span 
     return true;
 }
 
-static bool read_tagged(struct tools_reading *reading, const struct style *style,
-                        const struct value *tools, struct span block)
+static bool read_tagged(struct tools_reading *reading, struct span block)
 {
+    const struct style *style = &styles[reading->family->form];
     struct buf made;
     struct span name;
     bool is_read = block.len > 0;
@@ -291,21 +278,13 @@ static bool read_tagged(struct tools_reading *reading, const struct style *style
         buf_reset(&made);
         is_read = read_name(style, &block, &name);
         name = is_read ? trimmed(name) : name;
-        is_read = is_read && read_arguments(style, find_schemas(tools, name), &block, &made) &&
+        is_read = is_read &&
+                  read_arguments(style, find_schemas(reading->tools, name), &block, &made) &&
                   add_made(reading, name, &made);
         block = trimmed(block);
     }
     buf_fini(&made);
     return is_read;
-}
-
-static bool read_tags(struct tools_reading *reading, struct span block)
-{
-    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
-    struct value tools;
-    struct error ignored;
-    return value_parse(reading->tools, &limits, reading->arena, &tools, &ignored) == ST_OK &&
-           read_tagged(reading, &styles[reading->family->form], &tools, block);
 }
 
 /* ---- literals -------------------------------------------------------------------------------- */
@@ -374,7 +353,7 @@ bool tools_read_block(struct tools_reading *reading, struct span block)
     case TOOLS_TAGS:
     case TOOLS_KEYS:
     case TOOLS_INVOKE:
-        return read_tags(reading, block);
+        return read_tagged(reading, block);
     case TOOLS_PYTHON:
     case TOOLS_BRACES:
         return read_literals(reading, block);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "protocol/json.h"
 #include "tests/unit/unit.h"
 
@@ -132,6 +133,17 @@ static const struct {
     {"pythonic", "[now(a=open('x'))]", NULL, ""},
     {"pythonic", "[now(a=1.)]", NULL, ""},
     {"kimi", "<|tool_calls_section_begin|>nothing", NULL, ""},
+    /* A list without calls is an answer. */
+    {"hermes", "[]", NULL, ""},
+    {"hermes", " [ ]\n", NULL, ""},
+    {"pythonic", "[]", NULL, ""},
+    {"lfm", "<|tool_call_start|>[]<|tool_call_end|>", NULL, ""},
+    {"hermes", "<tool_call>[]</tool_call>", NULL, ""},
+    {"mistral", "[TOOL_CALLS] []", NULL, ""},
+    {"hermes",
+     "<tool_call>{\"name\": \"now\"}</tool_call><tool_call>[]</tool_call><tool_call>{\"name\": "
+     "\"now\"}</tool_call>",
+     NULL, ""},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -296,6 +308,55 @@ static void hostile_answers_are_text(void **state)
     free(text);
 }
 
+/* ---- tools as Python reads them -------------------------------------------------------------- */
+
+/* A tool whose schema has |schema| in it, and then the tool "now". */
+static void find_behind(const char *schema)
+{
+    struct buf known;
+    struct span kept, name = span_str("now");
+    struct error err;
+    buf_init(&known, 1 << 20);
+    buf_printf(&known,
+               "[{\"type\":\"function\",\"function\":{\"name\":\"odd\",\"parameters\":{%s}}},",
+               schema);
+    buf_add_str(&known, "{\"name\":\"now\"}]");
+    assert_false(buf_failed(&known));
+    const struct tools_family *family = tools_family_named("hermes");
+    const struct span text = span_str("[{\"name\":\"odd\"},{\"name\":\"now\"}]");
+    tools_find(family, buf_span(&known), text, &arena, &calls);
+    assert_int_equal(calls.count, 2);
+    assert_int_equal(tools_keep(buf_span(&known), &name, 1, &arena, &kept, &err), ST_OK);
+    assert_true(span_is(kept, "[{\"name\":\"now\"}]"));
+    name = span_str("odd");
+    assert_int_equal(tools_keep(buf_span(&known), &name, 1, &arena, &kept, &err), ST_OK);
+    assert_true(kept.len > 2 && !span_is(kept, "[{\"name\":\"now\"}]"));
+    buf_fini(&known);
+}
+
+static void odd_schemas_hide_no_tool(void **state)
+{
+    (void)state;
+    struct buf schema;
+    find_behind("\"a\":1,\"a\":2");
+    find_behind("\"a\":\"\\ud800\"");
+    find_behind("\"a\":1e400");
+    buf_init(&schema, 1 << 16);
+    for (int i = 0; i < 400; i++) {
+        buf_printf(&schema, "%s\"p%d\":{}", i ? "," : "", i);
+    }
+    buf_add_char(&schema, 0);
+    find_behind(schema.ptr ? (const char *)schema.ptr : "");
+    buf_reset(&schema);
+    for (int i = 0; i < 100; i++) {
+        buf_add_str(&schema, "\"a\":{");
+    }
+    buf_add_fill(&schema, '}', 100);
+    buf_add_char(&schema, 0);
+    find_behind((const char *)schema.ptr);
+    buf_fini(&schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +365,7 @@ int main(void)
         cmocka_unit_test(templates_tell_the_family),
         cmocka_unit_test(damage_makes_text_or_calls),
         cmocka_unit_test(hostile_answers_are_text),
+        cmocka_unit_test(odd_schemas_hide_no_tool),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }

@@ -352,7 +352,8 @@ static void tell_end(struct infer *infer, struct generation *generation)
     arena_init(&arena, CALLS_BYTES_MAX);
     tools_find(generation->generator->tools.family, called_tools(generation), text, &arena, &calls);
     if (calls.count == 0 && ask->shape == ASK_CALL) {
-        tools_find_cut(ask->tools, ask->chosen_tool, text, &calls);
+        arena_reset(&arena);
+        tools_find_cut(ask->tools, ask->chosen_tool, text, &arena, &calls);
     }
     calls.count = ask->has_one_call && calls.count > 1 ? 1 : calls.count;
     size_t told = generation->told_bytes, end = calls.text_bytes;
