@@ -242,6 +242,21 @@ static bool is_known(const struct value *tools, const struct json_string *name)
     return false;
 }
 
+bool tools_has_words(struct span json)
+{
+    bool is_quoted = false;
+    for (size_t i = 0; i < json.len; i++) {
+        if (is_quoted && json.ptr[i] == '\\') {
+            i++;
+        } else if (json.ptr[i] == '"') {
+            is_quoted = !is_quoted;
+        } else if (!is_quoted && (json.ptr[i] == 'N' || json.ptr[i] == 'I')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* {"name": ..., "arguments": ...} comes next. False: it is no call of one of the tools. */
 static bool read_call(const struct value *tools, struct json *in, struct tools_calls *out)
 {
@@ -275,7 +290,7 @@ static bool read_call(const struct value *tools, struct json *in, struct tools_c
             call.arguments = span_of(begin, (size_t)(in->at - begin));
         }
     }
-    if (call.name.len == 0 || !is_known(tools, &name)) {
+    if (call.name.len == 0 || !is_known(tools, &name) || tools_has_words(call.arguments)) {
         return false;
     }
     out->calls[out->count++] = call;
@@ -314,14 +329,17 @@ bool tools_read_json(struct tools_reading *reading, struct span text)
 }
 
 /* The end of the block that begins at |text|, and where reading goes on. Without its mark it ends
- * before the next one: a stop token may stand for the mark. */
-static struct span take_block(const struct tools_family *family, struct span *text)
+ * before the next one: a stop token may stand for the mark. |*has_close|: the mark may be there; an
+ * absent one is not looked for again. */
+static struct span take_block(const struct tools_family *family, struct span *text, bool *has_close)
 {
-    const uint8_t *end = text->ptr + text->len, *close = tools_mark(*text, family->close);
+    const uint8_t *end = text->ptr + text->len;
+    const uint8_t *close = *has_close ? tools_mark(*text, family->close) : NULL;
     const uint8_t *stop = close ? close : tools_mark(*text, family->open);
     struct span block = span_of(text->ptr, (size_t)((stop ? stop : end) - text->ptr));
     const uint8_t *rest = close ? close + strlen(family->close) : block.ptr + block.len;
     *text = span_of(rest, (size_t)(end - rest));
+    *has_close = close != NULL;
     return block;
 }
 
@@ -330,10 +348,11 @@ static bool read_blocks(struct tools_reading *reading, struct span text)
 {
     const struct tools_family *family = reading->family;
     const uint8_t *end = text.ptr + text.len, *open = tools_mark(text, family->open);
+    bool has_close = true;
     while (open) {
         open += strlen(family->open);
         struct span rest = span_of(open, (size_t)(end - open));
-        if (!tools_read_block(reading, take_block(family, &rest))) {
+        if (!tools_read_block(reading, take_block(family, &rest, &has_close))) {
             return false;
         }
         open = tools_mark(rest, family->open);
@@ -452,20 +471,22 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text, str
     out->text_bytes = 0;
 }
 
-size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known)
+size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known,
+                         size_t *blanks)
 {
-    size_t at = 0, mark_len = strlen(family->begin);
-    while (known == 0 && at < text.len && is_blank(text.ptr[at])) {
-        at++;
+    size_t mark_len = strlen(family->begin);
+    while (known == 0 && *blanks < text.len && is_blank(text.ptr[*blanks])) {
+        ++*blanks;
     }
-    if (known == 0 && (at == text.len || text.ptr[at] == '{' || text.ptr[at] == '[')) {
+    size_t first = *blanks < text.len ? *blanks : text.len;
+    if (known == 0 && (first == text.len || text.ptr[first] == '{' || text.ptr[first] == '[')) {
         return 0;
     }
-    size_t blanks = known == 0 ? at : text.len + 1; /* before a mark they belong to no text */
-    for (at = known; at < text.len && mark_len > 0; at++) {
+    size_t begin = known == 0 ? first : known; /* before a mark blanks belong to no text */
+    for (size_t at = begin; at < text.len && mark_len > 0; at++) {
         size_t left = text.len - at, len = left < mark_len ? left : mark_len;
         if (memcmp(text.ptr + at, family->begin, len) == 0) {
-            return at == blanks ? 0 : at;
+            return at == first && known == 0 ? 0 : at;
         }
     }
     return text.len;

@@ -72,8 +72,8 @@ MUST_CHECK enum status tools_keep(struct span tools, const struct span *names, u
                                   struct arena *arena, struct span *out, struct error *err);
 
 /* Finds the calls in |text|. |tools| is the JSON of the request, an array, as value_parse() takes
- * it. The spans of |out| borrow from |text| and |arena|. Without any call |out->count| is 0, and all of the text
- * is the answer. */
+ * it. The spans of |out| borrow from |text| and |arena|. Without any call |out->count| is 0, and
+ * all of the text is the answer. */
 void tools_find(const struct tools_family *family, struct span tools, struct span text,
                 struct arena *arena, struct tools_calls *out);
 
@@ -87,7 +87,9 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text, str
                     struct tools_calls *out);
 
 /* Returns the bytes at the beginning of |text|, which may grow, that are certainly not part of a
- * call. |known|: how many there were before it grew, which are not looked at again; 0 at first. */
-size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known);
+ * call. |known|: how many there were before it grew, and |*blanks|: the blanks it began with, which
+ * are not looked at again; 0 at first. */
+size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known,
+                         size_t *blanks);
 
 #endif

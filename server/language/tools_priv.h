@@ -39,6 +39,10 @@ const struct value *tools_member(const struct value *map, const char *name);
 /* Gives the first of the list |tools| that has this name; NULL: none has. */
 const struct value *tools_named(const struct value *tools, struct span name);
 
+/* Says whether |json|, which json_skip() has taken, has NaN or Infinity in it, which are no JSON.
+ */
+bool tools_has_words(struct span json);
+
 /* Reads one call of JSON, or an array of them, and nothing else. False: it is none. */
 bool tools_read_json(struct tools_reading *reading, struct span text);
 

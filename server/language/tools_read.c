@@ -29,22 +29,28 @@ static struct span behind(struct span text, size_t bytes)
     return span_of(text.ptr + bytes, text.len - bytes);
 }
 
-/* Adds the call whose arguments are |made|, which moves into the arena. */
-static bool add_made(struct tools_reading *reading, struct span name, const struct buf *made)
-{
-    const char *copy = buf_failed(made) || made->len == 0
-                           ? NULL
-                           : arena_strdup(reading->arena, made->ptr, made->len);
-    return copy && tools_add(reading, name, span_of(copy, made->len));
-}
-
-static bool is_object(struct span text)
+static bool is_json(struct span text)
 {
     struct json in;
     struct error ignored;
     json_init(&in, text);
-    return json_peek(&in) == JSON_OBJECT && json_skip(&in, &ignored) == ST_OK &&
-           json_end(&in, &ignored) == ST_OK;
+    return json_skip(&in, &ignored) == ST_OK && json_end(&in, &ignored) == ST_OK &&
+           !tools_has_words(text);
+}
+
+static bool is_object(struct span text)
+{
+    return text.len > 0 && text.ptr[0] == '{' && is_json(text);
+}
+
+/* Adds the call whose arguments are |made|, which moves into the arena. They may have a name twice:
+ * then it is no call, as if the model had written JSON. */
+static bool add_made(struct tools_reading *reading, struct span name, const struct buf *made)
+{
+    const char *copy = buf_failed(made) || !is_object(buf_span(made))
+                           ? NULL
+                           : arena_strdup(reading->arena, made->ptr, made->len);
+    return copy && tools_add(reading, name, span_of(copy, made->len));
 }
 
 /* ---- a name and an object -------------------------------------------------------------------- */
@@ -153,14 +159,6 @@ static const struct value *find_schemas(const struct value *tools, struct span n
     return tools_member(tools_member(inner ? inner : tool, "parameters"), "properties");
 }
 
-static bool is_json(struct span text)
-{
-    struct json in;
-    struct error ignored;
-    json_init(&in, text);
-    return json_skip(&in, &ignored) == ST_OK && json_end(&in, &ignored) == ST_OK;
-}
-
 /* One newline at each end belongs to the tags. */
 static struct span unlined(struct span text)
 {
@@ -204,47 +202,62 @@ static bool take_until(struct span *text, const char *mark, struct span *out)
     return true;
 }
 
-/* A value without its end goes up to the next key, or to the end of the call. */
-static struct span take_value(const struct style *style, struct span *text)
+/* A value without its end goes up to the next key, or to the end of the call. |*has_end|: there may
+ * be such an end; an absent one is not looked for again. */
+static struct span take_value(const struct style *style, struct span *text, bool *has_end)
 {
     struct span value;
-    if (take_until(text, style->value_end, &value)) {
+    *has_end = *has_end && take_until(text, style->value_end, &value);
+    if (*has_end) {
         return value;
     }
-    const uint8_t *key = tools_mark(*text, style->key), *end = tools_mark(*text, style->end);
-    const uint8_t *stop = key ? key : end ? end : text->ptr + text->len;
+    const uint8_t *key = tools_mark(*text, style->key);
+    const uint8_t *stop = key ? key : tools_mark(*text, style->end);
+    stop = stop ? stop : text->ptr + text->len;
     value = between(text->ptr, stop);
     *text = between(stop, text->ptr + text->len);
     return value;
 }
 
-/* The arguments of a tool with |schemas|, which may be NULL, up to the end of the call. */
+/* Takes the key, and moves to its value. */
+static bool take_key(const struct style *style, struct span *text, struct span *key)
+{
+    *text = behind(*text, strlen(style->key));
+    if (!take_until(text, style->key_end, key)) {
+        return false;
+    }
+    *key = trimmed(*key);
+    struct span value = trimmed(*text);
+    if (*style->value) {
+        if (!begins_with(value, style->value)) {
+            return false;
+        }
+        *text = behind(value, strlen(style->value));
+    }
+    return true;
+}
+
+/* The arguments of a tool with |schemas|, which may be NULL, up to the end of the call. More of
+ * them than JSON_KEYS_MAX are no object for add_made(). */
 static bool read_arguments(const struct style *style, const struct value *schemas,
                            struct span *text, struct buf *out)
 {
     struct span ignored, key;
+    bool has_end = true;
     buf_add_char(out, '{');
-    for (bool is_first = true;; is_first = false) {
+    for (uint32_t count = 0; count <= JSON_KEYS_MAX; count++) {
         *text = trimmed(*text);
         if (!begins_with(*text, style->key)) {
             break;
         }
-        *text = behind(*text, strlen(style->key));
-        if (!take_until(text, style->key_end, &key)) {
+        if (!take_key(style, text, &key)) {
             return false;
         }
-        key = trimmed(key);
-        if (*style->value) {
-            *text = trimmed(*text);
-            if (!begins_with(*text, style->value)) {
-                return false;
-            }
-            *text = behind(*text, strlen(style->value));
-        }
-        buf_add_str(out, is_first ? "" : ",");
+        buf_add_str(out, count ? "," : "");
         json_print_string(out, key);
         buf_add_char(out, ':');
-        print_value(schemas ? value_map_get(schemas, key) : NULL, take_value(style, text), out);
+        print_value(schemas ? value_map_get(schemas, key) : NULL, take_value(style, text, &has_end),
+                    out);
     }
     buf_add_char(out, '}');
     if (*style->end && begins_with(*text, style->end)) {

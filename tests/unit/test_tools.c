@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "protocol/json.h"
@@ -144,6 +145,31 @@ static const struct {
      "<tool_call>{\"name\": \"now\"}</tool_call><tool_call>[]</tool_call><tool_call>{\"name\": "
      "\"now\"}</tool_call>",
      NULL, ""},
+    /* NaN and the infinities are no JSON; in a text they are. */
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": NaN}}", NULL, ""},
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": [-Infinity]}}", NULL, ""},
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"NaN\": \"\\\"Infinity\"}}", "",
+     "now {\"NaN\": \"\\\"Infinity\"};"},
+    {"mistral", "[TOOL_CALLS]now[ARGS]{\"d\": {\"e\": Infinity}}", NULL, ""},
+    {"lfm", "<|tool_call_start|>[now(d=NaN)]<|tool_call_end|>", NULL, ""},
+    {"gemma", "<|tool_call>call:now{d:-Infinity}<tool_call|>", NULL, ""},
+    {"coder", "<tool_call><function=get_weather><parameter=days>NaN</parameter></function>", "",
+     "get_weather {\"days\":\"NaN\"};"}, /* as all else that is no JSON */
+    {"coder", "<tool_call><function=get_weather><parameter=tags>[NaN]</parameter></function>", "",
+     "get_weather {\"tags\":\"[NaN]\"};"},
+    /* A name twice. */
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": 1, \"d\": 2}}", NULL, ""},
+    {"pythonic", "[now(d=1, d=2)]", NULL, ""},
+    {"pythonic", "[now(d={'k': 1, \"\\u006b\": 2})]", NULL, ""},
+    {"pythonic", "[now(d=1), now(d=2)]", "", "now {\"d\":1};now {\"d\":2};"},
+    {"gemma", "<|tool_call>call:now{d:1,d:2}<tool_call|>", NULL, ""},
+    {"coder",
+     "<tool_call><function=now><parameter=d>1</parameter><parameter=d>2</parameter></function>",
+     NULL, ""},
+    {"glm",
+     "<tool_call>now<arg_key>d</arg_key><arg_value>1</arg_value><arg_key>d</arg_key><arg_value>2"
+     "</arg_value></tool_call>",
+     NULL, ""},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -207,10 +233,10 @@ static void answers_that_grow_tell_no_call(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         const struct tools_family *family = tools_family_named(rows[i].family);
-        size_t len = strlen(rows[i].text), told = 0;
+        size_t len = strlen(rows[i].text), told = 0, blanks = 0;
         find(family, rows[i].text);
         for (size_t at = 0; at <= len; at++) {
-            size_t plain = tools_plain_bytes(family, span_of(rows[i].text, at), told);
+            size_t plain = tools_plain_bytes(family, span_of(rows[i].text, at), told, &blanks);
             assert_true(plain >= told && plain <= at);
             told = plain;
         }
@@ -357,6 +383,67 @@ static void odd_schemas_hide_no_tool(void **state)
     buf_fini(&schema);
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+#define SECONDS_MAX 3.0 /* of the processor; what is quadratic takes ten and more */
+
+static double seconds_since(clock_t begin)
+{
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* Answers that repeat a text whose closing mark never comes. */
+static void missing_marks_take_no_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *begin, *repeated;
+    } answers[] = {
+        {"hermes", "", "<tool_call>[]"},
+        {"hermes", "", "<tool_call>{\"name\":\"now\"}"},
+        {"deepseek", BAR("tool\u2581calls\u2581begin"), BAR("tool\u2581call\u2581begin") "[]"},
+        {"coder", "<tool_call><function=now>", "<parameter=a>x"},
+        {"glm", "<tool_call>now", "<arg_key>a</arg_key><arg_value>x"},
+        {"minimax", "<minimax:tool_call><invoke name=\"now\">", "<parameter name=\"a\">x"},
+    };
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct buf text;
+        buf_init(&text, 4 << 20);
+        buf_add_str(&text, answers[i].begin);
+        for (int k = 0; k < 100000; k++) {
+            buf_add_str(&text, answers[i].repeated);
+        }
+        buf_add_char(&text, 0);
+        assert_false(buf_failed(&text));
+        clock_t begin = clock();
+        find(tools_family_named(answers[i].family), (const char *)text.ptr);
+        assert_int_equal(calls.count, 0);
+        if (seconds_since(begin) > SECONDS_MAX) {
+            fail_msg("%s: %.1f s", answers[i].repeated, seconds_since(begin));
+        }
+        buf_fini(&text);
+    }
+}
+
+/* An answer of blanks is looked at once, however often it grows. */
+static void blanks_take_no_time(void **state)
+{
+    (void)state;
+    size_t bytes = 1 << 18, blanks = 0;
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    memset(text, ' ', bytes);
+    memcpy(text + bytes / 2, "<tool_call>", 11);
+    clock_t begin = clock();
+    for (size_t len = 0; len <= bytes; len++) {
+        assert_int_equal(
+            tools_plain_bytes(tools_family_named("hermes"), span_of(text, len), 0, &blanks), 0);
+    }
+    assert_int_equal(blanks, bytes / 2);
+    assert_true(seconds_since(begin) < SECONDS_MAX);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +453,8 @@ int main(void)
         cmocka_unit_test(damage_makes_text_or_calls),
         cmocka_unit_test(hostile_answers_are_text),
         cmocka_unit_test(odd_schemas_hide_no_tool),
+        cmocka_unit_test(missing_marks_take_no_time),
+        cmocka_unit_test(blanks_take_no_time),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }

@@ -72,7 +72,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
-    generation->told_bytes = generation->told_characters = 0;
+    generation->told_bytes = generation->blank_bytes = generation->told_characters = 0;
     buf_reset(&generation->marks);
     generation->settled_marks = generation->told_thought_bytes = 0;
     stops_restart(&generation->stops);
@@ -311,12 +311,13 @@ static enum status settle_text(struct generation *generation, struct error *err)
 /* The end of the text that may be told: before anything that may be the beginning of a call of a
  * tool. Text that was told is not looked at again: an answer may be long, and this is asked for
  * each of its tokens. */
-static size_t text_end(const struct generation *generation)
+static size_t text_end(struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
     const struct tools_family *family = generation->generator->tools.family;
     size_t plain = called_tools(generation).len
-                       ? tools_plain_bytes(family, buf_span(&stops->text), generation->told_bytes)
+                       ? tools_plain_bytes(family, buf_span(&stops->text), generation->told_bytes,
+                                           &generation->blank_bytes)
                        : stops->ready_bytes;
     return plain < stops->ready_bytes ? plain : stops->ready_bytes;
 }

@@ -72,6 +72,7 @@ struct generation {
     struct buf raw;                     /* text of the present token, thoughts and all */
     size_t told_thought_bytes;          /* of the thoughts: in events so far */
     size_t told_bytes;                  /* of the text: in events so far */
+    size_t blank_bytes;                 /* of the text: blanks that it begins with */
     size_t told_characters;             /* of them, if logarithms are wanted */
     struct buf marks;     /* struct sampler_mark, if logarithms are wanted: of tokens not told */
     size_t settled_marks; /* bytes of them: of tokens of the answer, and of no marker */
