@@ -20,6 +20,7 @@
 
 /* Steps of the loop may take 2 ms: the text of that many tokens takes some 0.5 ms. */
 #define PROMPT_INLINE_MAX 4096
+#define CALLS_INLINE_MAX (64 << 10) /* bytes in which calls are looked for, and of tools */
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -319,7 +320,14 @@ static bool may_begin_long(const struct generation *generation)
            generation->prompts[next / generation->ask.n].count > PROMPT_INLINE_MAX;
 }
 
-/* Tokenizers, long prompts, grammars, large vocabularies. */
+/* The token may end the answer, and then calls of tools are looked for in all of it. */
+static bool may_find_long(const struct generation *generation)
+{
+    size_t tools = generation->ask.tools.len;
+    return tools > 0 && tools + generation->stops.text.len > CALLS_INLINE_MAX;
+}
+
+/* Tokenizers, long prompts, grammars, large vocabularies, long texts with calls. */
 static bool is_long(const struct infer *infer, enum infer_step step)
 {
     if (step == INFER_PARSE) {
@@ -330,7 +338,7 @@ static bool is_long(const struct infer *infer, enum infer_step step)
         return generation->first_ns == 0;
     }
     return step == INFER_SAMPLE &&
-           (generation->constraint || may_begin_long(generation) ||
+           (generation->constraint || may_begin_long(generation) || may_find_long(generation) ||
             sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
                             generation->draft_count + 1));
 }
