@@ -7,7 +7,11 @@ import {copyButton, element} from "/console/dom.js";
 import {highlight} from "/console/highlight.js";
 
 const DEPTH_MAX = 6; // of quotations, lists and emphasis in each other
-const LINK = /\[([^[\]\n]{1,500})\]\((<?)([^()<>\s]{1,2000})>?(?:\s+"[^"\n]{0,200}")?\)/y;
+const ADDRESS = /((?:[^()<>\s]|\([^()<>\s]{0,200}\)){1,2000})/.source;
+const LINK = new RegExp(
+    `\\[([^[\\]\\n]{1,500})\\]\\((<?)${ADDRESS}>?(?:\\s+"[^"\\n]{0,200}")?\\)`,
+    "y",
+);
 const BARE = /https?:\/\/[^\s<>"'`]{1,2000}/y;
 const ESCAPE = /\\([!-/:-@[-`{-~])/y;
 
@@ -84,7 +88,7 @@ function codeAt(text, at, never) {
                 node: element(
                     "code",
                     {},
-                    /^ .*[^ ].* $/s.test(inside) ? inside.slice(1, -1) : inside,
+                    /^ [^]* $/.test(inside) && /[^ ]/.test(inside) ? inside.slice(1, -1) : inside,
                 ),
             };
         }
@@ -155,10 +159,10 @@ function inline(text, depth = 0) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^\s`]*)/;
-const HEADING = /^ {0,3}(#{1,6})\s+(\S.*)$/;
+const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
+const HEADING = /^ {0,3}(#{1,6})\s+(\S.*)$/s;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/s;
 const QUOTE = /^ {0,3}> ?/;
 const TABLE = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?$/;
 
@@ -175,9 +179,9 @@ export function codeBlock(text, language) {
 function cells(line) {
     return line
         .trim()
-        .replace(/^\||\|$/g, "")
-        .split("|")
-        .map((cell) => cell.trim());
+        .replace(/^\||(?<!\\)\|$/g, "")
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
 function tableOf(head, marks, rows) {

@@ -3,17 +3,17 @@
 
 const SHORT_S = 0.05; // an answer that comes in one piece; then the prompt's time counts, too
 
-// What a template has the model think before it answers. Models mark it in their text where the
-// daemon does not tell it apart.
+// What a template has the model think before it answers. Where the daemon does not tell it apart,
+// an answer begins with "<think>"; a tag further on is one that the model writes about.
 export function partsOf(message) {
     const content = message.content || "";
     const thought = message.reasoning_content || message.reasoning || "";
-    const end = content.indexOf("</think>");
     const begin = /^\s*<think>/.exec(content);
-    if (thought || (!begin && end < 0)) {
+    if (thought || !begin) {
         return {thought: thought.trim(), said: content, isThinking: Boolean(thought) && !content};
     }
-    const from = begin ? begin[0].length : 0;
+    const from = begin[0].length;
+    const end = content.indexOf("</think>", from);
     return {
         thought: content.slice(from, end < 0 ? content.length : end).trim(),
         said: end < 0 ? "" : content.slice(end + "</think>".length).trimStart(),
