@@ -501,7 +501,8 @@ STREAM = [
                      "function": {"name": "weather", "arguments": "{\"city\":"}}]},
     {"tool_calls": [{"index": 0, "function": {"arguments": " \"Oslo\"}"}}]},
 ]
-# Answers requests of chats with the events in window.stream; one without [DONE] never ends.
+# Answers requests of chats with the events in window.stream, an error among them; the answer of an
+# endless one never ends.
 FAKE = """
 window.asked = [];
 const real = window.fetch;
@@ -513,7 +514,7 @@ window.fetch = (path, options) => {
         options.signal.addEventListener('abort', () =>
             control.error(new DOMException('stopped', 'AbortError')));
         for (const delta of window.stream) {
-            const event = JSON.stringify({choices: [{delta}]});
+            const event = JSON.stringify(delta.error ? delta : {choices: [{delta}]});
             control.enqueue(text.encode('data: ' + event + '\\n\\n'));
         }
         if (!window.isEndless) { control.close(); }
@@ -580,18 +581,136 @@ def stop_answers(browser, url):
     expect("taken back", texts_of(browser, ".message"), [])
 
 
+def kept_chats(browser):
+    """The texts of the chats in the browser's storage."""
+    return browser.run("return JSON.parse(localStorage.getItem('pted-chats') || '[]').map("
+                       "(chat) => chat.messages.map((message) => message.content))")
+
+
+def begin_endless(browser, url, text):
+    begin_fake(browser, url, [{"content": "It goes on"}], is_endless=True)
+    say(browser, text)
+    browser.wait("/goes on/.test(document.querySelector('.message.assistant')?.textContent)")
+
+
+def drop_chats(browser, url):
+    """A chat that is deleted while its answer comes stays away; other answers are not touched."""
+    open_page(browser, url, "#/models/chat", ".box textarea")
+    browser.run("localStorage.clear()")
+    begin_endless(browser, url, "One.")
+    expect("kept from the start", kept_chats(browser), [["One."]])
+    browser.click(".box .main")
+    wait_for_end(browser, 1)
+    press_text(browser, ".side button", "New chat")
+    say(browser, "Two.")
+    browser.wait("/goes on/.test(document.querySelector('.message.assistant')?.textContent)")
+    browser.click("button[title='Delete One.']")
+    expect("the other", kept_chats(browser), [["Two."]])
+    expect("still comes", text_of(browser, ".message.assistant .said"), "It goes on")
+    expect("busy", browser.run("return document.querySelector('.talk').ariaBusy"), "true")
+    browser.click("button[title='Delete Two.']")
+    browser.run("return new Promise((done) => setTimeout(done, 300))")
+    expect("stays away", (kept_chats(browser), texts_of(browser, ".chats li, .message")), ([], []))
+
+
+def leave_chats(browser, url):
+    """Questions outlive a reload, answers stop with their page, and two tabs lose no turns."""
+    begin_endless(browser, url, "One.")
+    open_page(browser, url, "#/models/chat", ".chats li")
+    expect("question", texts_of(browser, ".message .said"), ["One."])
+    browser.run(FAKE + "window.stream = [{content: 'Yes.'}]")
+    press_text(browser, ".talk > button", "Try again")
+    wait_for_end(browser, 1)
+    browser.run("window.isEndless = true")
+    say(browser, "Two.")
+    browser.wait("document.querySelectorAll('.message.assistant .wait').length && "
+                 "/Yes/.test([...document.querySelectorAll('.message')].at(-1).textContent)")
+    browser.run("location.hash = '#/'")
+    browser.wait("document.querySelector('table.models a')")
+    expect("stopped", kept_chats(browser)[0], ["One.", "Yes.", "Two.", "Yes."])
+    open_page(browser, url, "#/models/chat", ".chats li")
+    use_tabs(browser, url)
+    browser.run("Storage.prototype.setItem = () => { throw new Error('full'); }")
+    say(browser, "Lost.")
+    expect("says so", "no room" in text_of(browser, ".talk-side > div > .error"), True)
+
+
+def use_tabs(browser, url):
+    first = browser.ask("GET", "/window")
+    second = browser.ask("POST", "/window/new", {"type": "tab"})["handle"]
+    browser.run(FAKE + "window.stream = [{content: 'A.'}]; window.isEndless = true")
+    say(browser, "In one tab.")
+    browser.wait("document.querySelector('.message.assistant .wait')")
+    browser.ask("POST", "/window", {"handle": second})
+    open_page(browser, url, "#/models/chat", ".chats li")
+    browser.run(FAKE + "window.stream = [{content: 'B.'}]")
+    say(browser, "In the other.")
+    browser.wait("[...document.querySelectorAll('.message .said')].at(-1).textContent === 'B.' && "
+                 "document.querySelector('.message:last-of-type .foot')")
+    browser.ask("POST", "/window", {"handle": first})
+    browser.click(".box .main")
+    browser.wait("!document.querySelector('.message.assistant .wait')")
+    kept = kept_chats(browser)
+    expect("both", sorted(chat[-1] for chat in kept[:2]), ["A.", "B."])
+    browser.ask("POST", "/window", {"handle": second})
+    browser.wait(f"document.querySelectorAll('.chats li').length === {len(kept)}")
+    browser.ask("DELETE", "/window")
+    browser.ask("POST", "/window", {"handle": first})
+
+
+def try_again(browser, url):
+    """Another try asks for the same answer; one that fails leaves the answer that was there."""
+    error = {"error": {"message": "it is cut"}}
+    begin_fake(browser, url, [{"content": "Half an"}, error])
+    say(browser, "One.")
+    browser.wait("document.querySelector('.talk .error')")
+    expect("half", texts_of(browser, ".message .said"), ["One.", "Half an"])
+    browser.run("window.stream = [{content: 'Use `</think>` there.'}]")
+    press_text(browser, ".talk > button", "Try again")
+    browser.wait("!document.querySelector('.talk .error, .wait')")
+    expect("roles", browser.run("return window.asked[1].messages.map(({role}) => role)"), ["user"])
+    expect("no thought", texts_of(browser, ".message .said"), ["One.", "Use </think> there."])
+    browser.run("window.stream = [{content: 'Worse'}, arguments[0]]", error)
+    press_text(browser, ".foot button", "Retry")
+    browser.wait("document.querySelector('.talk .error')")
+    expect("the old one", kept_chats(browser)[0], ["One.", "Use `</think>` there."])
+
+
+MARKDOWN = [
+    ("```a``` is code\n\nb", "<p><code>a</code> is code</p><p>b</p>"),
+    ("```c d\n# x\n```", "pre code:# x"),
+    ("[a](http://x/(y)) b", "a:a"),
+    ("|a|b|\n|-|-|\n|1\\|2|3|", "td:1|2"),
+    ("- a\u2028b", "li:a\u2028b"),
+]
+
+
+def markdown(browser, url):
+    open_page(browser, url, "#/help", "h1")
+    for text, wanted in MARKDOWN:
+        html, node = browser.run(
+            "return import('/console/markdown.js').then(({showMarkdown}) => {"
+            "  const place = document.createElement('div'); showMarkdown(place, arguments[0]);"
+            "  const name = arguments[1].split(':')[0];"
+            "  return [place.innerHTML, /^</.test(name) ? null : "
+            "place.querySelector(name)?.textContent ?? null]; })", text, wanted)
+        expect(text, html if wanted[0] == "<" else f"{wanted.split(':')[0]}:{node}", wanted)
+
+
 def hostile_texts(browser, url):
     """Any text of a model becomes nodes in time that grows with its length, not faster."""
     open_page(browser, url, "#/help", "h1")
     pieces = ["*a ", "_a", "**", "`", "``a`", "[", "[a](", "![", "\\", "> ", "> > ", "- ", "1. ",
               " - a\n  - b\n", "|", "|-", "# ", "#  ", "~~~\n", "```\n", "<think>", "http://",
               "a|b\n-|-\n", " ", "\t", "* * ", "~~a", "*a **b ", "- - - x", "--- ", "\n\n",
-              "<a href="]
+              "<a href=", ["- ", " ", "a\u2028b"], ["# ", " ", "a\u2028b"], ["` ", "a", "`"],
+              ["[a](", "(b)", ""], "[a]((b)", "[a](b)", ["```", "~", "`"]]
     times = browser.run(
         "return import('/console/markdown.js').then(({showMarkdown}) => arguments[0].map("
         "(piece) => [15000, 60000].map((length) => {"
         "  const place = document.createElement('div'); const began = performance.now();"
-        "  showMarkdown(place, piece.repeat(Math.ceil(length / piece.length)));"
+        "  const [head, part, tail] = Array.isArray(piece) ? piece : ['', piece, ''];"
+        "  showMarkdown(place, head + part.repeat(Math.ceil(length / part.length)) + tail);"
         "  return performance.now() - began; })))", pieces)
     slow = [(piece, *ms) for piece, ms in zip(pieces, times) if ms[1] > 2000 and ms[1] > 10 * ms[0]]
     expect("texts four times as long take ten times as long", slow, [])
@@ -771,8 +890,8 @@ def pages():
 def chats():
     with Daemon(CHAT) as daemon, webdriver.Browser() as browser:
         url = f"http://127.0.0.1:{daemon.port}"
-        for check in (chat, chat_settings, rich_answers, stop_answers, hostile_texts,
-                      use_chat_keys):
+        for check in (chat, chat_settings, rich_answers, stop_answers, drop_chats,
+                      leave_chats, try_again, markdown, hostile_texts, use_chat_keys):
             check(browser, url)
         expect("complaints", browser.complaints(), [])
 

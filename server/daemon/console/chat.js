@@ -3,7 +3,7 @@
 
 import {ask, events} from "/console/api.js";
 import {showMessage} from "/console/chat_message.js";
-import {dropChat, keepChat, listChats, newChat} from "/console/chats.js";
+import {dropChat, keepChat, listChats, newChat, onChats} from "/console/chats.js";
 import {membersOf, settingsPanel} from "/console/chat_settings.js";
 import {showCode} from "/console/code.js";
 import {element, icon, iconButton, showError} from "/console/dom.js";
@@ -12,6 +12,7 @@ import {addEvent, messageFor, partsOf} from "/console/turn.js";
 const PATH = "/v1/chat/completions";
 const TITLE_MAX = 60;
 const FILE_MAX = 200000; // bytes of a text that is put into the box
+const NOT_KEPT = "This browser has no room for this chat: it is lost when the page is left.";
 
 function requestOf(chat, settings) {
     const first = settings.system?.trim() ? [{role: "system", content: settings.system}] : [];
@@ -54,12 +55,18 @@ async function streamInto(message, body, signal, onChange) {
     }
 }
 
-export function showChat(model) {
+function hasCome(message) {
+    return Boolean(message.content || message.tool_calls || message.reasoning_content);
+}
+
+// The page lasts until |signal|: then an answer that comes is stopped.
+export function showChat(model, signal) {
     let chat = listChats(model)[0] || newChat(model);
     let stop = null; // of the answer that comes
     const {node: settingsNode, settings} = settingsPanel(model);
     const talk = element("div", {class: "talk"});
     const news = element("p", {class: "hidden", role: "status"});
+    const notKept = element("div");
     const list = element("ul", {class: "chats"});
     const code = element(
         "details",
@@ -69,21 +76,27 @@ export function showChat(model) {
 
     // ---- what is shown --------------------------------------------------------------------------
 
-    function showTalk() {
+    // What was said, and why there is no answer to the messages before |at|.
+    function showTalk(failure = null, at = chat.messages.length) {
         const last = chat.messages.length - 1;
         talk.replaceChildren(
             ...chat.messages.map(
-                (message, at) =>
+                (message, i) =>
                     showMessage(message, {
-                        retry:
-                            at === last && message.role === "assistant" ? () => answer(at) : null,
-                        edit: message.role === "user" ? () => edit(at) : null,
-                        give: at === last ? give : null,
+                        retry: i === last && message.role === "assistant" ? () => answer(i) : null,
+                        edit: message.role === "user" ? () => edit(i) : null,
+                        give: i === last ? give : null,
                     }).node,
             ),
         );
         if (chat.messages.length === 0) {
             talk.append(element("p", {class: "soft empty"}, `Ask ${model} something.`));
+        }
+        if (failure) {
+            talk.append(showError(failure));
+        }
+        if (!stop && (failure || (last >= 0 && chat.messages[last].role !== "assistant"))) {
+            talk.append(iconButton("retry", "Try again", () => answer(at), "Try again"));
         }
     }
 
@@ -99,13 +112,17 @@ export function showChat(model) {
                             type: "button",
                             class: "quiet",
                             "aria-current": item.id === chat.id ? "true" : null,
-                            onclick: () => open(item),
+                            onclick: () => item.id !== chat.id && open(item),
                         },
                         item.title || "A chat",
                     ),
                     iconButton("remove", `Delete ${item.title || "this chat"}`, () => {
                         dropChat(item.id);
-                        open(item.id === chat.id ? listChats(model)[0] || newChat(model) : chat);
+                        if (item.id === chat.id) {
+                            leaveDropped();
+                        } else {
+                            showList();
+                        }
                     }),
                 ),
             ),
@@ -114,23 +131,53 @@ export function showChat(model) {
 
     function open(item) {
         stop?.abort();
+        stop = null;
+        setBusy(false);
+        notKept.replaceChildren();
         chat = item;
         showTalk();
         showList();
         text.focus();
     }
 
+    function leaveDropped() {
+        chat.isDropped = true;
+        open(listChats(model)[0] || newChat(model));
+    }
+
+    // What another tab has written is shown, but not in the place of an answer that comes.
+    function follow() {
+        const kept = listChats(model).find(({id}) => id === chat.id);
+        if (!kept && chat.revision) {
+            leaveDropped();
+        } else if (kept && !stop && kept.revision !== chat.revision) {
+            chat = kept;
+            showTalk();
+        }
+        showList();
+    }
+
+    function keep(own) {
+        const isKept = keepChat(own);
+        if (own === chat) {
+            notKept.replaceChildren(...(isKept ? [] : [showError(new Error(NOT_KEPT))]));
+        }
+        showList();
+    }
+
     // ---- what is said ---------------------------------------------------------------------------
 
-    // An answer to the messages before |at|, in place of those from there on.
+    // An answer to the messages before |at|, in place of those from there on. They come back if it
+    // fails, or if it is left before it ends.
     async function answer(at = chat.messages.length) {
         if (stop) {
             return;
         }
         const own = chat;
-        own.messages.length = at;
+        const old = own.messages.splice(at);
         const message = {role: "assistant", content: ""};
-        stop = new AbortController();
+        const control = new AbortController();
+        stop = control;
         showTalk();
         setBusy(true);
         const shown = showMessage(message, {isComing: true});
@@ -140,7 +187,7 @@ export function showChat(model) {
         try {
             const body = requestOf(own, settings);
             code.replaceChildren(code.firstChild, ...showCode({path: PATH, json: body}));
-            await streamInto(message, body, stop.signal, () => {
+            await streamInto(message, body, control.signal, () => {
                 const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
                 shown.update();
                 if (isAtEnd) {
@@ -150,30 +197,25 @@ export function showChat(model) {
         } catch (error) {
             failure = error;
         }
-        stop = null;
-        setBusy(false);
-        if (message.content || message.tool_calls || message.reasoning_content || !failure) {
-            own.messages.push(message);
-            news.textContent = `The answer: ${partsOf(message).said || "a call of a tool"}`;
+        const isLeft = own !== chat || signal.aborted;
+        const isPart = failure || message.finish === "stopped";
+        const isTaken = isPart ? hasCome(message) && !(old.length && (failure || isLeft)) : true;
+        own.messages.push(...(isTaken ? [message] : old));
+        if (!isLeft) {
+            stop = null;
+            setBusy(false);
+            news.textContent = isTaken
+                ? `The answer: ${partsOf(message).said || "a call of a tool"}`
+                : "";
+            showTalk(failure, at);
         }
-        keepChat(own);
-        if (own === chat) {
-            showTalk();
-            talk.append(
-                ...(failure
-                    ? [
-                          showError(failure),
-                          iconButton("retry", "Try again", () => answer(), "Try again"),
-                      ]
-                    : []),
-            );
-            showList();
-        }
+        keep(own);
     }
 
     function say(content) {
         chat.messages.push({role: "user", content});
         chat.title ||= content.trim().split("\n")[0].slice(0, TITLE_MAX);
+        keep(chat);
         answer();
     }
 
@@ -194,6 +236,7 @@ export function showChat(model) {
         chat.messages.push(
             ...results.map(([id, content]) => ({role: "tool", tool_call_id: id, content})),
         );
+        keep(chat);
         answer();
     }
 
@@ -278,6 +321,8 @@ export function showChat(model) {
 
     showTalk();
     showList();
+    onChats(follow, signal);
+    signal.addEventListener("abort", () => stop?.abort());
     const chats = element(
         "details",
         {class: "side", open: innerWidth > 960},
@@ -295,6 +340,7 @@ export function showChat(model) {
                 {class: "talk-side"},
                 talk,
                 news,
+                notKept,
                 code,
                 element(
                     "div",

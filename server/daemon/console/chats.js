@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The chats of a browser: {id, title, model, messages}, the newest first. They stay in its storage
-// and go to the daemon only as the messages of a request.
+// The chats of a browser: {id, revision, title, model, messages}, the newest first. They stay in
+// its storage and go to the daemon only as the messages of a request. Other tabs write there as
+// well: a revision counts how often a chat was written.
 
 const KEY = "pted-chats";
 const SETTINGS = "pted-settings";
@@ -28,13 +29,37 @@ export function listChats(model) {
     return read(KEY, []).filter((chat) => chat.model === model);
 }
 
-// Where there is no room the oldest chats go.
+// Where there is no room the oldest chats go. What another tab has written into |chat| since it was
+// read stays as it is, and |chat| becomes one beside it. A chat that is marked as dropped stays
+// away. False: there is no room for this chat alone.
 export function keepChat(chat) {
-    const rest = read(KEY, []).filter(({id}) => id !== chat.id);
-    const all = [chat, ...rest].slice(0, CHATS_MAX);
-    while (!write(KEY, all) && all.length > 1) {
+    if (chat.isDropped) {
+        return true;
+    }
+    const kept = read(KEY, []);
+    const other = kept.find(({id}) => id === chat.id);
+    if (other && other.revision !== chat.revision) {
+        chat.id = newId();
+    }
+    const revision = (chat.revision || 0) + 1;
+    const rest = kept.filter(({id}) => id !== chat.id);
+    const all = [{...chat, revision}, ...rest].slice(0, CHATS_MAX);
+    let isKept;
+    while (!(isKept = write(KEY, all)) && all.length > 1) {
         all.pop();
     }
+    chat.revision = isKept ? revision : chat.revision;
+    return isKept;
+}
+
+// Calls |listener| when another tab has written chats, until |signal|.
+export function onChats(listener, signal) {
+    const hear = ({key}) => {
+        if (key === KEY || key === null) {
+            listener();
+        }
+    };
+    window.addEventListener("storage", hear, {signal});
 }
 
 export function dropChat(id) {
@@ -44,8 +69,12 @@ export function dropChat(id) {
     );
 }
 
+function newId() {
+    return crypto.randomUUID?.() || String(Math.random());
+}
+
 export function newChat(model) {
-    return {id: crypto.randomUUID?.() || String(Math.random()), model, title: "", messages: []};
+    return {id: newId(), revision: 0, model, title: "", messages: []};
 }
 
 export function readSettings(model) {

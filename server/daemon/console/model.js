@@ -92,9 +92,9 @@ function facts(row, signal) {
     return element("p", {class: "soft facts"}, plot.node, text);
 }
 
-function pagesFor(name, row, meta, signature) {
+function pagesFor(name, row, meta, signature, signal) {
     const pages = {
-        language: {key: "chat", title: "Chat", make: () => showChat(name)},
+        language: {key: "chat", title: "Chat", make: () => showChat(name, signal)},
         speech: {key: "speech", title: "Transcribe", make: () => showSpeech(nameOf(row))},
         embedding: {key: "texts", title: "Texts", make: () => showTexts(name, false)},
         ranking: {key: "texts", title: "Rank", make: () => showTexts(name, true)},
@@ -129,7 +129,7 @@ export async function showModel(name, tab, signal) {
         element("p", {class: "soft crumbs"}, element("a", {href: "#/"}, "Models"), " / ", about),
         element("div", {class: "head"}, element("h1", {}, nameOf(row)), facts(row, signal)),
         meta.description ? element("p", {class: "lead"}, meta.description) : null,
-        ...tabs(pagesFor(meta.name, row, meta, signature), tab, (key) => {
+        ...tabs(pagesFor(meta.name, row, meta, signature, signal), tab, (key) => {
             history.replaceState(null, "", `${pageOf(name)}/${key}`);
         }),
     ].filter(Boolean);
