@@ -109,4 +109,5 @@ const struct route route_table[ROUTE_ROW_COUNT] = {
 #undef ROUTE
     [ROUTE_COUNT] = {.print_error = print_error},
     [ROUTE_NONE_OF_V1] = {.print_error = print_error_of_v1},
+    [ROUTE_NONE_OF_MESSAGES] = {.print_error = reply_message_print_error},
 };

@@ -157,6 +157,7 @@ static const struct route routes[ROUTE_ROW_COUNT] = {
                      .print_error = print_plain},
     [ROUTE_COUNT] = {.print_error = print_plain},
     [ROUTE_NONE_OF_V1] = {.print_error = print_v1},
+    [ROUTE_NONE_OF_MESSAGES] = {.print_error = print_v1},
 };
 
 /* ---- peers ----------------------------------------------------------------------------------- */

@@ -172,6 +172,25 @@ static void bad_names(void **state)
     assert_string_equal(match.model, "no");
 }
 
+/* Errors about a path without a route have the form of those that serve below it. */
+static void rows_of_what_is_not_found(void **state)
+{
+    (void)state;
+    const struct {
+        const char *target;
+        enum route_id none;
+    } rows[] = {{"/v1/messages", ROUTE_NONE_OF_MESSAGES},
+                {"/v1/messages/batches?a", ROUTE_NONE_OF_MESSAGES},
+                {"http://host/v1/messages/count_tokens", ROUTE_NONE_OF_MESSAGES},
+                {"/v1/messagesx", ROUTE_NONE_OF_V1},
+                {"/v1/x", ROUTE_NONE_OF_V1},
+                {"/v2/x", ROUTE_COUNT},
+                {"", ROUTE_COUNT}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(route_none_of(span_str(rows[i].target)), rows[i].none);
+    }
+}
+
 static void versions(void **state)
 {
     (void)state;
@@ -204,6 +223,7 @@ int main(void)
         cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(bad_names),
+        cmocka_unit_test(rows_of_what_is_not_found),
         cmocka_unit_test(versions),
         cmocka_unit_test(decoding),
     };

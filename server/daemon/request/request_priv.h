@@ -12,8 +12,7 @@
 static inline const struct route *request_route(const struct request *request)
 {
     const struct route_match *match = &request->match;
-    bool is_of_v1 = match->id == ROUTE_COUNT && match->is_v1;
-    return &request->requests->uses.routes[is_of_v1 ? ROUTE_NONE_OF_V1 : match->id];
+    return &request->requests->uses.routes[match->id == ROUTE_COUNT ? match->none : match->id];
 }
 
 /* ---- request_head.c -------------------------------------------------------------------------- */

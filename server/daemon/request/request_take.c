@@ -132,7 +132,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->is_page = false;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
-    request->match.is_v1 = false;
+    request->match.none = ROUTE_COUNT;
     request->match.model[0] = request->match.region[0] = '\0';
     return request;
 }

@@ -104,10 +104,20 @@ static bool take_names(const struct taken *taken, struct route_match *match, str
     return true;
 }
 
-static bool is_below_v1(struct span path)
+/* Is |path| |folder|, or in it? */
+static bool is_below(struct span path, const char *folder)
 {
-    const struct span v1 = span_str("/v1/");
-    return path.len >= v1.len && memcmp(path.ptr, v1.ptr, v1.len) == 0;
+    size_t len = strlen(folder);
+    return path.len >= len && memcmp(path.ptr, folder, len) == 0 &&
+           (path.len == len || path.ptr[len] == '/');
+}
+
+enum route_id route_none_of(struct span target)
+{
+    struct span path = head_path_of(target);
+    return is_below(path, "/v1/messages") ? ROUTE_NONE_OF_MESSAGES
+           : is_below(path, "/v1")        ? ROUTE_NONE_OF_V1
+                                          : ROUTE_COUNT;
 }
 
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
@@ -116,7 +126,7 @@ int route_find(struct span target, enum route_method method, struct route_match 
     struct span path = head_path_of(target);
     bool has_get = false, has_post = false;
     out_match->id = ROUTE_COUNT;
-    out_match->is_v1 = false;
+    out_match->none = ROUTE_COUNT;
     if (!is_path(target)) {
         error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
         return 400;
@@ -135,7 +145,7 @@ int route_find(struct span target, enum route_method method, struct route_match 
         out_match->id = (enum route_id)i; /* its errors have the form of the route */
         return take_names(&taken, out_match, err) ? 200 : 400;
     }
-    out_match->is_v1 = is_below_v1(path);
+    out_match->none = route_none_of(target);
     out_match->allow = allowed[has_get][has_post];
     if (out_match->allow) {
         error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);

@@ -19,8 +19,9 @@ enum route_id {
 #include "server/daemon/request/route.def"
 #undef ROUTE
     ROUTE_COUNT,
-    ROUTE_NONE_OF_V1 =
-        ROUTE_COUNT + 1, /* no route, below /v1: errors are in the form of OpenAI's */
+    /* No route below /v1: errors have the form of OpenAI's; below /v1/messages Anthropic's. */
+    ROUTE_NONE_OF_V1 = ROUTE_COUNT + 1,
+    ROUTE_NONE_OF_MESSAGES,
     ROUTE_ROW_COUNT
 };
 
@@ -32,7 +33,7 @@ struct route_match {
     char region[MODEL_NAME_MAX + 1]; /* of shared memory; likewise */
     uint32_t version;                /* 0: none was named */
     const char *allow;               /* of a 405 */
-    bool is_v1;                      /* with ROUTE_COUNT: the path is below /v1 */
+    enum route_id none;              /* with ROUTE_COUNT: the row that has the form of errors */
 };
 
 /*
@@ -41,6 +42,9 @@ struct route_match {
  */
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err);
+
+/* Returns the row for errors about |target|, which has no route: its path tells their form. */
+enum route_id route_none_of(struct span target);
 
 /* Returns the pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
 const char *route_pattern(enum route_id id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The behaviour of a route: a row for each route of route.def. The table of all rows is lent to
- * struct requests. ROUTE_COUNT and ROUTE_NONE_OF_V1, of requests that have no route, have rows too,
- * which print errors.
+ * struct requests. ROUTE_COUNT, ROUTE_NONE_OF_V1 and ROUTE_NONE_OF_MESSAGES, of requests that have
+ * no route, have rows too, which print errors.
  */
 #ifndef PTED_SERVER_DAEMON_REQUEST_ROUTES_H
 #define PTED_SERVER_DAEMON_REQUEST_ROUTES_H
