@@ -451,7 +451,10 @@ static size_t take(struct thinking *thinking, struct span text, bool is_end, str
     if (text.ptr[0] == THINKING_TOKEN_BYTE) {
         return take_token(thinking, text, out);
     }
+    bool is_before = thinking->place == THINKING_BEFORE;
     put(thinking, text.ptr[0], out);
+    /* A model that writes no header has begun the answer. */
+    thinking->has_header |= is_before && thinking->place == THINKING_BEHIND;
     return 1;
 }
 

@@ -468,7 +468,7 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text, str
     out->calls[0] = call;
     out->count = call.name.len > 0;
     out->is_cut = !in.is_closed;
-    out->text_bytes = 0;
+    out->text_bytes = out->count > 0 ? 0 : text.len;
 }
 
 size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known,

@@ -198,6 +198,26 @@ static void a_header_without_an_end_is_text(void **state)
     end();
 }
 
+/* A model that writes no header has begun its answer, and forms and calls count for it. */
+static void an_answer_may_have_no_header(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        bool is_apart;
+    } rows[] = {{"The", false}, {" t", true}, {" tx", false}, {"\n", true}, {"<|channel|>", true},
+                {"<|channel|>analysis<|message|>a", true}, {"<|channel|>final<|message|>", false}};
+    const struct thinking_rules rules = rules_of("harmony");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin(&rules, THINKING_MAY_COME);
+        push(rows[i].text, strlen(rows[i].text));
+        if (thinking_is_apart(&thinking) != rows[i].is_apart) {
+            fail_msg("'%s' is %s apart", rows[i].text, rows[i].is_apart ? "not" : "");
+        }
+        end();
+    }
+}
+
 static void templates_tell_the_family(void **state)
 {
     (void)state;
@@ -338,6 +358,7 @@ int main(void)
         cmocka_unit_test(families_have_their_markers),
         cmocka_unit_test(headers_of_calls_are_kept),
         cmocka_unit_test(a_header_without_an_end_is_text),
+        cmocka_unit_test(an_answer_may_have_no_header),
         cmocka_unit_test(templates_tell_the_family),
         cmocka_unit_test(cards_override_the_template),
         cmocka_unit_test(prompts_tell_where_an_answer_begins),
