@@ -48,9 +48,10 @@ struct reply {
     uint32_t block_count; /* that the stream has told of */
     /* Of a response. */
     uint32_t event_count;
-    bool has_item;     /* the stream has told of a message */
-    bool has_thought;  /* and of a thought, before it */
-    bool ends_thought; /* and that it is over */
+    bool has_item;             /* the stream has told of a message */
+    bool has_thought;          /* and of a thought, before it */
+    bool ends_thought;         /* and that it is over */
+    size_t told_thought_bytes; /* of it */
 };
 
 /* A piece of a choice, or all of it. */

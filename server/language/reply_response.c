@@ -127,13 +127,22 @@ static void print_thought(const struct reply *reply, const char *status, bool ha
     buf_add_str(out, "]}");
 }
 
+/* At the end of a stream the thought is what events have told of it: one that comes behind the
+ * beginning of the message is not among them. */
+static struct span told_thought(const struct reply *reply, const struct reply_piece *piece)
+{
+    struct span thought = thought_so_far(piece);
+    return reply->ask->is_stream ? span_of(thought.ptr, reply->told_thought_bytes) : thought;
+}
+
 /* The items of the whole answer |piece|. */
 static void print_output(const struct reply *reply, const struct reply_piece *piece,
                          struct buf *out)
 {
-    bool has_thought = thought_so_far(piece).len > 0;
+    struct span thought = told_thought(reply, piece);
+    bool has_thought = thought.len > 0;
     if (has_thought) {
-        print_thought(reply, thought_status(piece), true, thought_so_far(piece), out);
+        print_thought(reply, thought_status(piece), true, thought, out);
     }
     if (has_message(piece)) {
         buf_add_str(out, has_thought ? "," : "");
@@ -281,6 +290,7 @@ static void tell_thought_delta(struct reply *reply, struct span thought, struct 
     buf_add_str(out, ",\"delta\":");
     json_print_string(out, thought);
     end_event(out);
+    reply->told_thought_bytes += thought.len;
 }
 
 static void end_thought(struct reply *reply, const struct reply_piece *piece, struct buf *out)
@@ -299,8 +309,7 @@ static void end_thought(struct reply *reply, const struct reply_piece *piece, st
     reply->ends_thought = true;
 }
 
-/* The first thought; one that comes behind the beginning of the message is only in the whole
- * answer. */
+/* The first thought, see told_thought(). */
 static void tell_thought(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
     bool is_told = !reply->ends_thought && !reply->has_item;

@@ -134,6 +134,21 @@ def forms():
         expect("no thought", "reasoning" in answer["choices"][0]["message"], False)
 
 
+def no_header():
+    """A model of channels that writes none: what was asked of the answer counts."""
+    answers = ["yes", "no"]
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"enum": answers}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {"a": {"enum": answers}}, "required": ["a"]}}}
+    with served("harmony") as (client, _):
+        text = chat(client, JAPAN, response_format=form)["choices"][0]["message"]["content"]
+        expect("form", json.loads(text) in answers, True)
+        choice = chat(client, JAPAN, tools=[tool], tool_choice="required")["choices"][0]
+        call = choice["message"]["tool_calls"][0]["function"]
+        expect("call", (call["name"], json.loads(call["arguments"])["a"] in answers), ("f", True))
+        expect_message(chat(client, JAPAN), None, ANSWERS[1]["answer"])
+
+
 TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n"
             "{% if m.reasoning_content %}({{ m.reasoning_content }}|{{ m.reasoning }}){% endif %}"
             "{{ m.content }}<|im_end|>\n{% endfor %}{{ raise_exception('e=' ~ enable_thinking ~ "
@@ -206,6 +221,17 @@ def responses():
                    [("reasoning", "incomplete")])
 
 
+def late_thoughts():
+    """At its end a stream says what its events have told, also of a thought behind text."""
+    with served(TOKENS) as (_, port):
+        for seed in range(30):
+            events = stream(port, JAPAN[0]["content"], temperature=3, ignore_eos=True, seed=seed,
+                            max_output_tokens=40)
+            done = [event["item"] for event in events
+                    if event["type"] == "response.output_item.done"]
+            expect(f"items of seed {seed}", done, events[-1]["response"]["output"])
+
+
 def terminal():
     with thinker(OPENED) as path:
         done = subprocess.run([PTE, "chat", "--temperature", "0", str(path)],
@@ -234,7 +260,8 @@ def cards():
 
 def main():
     report = Report()
-    report.run_all((apart, limits, forms, templates, responses, terminal, cards))
+    report.run_all((apart, limits, forms, no_header, templates, responses, late_thoughts, terminal,
+                    cards))
     return report.finish()
 
 
