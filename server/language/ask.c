@@ -17,8 +17,12 @@
 #include "server/language/ask_text.h"
 #include "server/language/ask_tools.h"
 #include "server/language/ask_values.h"
+#include "server/text/template/template.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
+/* Of a member that the answer repeats, while it is checked. */
+#define REPEATED_VALUES_MAX (1 << 16)
+#define REPEATED_BYTES_MAX (64 << 20)
 
 typedef enum status reader_f(struct ask_reader *r);
 
@@ -534,16 +538,60 @@ static enum status keep_text(struct ask_reader *r, struct span *text)
     return ST_OK;
 }
 
+/* The words NaN and Infinity, which are no JSON. |text| is right otherwise. */
+static bool has_odd_numbers(struct span text)
+{
+    bool is_quoted = false;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (is_quoted && c == '\\') {
+            i++;
+        } else if (c == '"') {
+            is_quoted = !is_quoted;
+        } else if (!is_quoted && (c == 'N' || c == 'I')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the answer repeats has to be JSON: perhaps nobody has read it yet. */
+static enum status check_repeated(struct ask_reader *r, const char *name, struct span text)
+{
+    struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    struct value ignored;
+    struct arena arena;
+    limits.values_max = REPEATED_VALUES_MAX;
+    arena_init(&arena, REPEATED_BYTES_MAX);
+    enum status status = value_parse(text, &limits, &arena, &ignored, r->err);
+    arena_fini(&arena);
+    if (status == ST_OK && has_odd_numbers(text)) {
+        status = error_set(r->err, ST_INVALID, "expected JSON, which has no NaN and no Infinity");
+    }
+    return status == ST_OK ? ST_OK : error_prefix(r->err, "%s: ", name);
+}
+
 /* The body is freed before the first step, so texts that the answer needs are copied. */
 static enum status keep_texts(struct ask_reader *r)
 {
     struct ask *ask = r->ask;
-    struct span *const texts[] = {&ask->tools,        &ask->instructions, &ask->given_tools,
-                                  &ask->given_choice, &ask->format,       &ask->metadata,
-                                  &ask->effort};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (texts[i]->len > 0) {
-            TRY(keep_text(r, texts[i]));
+    bool is_message = ask->form == ASK_MESSAGE; /* its texts are made in the arena */
+    const struct {
+        const char *name; /* NULL: it is not repeated, or known to be JSON */
+        struct span *text;
+    } rows[] = {
+        {NULL, is_message ? NULL : &ask->tools},
+        {NULL, is_message ? NULL : &ask->instructions},
+        {NULL, &ask->effort},
+        {"tools", &ask->given_tools},
+        {"tool_choice", &ask->given_choice},
+        {"text.format", &ask->format},
+        {"metadata", &ask->metadata},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].text && rows[i].text->len > 0) {
+            TRY(rows[i].name ? check_repeated(r, rows[i].name, *rows[i].text) : ST_OK);
+            TRY(keep_text(r, rows[i].text));
         }
     }
     return ST_OK;
@@ -581,10 +629,7 @@ static enum status check(struct ask_reader *r)
     if (ask->echoes && ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
     }
-    TRY(keep_texts(r));
-    return is_response                ? ask_response_end(r->arena, r->ask, r->err)
-           : ask->form == ASK_MESSAGE ? ask_message_end(r->arena, r->ask, r->err)
-                                      : ST_OK;
+    return keep_texts(r);
 }
 
 enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, struct arena *arena,

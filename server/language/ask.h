@@ -62,10 +62,11 @@ struct ask {
     const struct span *allowed_tools; /* their names: others are as if they were not there */
     uint32_t allowed_tool_count;
     enum ask_thinking thinking;
-    struct span effort;     /* how much it should think, for the template; empty: not given */
-    struct span prediction; /* a text that the answer may be like; without |ptr|: none */
+    struct span effort;       /* how much it should think, for the template; empty: not given */
+    struct span prediction;   /* a text that the answer may be like; without |ptr|: none */
+    struct span instructions; /* JSON: the content of a message before all others; empty: none */
     /* Of a response, JSON as it was given, to be repeated; empty: not given. */
-    struct span instructions, given_tools, given_choice, format, metadata;
+    struct span given_tools, given_choice, format, metadata;
     uint32_t max_tokens; /* UINT32_MAX: not given */
     struct sampler_options sampler;
     bool has_seed;

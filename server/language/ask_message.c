@@ -314,10 +314,10 @@ static enum status read_turns(struct reader *r)
 }
 
 static enum status finish(struct reader *r, enum status status, struct arena *arena,
-                          const struct buf *text, struct span *out)
+                          const struct buf *items, struct span *out)
 {
     if (status == ST_OK) {
-        status = ask_text_keep(arena, text, out, r->err);
+        status = ask_text_keep_list(arena, items, out, r->err);
     }
     return reader_fini(r) || status != ST_OK ? status : arena_fail(arena, "the request", r->err);
 }
@@ -338,12 +338,7 @@ enum status ask_message_system(struct json *in, struct arena *arena, struct ask 
     struct reader r;
     reader_init(&r, in, err);
     enum status status = read_content(&r, true);
-    if (status == ST_OK && r.result.len) {
-        buf_add_str(&r.text, "[");
-        buf_add(&r.text, r.result.ptr, r.result.len);
-        buf_add_str(&r.text, "]");
-    }
-    return finish(&r, status, arena, &r.text, &ask->instructions);
+    return finish(&r, status, arena, &r.result, &ask->instructions);
 }
 
 /* ---- tools ----------------------------------------------------------------------------------- */
@@ -406,10 +401,7 @@ enum status ask_message_tools(struct json *in, struct arena *arena, struct ask *
     struct reader r;
     reader_init(&r, in, err);
     enum status status = read_tools(in, &r.parts, err);
-    buf_add_str(&r.text, "[");
-    buf_add(&r.text, r.parts.ptr, r.parts.len);
-    buf_add_str(&r.text, "]");
-    return finish(&r, status, arena, &r.text, &ask->tools);
+    return finish(&r, status, arena, &r.parts, &ask->tools);
 }
 
 /* {"type": "enabled", "budget_tokens": 1024}; a budget is not kept. */
@@ -461,18 +453,4 @@ enum status ask_message_choice(struct json *in, struct arena *arena, struct ask 
                : json_fail(
                      in, err, ST_INVALID,
                      "expected the type \"auto\", \"none\", \"any\", or \"tool\" with a name");
-}
-
-enum status ask_message_end(struct arena *arena, struct ask *ask, struct error *err)
-{
-    struct buf text;
-    buf_init(&text, TEXT_BYTES_MAX);
-    buf_add_str(&text, "[");
-    ask_text_add(&text, "{\"role\":\"system\",\"content\":", ask->instructions);
-    buf_add_str(&text, ask->instructions.len ? "}," : "");
-    buf_add(&text, ask->messages.ptr, ask->messages.len);
-    buf_add_str(&text, "]");
-    enum status status = ask_text_keep(arena, &text, &ask->messages, err);
-    buf_fini(&text);
-    return status;
 }

@@ -37,7 +37,4 @@ MUST_CHECK enum status ask_message_thinking(struct json *in, struct ask *ask, st
 MUST_CHECK enum status ask_message_choice(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);
 
-/* Makes the messages of a chat, when all members have been read. ST_EXHAUSTED. */
-MUST_CHECK enum status ask_message_end(struct arena *arena, struct ask *ask, struct error *err);
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "server/language/ask_text.h"
 
 /* The text is not much longer than the body, which is bounded. */
 #define TEXT_BYTES_MAX (1 << 30)
@@ -302,20 +303,6 @@ static enum status read_items(struct reader *r)
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static enum status keep(struct arena *arena, const struct buf *text, struct span *out,
-                        struct error *err)
-{
-    uint8_t *copy = buf_failed(text) ? NULL : arena_alloc(arena, text->len + 1);
-    if (!copy) {
-        return arena_fail(arena, "the request", err);
-    }
-    if (text->len) {
-        memcpy(copy, text->ptr, text->len);
-    }
-    *out = span_of(copy, text->len);
-    return ST_OK;
-}
-
 enum status ask_response_input(struct json *in, struct arena *arena, struct ask *ask,
                                struct error *err)
 {
@@ -329,7 +316,7 @@ enum status ask_response_input(struct json *in, struct arena *arena, struct ask 
         status = arena_fail(arena, "the request", err);
     }
     if (status == ST_OK) {
-        status = keep(arena, &r.text, &ask->messages, err);
+        status = ask_text_keep_list(arena, &r.text, &ask->messages, err);
     }
     buf_fini(&r.text);
     buf_fini(&r.content);
@@ -344,23 +331,6 @@ enum status ask_response_instructions(struct json *in, struct ask *ask, struct e
     TRY(json_read_string(in, &text, err));
     ask->instructions = span_of(text.raw.ptr - 1, text.raw.len + 2); /* with its quotes */
     return ST_OK;
-}
-
-enum status ask_response_end(struct arena *arena, struct ask *ask, struct error *err)
-{
-    struct buf text;
-    buf_init(&text, TEXT_BYTES_MAX);
-    buf_add_str(&text, "[");
-    if (ask->instructions.len) {
-        buf_add_str(&text, "{\"role\":\"system\",\"content\":");
-        buf_add(&text, ask->instructions.ptr, ask->instructions.len);
-        buf_add_str(&text, "},");
-    }
-    buf_add(&text, ask->messages.ptr, ask->messages.len);
-    buf_add_str(&text, "]");
-    enum status status = keep(arena, &text, &ask->messages, err);
-    buf_fini(&text);
-    return status;
 }
 
 /* ---- tools ----------------------------------------------------------------------------------- */
@@ -434,7 +404,7 @@ enum status ask_response_tools(struct json *in, struct arena *arena, struct ask 
     enum status status = read_tools(in, &text, err);
     if (status == ST_OK) {
         ask->given_tools = span_of(begin, (size_t)(in->at - begin));
-        status = keep(arena, &text, &ask->tools, err);
+        status = ask_text_keep(arena, &text, &ask->tools, err);
     }
     buf_fini(&text);
     return status;

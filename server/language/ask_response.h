@@ -31,7 +31,4 @@ MUST_CHECK enum status ask_response_instructions(struct json *in, struct ask *as
 MUST_CHECK enum status ask_response_tools(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);
 
-/* Call when all members have been read: the messages of a chat. */
-MUST_CHECK enum status ask_response_end(struct arena *arena, struct ask *ask, struct error *err);
-
 #endif

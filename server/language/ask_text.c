@@ -27,6 +27,22 @@ void ask_text_add(struct buf *out, const char *before, struct span raw)
     }
 }
 
+enum status ask_text_keep_list(struct arena *arena, const struct buf *items, struct span *out,
+                               struct error *err)
+{
+    uint8_t *copy = buf_failed(items) ? NULL : arena_alloc(arena, items->len + 2);
+    if (!copy) {
+        return arena_fail(arena, "the request", err);
+    }
+    copy[0] = '[';
+    if (items->len) {
+        memcpy(copy + 1, items->ptr, items->len);
+    }
+    copy[items->len + 1] = ']';
+    *out = span_of(copy, items->len ? items->len + 2 : 0);
+    return ST_OK;
+}
+
 enum status ask_text_keep(struct arena *arena, const struct buf *text, struct span *out,
                           struct error *err)
 {

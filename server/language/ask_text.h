@@ -34,4 +34,8 @@ static inline bool ask_text_is_object(struct span raw)
 MUST_CHECK enum status ask_text_keep(struct arena *arena, const struct buf *text, struct span *out,
                                      struct error *err);
 
+/* Likewise, as a list whose |items| have commas between them; without items |*out| is empty. */
+MUST_CHECK enum status ask_text_keep_list(struct arena *arena, const struct buf *items,
+                                          struct span *out, struct error *err);
+
 #endif

@@ -273,15 +273,46 @@ static bool settle_role(const struct chat *chat, struct value *message, struct a
            value_map_set(arena, message, "role", value_string(span_str("system")));
 }
 
+/* The member |name| of the request, if it is there. */
+static enum status read_json(struct span json, const char *name, struct arena *arena,
+                             struct value *out, struct error *err)
+{
+    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    if (json.len && value_parse(json, &limits, arena, out, err) != ST_OK) {
+        return error_prefix(err, "%s: ", name);
+    }
+    return ST_OK;
+}
+
+/* The instructions become the first message, and |messages| follow. */
+static enum status add_instructions(const struct ask *ask, struct arena *arena,
+                                    struct value *messages, struct error *err)
+{
+    struct value content, message, all;
+    TRY(read_json(ask->instructions, "instructions", arena, &content, err));
+    bool is_made = value_map_new(arena, &message) &&
+                   value_map_set(arena, &message, "role", value_string(span_str("system"))) &&
+                   value_map_set(arena, &message, "content", content) &&
+                   value_list_new(arena, &all) && value_list_add(arena, &all, message);
+    for (size_t i = 0; is_made && i < messages->list->count; i++) {
+        is_made = value_list_add(arena, &all, messages->list->items[i]);
+    }
+    if (!is_made) {
+        return arena_fail(arena, "messages", err);
+    }
+    *messages = all;
+    return ST_OK;
+}
+
 static enum status read_messages(const struct chat *chat, const struct ask *ask,
                                  struct arena *arena, struct value *out, struct error *err)
 {
-    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
-    if (value_parse(ask->messages, &limits, arena, out, err) != ST_OK) {
-        return error_prefix(err, "messages: ");
-    }
+    TRY(read_json(ask->messages, "messages", arena, out, err));
     if (out->list->count == 0) {
         return error_set(err, ST_INVALID, "messages: expected at least one");
+    }
+    if (ask->instructions.len) {
+        TRY(add_instructions(ask, arena, out, err));
     }
     for (size_t i = 0; i < out->list->count; i++) {
         if (settle_message(&out->list->items[i], arena, err) != ST_OK) {
@@ -290,17 +321,6 @@ static enum status read_messages(const struct chat *chat, const struct ask *ask,
         if (!settle_role(chat, &out->list->items[i], arena)) {
             return arena_fail(arena, "messages", err);
         }
-    }
-    return ST_OK;
-}
-
-/* The member |name| of the request, if it is there. */
-static enum status read_json(struct span json, const char *name, struct arena *arena,
-                             struct value *out, struct error *err)
-{
-    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
-    if (json.len && value_parse(json, &limits, arena, out, err) != ST_OK) {
-        return error_prefix(err, "%s: ", name);
     }
     return ST_OK;
 }

@@ -294,7 +294,39 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, ends, tools, thoughts, formats, tokens, leaving, refusals)
+def unfound():
+    """Errors about a path below, and about a head that is refused, have the same form."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for path, status in (("/v1/messages", 405), ("/v1/messages/count_tokens", 405),
+                             ("/v1/messages/batches", 404)):
+            client.send(build_request("GET", path))
+            expect(path, client.answer(), status)
+            expect("form", json.loads(client.body)["type"], "error")
+        client.send(b"POST /v1/messages HTTP/1.1\r\nHost: a\r\nExpect: b\r\n\r\n")
+        expect("Expect", client.answer(), 417)
+        error = json.loads(client.body)
+        expect("form", (error["type"], error["error"]["type"]),
+               ("error", "invalid_request_error"))
+
+
+def large():
+    """A long history is kept once, with instructions or without: chats take it as well."""
+    messages = [{"role": "user", "content": "a" * 2500000}]
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for path, body in (("/v1/chat/completions", {"messages": messages}),
+                           ("/v1/messages", {"messages": messages, "max_tokens": 1}),
+                           ("/v1/messages", {"messages": messages, "system": "b"}),
+                           ("/v1/messages", {"messages": HELLO, "system": "b" * 2500000}),
+                           ("/v1/responses", {"input": messages}),
+                           ("/v1/responses", {"input": messages, "instructions": "b"})):
+            expect(path, post(client, path, {"model": "chat", **body}), 400)
+            expect("why", "the prompt: it has 2500" in client.body.decode(), True)
+
+
+CHECKS = (answers, ends, tools, thoughts, formats, tokens, leaving, refusals, unfound,
+          large)
 
 
 def main():

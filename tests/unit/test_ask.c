@@ -204,13 +204,13 @@ static void blocks_become_messages(void **state)
         "\"role\":\"assistant\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\","
         "\"text\":\"x\"},{\"type\":\"tool_result\",\"content\":\"r\",\"tool_use_id\":\"1\"},"
         "{\"type\":\"tool_result\",\"tool_use_id\":\"2\"}]}],\"system\":\"s\"}",
-        "[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"s\"}]},"
-        "{\"role\":\"assistant\",\"content\":[],\"reasoning_content\":\"t\",\"tool_calls\":[{"
+        "[{\"role\":\"assistant\",\"content\":[],\"reasoning_content\":\"t\",\"tool_calls\":[{"
         "\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":"
         "{\"a\": 1}}}]},"
         "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":"
         "\"r\"}]},{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":[]},"
         "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}]");
+    assert_true(span_is(ask.instructions, "[{\"type\":\"text\",\"text\":\"s\"}]"));
     assert_false(ask.continues);
     assert_ok(err, parse(ASK_MESSAGE, "{\"messages\":[{\"role\":\"assistant\","
                                       "\"content\":\"a\"}]}"));
@@ -229,6 +229,44 @@ static void tools_of_messages_become_functions(void **state)
     assert_ok(err, parse_with(A, "\"tools\":[],\"tool_choice\":{\"type\":\"none\"}"));
     assert_true(ask.drops_tools && ask.tools.len == 0);
     refuses(A, "\"tool_choice\":{\"type\":\"auto\",\"name\":\"f\"}", "\"tool\" with a name");
+}
+
+/* ---- what answers repeat --------------------------------------------------------------------- */
+
+static void what_answers_repeat_is_json(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\"metadata\":{garbage]",
+        "\"metadata\":{garbage}",
+        "\"metadata\":{\"a\":NaN}",
+        "\"metadata\":{\"a\":[-Infinity]}",
+        "\"metadata\":{\"a\":\"\xff\x01\"}",
+        "\"text\":{\"format\":{\"type\":\"text\",\"schema\":{xx]}}",
+        "\"text\":{\"format\":{\"type\":\"text\",\"schema\":{xx}}}",
+        "\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"a\":NaN}}}",
+        "\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"a\":NaN}}]",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *end = strchr(bad[i] + 1, '"');
+        char name[16];
+        snprintf(name, sizeof(name), "%.*s", (int)(end - bad[i] - 1), bad[i] + 1);
+        refuses(R, bad[i], name);
+    }
+    assert_ok(err, parse_with(R, "\"metadata\":{\"NaN\":\"\\\"NaN\",\"a\":1}"));
+    assert_true(span_is(ask.metadata, "{\"NaN\":\"\\\"NaN\",\"a\":1}"));
+}
+
+static void other_names_mean_the_same(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(M, "\"n_predict\":7,\"repeat_penalty\":1.5"));
+    assert_int_equal(ask.max_tokens, 7);
+    assert_true(ask.sampler.repetition == 1.5);
+    refuses(M, "\"continue_final_message\":true", "continue_final_message: it is not done here");
+    refuses(M, "\"add_generation_prompt\":false", "add_generation_prompt: it is not done here");
+    assert_ok(err, parse_with(M, "\"continue_final_message\":false,"
+                                 "\"add_generation_prompt\":true,\"chat_template\":\"\""));
 }
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -411,6 +449,8 @@ int main(void)
         TEST(absent_ways_of_sampling_are_refused_if_they_matter),
         TEST(blocks_become_messages),
         TEST(tools_of_messages_become_functions),
+        TEST(what_answers_repeat_is_json),
+        TEST(other_names_mean_the_same),
         TEST(prompts_are_texts_or_ids),
         TEST(what_is_needed_is_missed),
         TEST(what_is_not_said_has_defaults),
