@@ -149,6 +149,20 @@ SCHEMAS += [  # of more than one schema
     {'type': ['integer', 'null'], 'enum': [1, 'a', None]},
 ]
 
+SCHEMAS += [  # of more than one schema, where one speaks of what another names
+    {'allOf': [{'type': 'object', 'additionalProperties': {'type': 'string'}},
+               {'properties': {'a': True}, 'required': ['a']}]},
+    {'allOf': [{'type': 'string', 'nullable': True}, {'type': 'string', 'maxLength': 2}]},
+    {'type': 'array', 'items': {'$ref': '#/$defs/c', 'const': 'b'}, 'uniqueItems': True,
+     'maxItems': 1, '$defs': {'c': {'enum': ['a', 'b']}}},
+    {'type': 'object', 'propertyNames': {'$ref': '#/$defs/n', 'maxLength': 1},
+     'additionalProperties': True, '$defs': {'n': {'pattern': '^[ab]'}}},
+    {'oneOf': [{'type': 'object', 'required': ['kind'],
+                'properties': {'kind': {'const': 'circle'}, 'r': {'type': 'number'}}},
+               {'type': 'object', 'properties': {'kind': {'const': 'box', 'nullable': True}},
+                'required': ['kind']}]},
+]
+
 CLOSED = {'type': 'object', 'properties': {'a': {'type': 'string'}, 'b': {'type': 'integer'}},
           'required': ['a'], 'additionalProperties': False}
 
@@ -226,6 +240,33 @@ REGEXES = ['abc', 'a*b+c?', '(ab|cd){2,3}', '[^a-c]x', r'\d{3}-\w+\s?', '.', 'é
            'a(?=b|c)[bd]?', '(^a|b)(c|$)']
 
 REFUSED = [({'schema': {'type': 'boolean', 'if': {}}}, "'if' is not supported"),
+    ({'schema': {'allOf': [{'prefixItems': [{'type': 'integer'}]}, {'items': {'type': 'string'}}]}},
+     "'items' is not supported beside 'prefixItems'"),
+    ({'schema': {'allOf': [{'items': False}, {'prefixItems': [{'type': 'integer'}]}]}},
+     "'items' is not supported beside 'prefixItems'"),
+    ({'schema': {'allOf': [{'additionalProperties': {'type': 'string'}},
+                           {'patternProperties': {'^a': {'type': 'integer'}}}]}},
+     "'additionalProperties' is not supported beside 'patternProperties'"),
+    ({'schema': {'allOf': [{'properties': {'b': True}},
+                           {'properties': {'a': True},
+                            'unevaluatedProperties': {'type': 'integer'}}]}},
+     "'unevaluatedProperties' is not supported beside 'properties'"),
+    ({'schema': {'allOf': [{'additionalProperties': {'type': 'string'}},
+                           {'properties': {'a': {'type': 'null'}}, 'required': ['a']}]}},
+     ".a: no value keeps to both 'type'"),
+    ({'schema': {'propertyNames': {'enum': ['a', 'B'], 'pattern': '^[a-z]$'}}},
+     "'enum' is not supported beside other keywords of 'propertyNames'"),
+    ({'schema': {'propertyNames': {'$ref': '#/$defs/n', 'pattern': '^a$'},
+                 '$defs': {'n': {'enum': ['a', 'b']}}}},
+     "'enum' is not supported beside other keywords of 'propertyNames'"),
+    ({'schema': {'oneOf': [{'minLength': 3}, {'minimum': 3}]}}, 'could fit two'),
+    ({'schema': {'oneOf': [{'minimum': 3}, {'type': 'string'}]}}, 'could fit two'),
+    ({'schema': {'oneOf': [{'enum': ['a'], 'nullable': True}, {'enum': ['b'], 'nullable': True}]}},
+     'could fit two'),
+    ({'schema': {'properties': {'a': True}, 'required': ['a', 'a'], 'minProperties': 2}},
+     'have no names'),
+    ({'schema': {'type': 'array', 'items': {'enum': [1, 1.0]}, 'uniqueItems': True,
+                 'minItems': 2}}, "'minItems' is more"),
     ({'schema': {'type': 'object', 'properties': {'a': {'not': {'type': 'null'}}}}}, ".a: 'not'"),
     ({'schema': {'type': 'object', 'properties': {'a': False}, 'required': ['a']}}, '.a: a schema'),
     ({'schema': {'oneOf': []}}, 'not empty'), ({'schema': {'oneOf': 3}}, 'not empty'),

@@ -102,19 +102,6 @@ static const struct value *find(struct schema *schema, const struct value *refer
     return at;
 }
 
-const struct value *schema_resolve(struct schema *schema, const struct value *value)
-{
-    const struct value *reference;
-    for (int i = 0; value && (reference = schema_get(value, "$ref")) != NULL; i++) {
-        if (i == RESOLVE_MAX) {
-            schema_refuse(schema, ST_TOO_LARGE, "references lead to references too often");
-            return NULL;
-        }
-        value = find(schema, reference);
-    }
-    return value;
-}
-
 static const struct part *parse_reference(struct schema *schema, const struct value *value)
 {
     const struct value *target = find(schema, value);
@@ -159,8 +146,6 @@ static const struct value *without(struct schema *schema, const struct value *va
     return is_good ? out : NULL;
 }
 
-static const struct value *flatten(struct schema *schema, const struct value *value);
-
 /* |out| with what |more| says, which may be any schema. NULL: refused. */
 static const struct value *merge_one(struct schema *schema, const struct value *out,
                                      const struct value *more)
@@ -172,12 +157,11 @@ static const struct value *merge_one(struct schema *schema, const struct value *
         schema_refuse(schema, ST_INVALID, "a schema is a map or true");
         return NULL;
     }
-    more = flatten(schema, more);
+    more = schema_flatten(schema, more);
     return more ? schema_merge(schema, out, more) : NULL;
 }
 
-/* A map that says the same without "$ref" and "allOf". NULL: refused. */
-static const struct value *flatten(struct schema *schema, const struct value *value)
+const struct value *schema_flatten(struct schema *schema, const struct value *value)
 {
     const struct value *reference = schema_get(value, "$ref"), *all = schema_get(value, "allOf");
     if (!reference && !all) {
@@ -400,12 +384,12 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
                    ? schema_either(schema, schema_word(schema, "null"), schema_parse(schema, rest))
                    : NULL;
     }
-    if (schema_get(value, "$ref") && schema_says_just(value, "$ref")) {
+    if (schema_get(value, "$ref") && schema_says_just(value, " $ref ")) {
         return parse_reference(schema, schema_get(value, "$ref"));
     }
     if (schema_get(value, "$ref") || schema_get(value, "allOf")) {
         const struct value *flat = schema_sole(value);
-        flat = flat ? flat : flatten(schema, value);
+        flat = flat ? flat : schema_flatten(schema, value);
         return flat ? schema_parse(schema, flat) : NULL;
     }
     if (schema_get(value, "not")) {

@@ -54,14 +54,42 @@ static const struct part *parse_tuple(struct schema *schema, const struct value 
     return schema_then(schema, grammar_json_mark(&schema->json, "["), out);
 }
 
+/* Are they the same, as Python compares 1 and 1.0? True for a float and a long integer. */
+static bool may_be_same(struct schema *schema, const struct value *a, const struct value *b)
+{
+    if (a->kind == VALUE_DOUBLE && b->kind == VALUE_INT) {
+        return a->number == (double)b->integer;
+    }
+    if (a->kind == VALUE_INT && b->kind == VALUE_DOUBLE) {
+        return (double)a->integer == b->number;
+    }
+    bool are_mixed = (a->kind == VALUE_DOUBLE && b->kind == VALUE_LONG) ||
+                     (a->kind == VALUE_LONG && b->kind == VALUE_DOUBLE);
+    return are_mixed || schema_are_equal(&schema->work, a, b);
+}
+
+/* May an item before number |index| of |list| be the same? */
+static bool is_repeated(struct schema *schema, const struct value *list, size_t index)
+{
+    const struct value *items = list->list->items;
+    for (size_t i = 0; i < index; i++) {
+        if (may_be_same(schema, &items[i], &items[index])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The few values that items have, as parts; 0: they are not few, or not known. */
 static size_t list_values(struct schema *schema, const struct value *items,
                           const struct part *out[UNIQUE_MAX])
 {
     const struct value *at =
-        items && items->kind == VALUE_MAP ? schema_resolve(schema, items) : NULL;
-    const struct value *list = at ? schema_get(at, "enum") : NULL;
-    const struct value *type = at ? schema_get(at, "type") : NULL;
+        items && items->kind == VALUE_MAP ? schema_flatten(schema, items) : NULL;
+    if (!at || !schema_says_just(at, " enum type ")) {
+        return 0;
+    }
+    const struct value *list = schema_get(at, "enum"), *type = schema_get(at, "type");
     if (!list && type && type->kind == VALUE_STRING && span_is(type->string, "boolean")) {
         out[0] = schema_word(schema, "true");
         out[1] = schema_word(schema, "false");
@@ -70,8 +98,12 @@ static size_t list_values(struct schema *schema, const struct value *items,
     size_t count = list && list->kind == VALUE_LIST ? list->list->count : 0;
     size_t fitting = 0;
     for (size_t i = 0; i < count && count <= UNIQUE_MAX; i++) {
-        if (schema_fits_type(&list->list->items[i], type)) {
-            out[fitting++] = schema_literal(schema, &list->list->items[i]);
+        const struct value *item = &list->list->items[i];
+        if (item->kind == VALUE_LIST || item->kind == VALUE_MAP) {
+            return 0;
+        }
+        if (schema_fits_type(item, type) && !is_repeated(schema, list, i)) {
+            out[fitting++] = schema_literal(schema, item);
         }
     }
     return fitting;
@@ -379,7 +411,7 @@ static bool read_names(struct schema *schema, const struct value *value, const s
     if (!names || (names->kind == VALUE_BOOL && names->boolean)) {
         return true;
     }
-    names = names->kind == VALUE_MAP ? schema_resolve(schema, names) : names;
+    names = names->kind == VALUE_MAP ? schema_flatten(schema, names) : names;
     if (!names || names->kind != VALUE_MAP) {
         schema_refuse(schema, ST_UNSUPPORTED, "'propertyNames' is a schema of strings");
         return false;
@@ -388,11 +420,27 @@ static bool read_names(struct schema *schema, const struct value *value, const s
     if (!schema_check_keywords(schema, names, known)) {
         return false;
     }
+    if (schema_get(names, "enum") && !schema_says_just(names, " enum type ")) {
+        schema_refuse(schema, ST_UNSUPPORTED,
+                      "'enum' is not supported beside other keywords of 'propertyNames'");
+        return false;
+    }
     bool says_any = schema_get(names, "enum") || schema_get(names, "pattern") ||
                     schema_get(names, "format") || schema_get(names, "minLength") ||
                     schema_get(names, "maxLength");
     *out = says_any ? names : NULL;
     return true;
+}
+
+/* Counts the members that |required|, or NULL, names; a name may stand there twice. */
+static size_t count_required(struct schema *schema, const struct value *required,
+                             const struct value *properties)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < properties->map->count; i++) {
+        count += schema_requires(&schema->work, required, &properties->map->members[i].key);
+    }
+    return count;
 }
 
 const struct part *schema_parse_map(struct schema *schema, const struct value *value)
@@ -419,8 +467,8 @@ const struct part *schema_parse_map(struct schema *schema, const struct value *v
                                    min, max);
     }
     const struct value *required = schema_get(value, "required");
-    size_t least = required ? required->list->count : 0;
-    if (min > least || (max < properties.map->count || (max != UINT32_MAX && others.key))) {
+    if ((min > 0 && min > count_required(schema, required, &properties)) ||
+        (max < properties.map->count || (max != UINT32_MAX && others.key))) {
         return schema_refuse(schema, ST_UNSUPPORTED,
                              "'minProperties' and 'maxProperties' are supported where members "
                              "have no names in the schema");

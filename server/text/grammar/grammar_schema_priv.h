@@ -51,13 +51,13 @@ const struct part *schema_parse_text(struct schema *schema, const struct value *
 /* Makes a part of a value as JSON, byte for byte as Python prints it. */
 const struct part *schema_literal(struct schema *schema, const struct value *value);
 
-/* Follows "$ref", as long as there is one; NULL: refused. */
-const struct value *schema_resolve(struct schema *schema, const struct value *value);
+/* Makes a map that says the same without "$ref" and "allOf"; NULL: refused. */
+const struct value *schema_flatten(struct schema *schema, const struct value *value);
 
 /*
  * Makes a schema that says what both say, in the builder's arena: members of "properties" that both
- * have become
- * {"allOf": [...]}. NULL: refused. With "additionalProperties": false in one of them, the
+ * have become {"allOf": [...]}, and those of one as well where the other has a schema of
+ * "additionalProperties". NULL: refused. With "additionalProperties": false in one of them, the
  * properties of both are let through, as those who write such schemas mean it.
  */
 const struct value *schema_merge(struct schema *schema, const struct value *a,

@@ -82,11 +82,11 @@ bool schema_is_note(struct span keyword)
            schema_is_one_of(keyword, notes);
 }
 
-bool schema_says_just(const struct value *schema, const char *keyword)
+bool schema_says_just(const struct value *schema, const char *keywords)
 {
     for (size_t i = 0; i < schema->map->count; i++) {
         struct span key = schema->map->members[i].key.string;
-        if (!schema_is_note(key) && !span_is(key, keyword)) {
+        if (!schema_is_note(key) && !schema_is_one_of(key, keywords)) {
             return false;
         }
     }
@@ -97,7 +97,7 @@ const struct value *schema_sole(const struct value *schema)
 {
     const struct value *all = schema_get(schema, "allOf");
     bool is_sole = all && all->kind == VALUE_LIST && all->list->count == 1;
-    return is_sole && schema_says_just(schema, "allOf") ? &all->list->items[0] : NULL;
+    return is_sole && schema_says_just(schema, " allOf ") ? &all->list->items[0] : NULL;
 }
 
 bool schema_is_never(const struct value *schema)
@@ -218,7 +218,7 @@ static bool is_nullable(const struct value *schema)
 }
 
 /* Of what stands beside "nullable". */
-static unsigned named_kinds_of(const struct value *value)
+static unsigned named_kinds_of(const struct value *value, bool is_implied)
 {
     const struct value *type = schema_get(value, "type"), *constant = schema_get(value, "const");
     const struct value *list = schema_get(value, "enum");
@@ -238,7 +238,7 @@ static unsigned named_kinds_of(const struct value *value)
         }
         return kinds;
     }
-    struct value implied = value_string(span_str(schema_implied_type(value)));
+    struct value implied = value_string(span_str(is_implied ? schema_implied_type(value) : ""));
     return type ? kind_of_type(type) : implied.string.len > 0 ? kind_of_type(&implied) : OF_ALL;
 }
 
@@ -256,8 +256,9 @@ bool schema_fits_type(const struct value *value, const struct value *type)
     return !type;
 }
 
-/* OF_ALL: they may be of any kind, or took too much work. */
-static unsigned kinds_of(struct schema_work *work, const struct value *value)
+/* The kinds of the values that keep to the schema; |is_implied|: of those alone that its grammar
+ * lets through. OF_ALL: they may be of any kind, or took too much work. */
+static unsigned kinds_of(struct schema_work *work, const struct value *value, bool is_implied)
 {
     const struct value *list = schema_get(value, "enum"), *type = schema_get(value, "type");
     size_t values = list && list->kind == VALUE_LIST ? list->list->count : 0;
@@ -265,7 +266,13 @@ static unsigned kinds_of(struct schema_work *work, const struct value *value)
     if (!schema_spend(work, (value->map->count + types) * WORK_OF_KEYWORD + values)) {
         return OF_ALL;
     }
-    return named_kinds_of(value) | (is_nullable(value) ? OF_NULL : 0u);
+    return named_kinds_of(value, is_implied) | (is_nullable(value) ? OF_NULL : 0u);
+}
+
+bool schema_lets_null(struct schema_work *work, const struct value *schema)
+{
+    return !schema_get(schema, "anyOf") && !schema_get(schema, "oneOf") &&
+           !schema_get(schema, "not") && kinds_of(work, schema, false) & OF_NULL;
 }
 
 /* The strings that a schema lets through, if it names them: |*out_count| of them at |*out|. */
@@ -299,6 +306,9 @@ static bool have_other_strings(struct schema_work *work, const struct value *a,
 {
     const struct value *mine, *other;
     size_t count, other_count;
+    if (a->kind != VALUE_MAP || b->kind != VALUE_MAP || (is_nullable(a) && is_nullable(b))) {
+        return false;
+    }
     if (!strings_of(work, a, &mine, &count) || !strings_of(work, b, &other, &other_count)) {
         return false;
     }
@@ -329,7 +339,7 @@ static bool have_other_members(struct schema_work *work, const struct value *a,
                                const struct value *b, struct span tag)
 {
     const struct value *mine = schema_get(a, "properties"), *other = schema_get(b, "properties");
-    if (kinds_of(work, a) != OF_MAP || kinds_of(work, b) != OF_MAP || !mine || !other ||
+    if (kinds_of(work, a, true) != OF_MAP || kinds_of(work, b, true) != OF_MAP || !mine || !other ||
         mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
         return false;
     }
@@ -355,8 +365,10 @@ bool schema_are_disjoint(struct schema_work *work, const struct value *a, const 
                          struct span tag)
 {
     return a->kind == VALUE_MAP && b->kind == VALUE_MAP &&
-           ((kinds_of(work, a) & kinds_of(work, b)) == 0 || have_other_strings(work, a, b) ||
-            have_other_members(work, a, b, tag) || have_other_members(work, b, a, tag));
+           (((kinds_of(work, a, true) & kinds_of(work, b, false)) == 0 &&
+             (kinds_of(work, a, false) & kinds_of(work, b, true)) == 0) ||
+            have_other_strings(work, a, b) || have_other_members(work, a, b, tag) ||
+            have_other_members(work, b, a, tag));
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -464,7 +476,7 @@ static bool is_of_maps(struct schema_work *work, const struct value *root,
         }
     }
     any = any ? any : schema_get(schema, "oneOf");
-    if (kinds_of(work, schema) == OF_MAP) {
+    if (kinds_of(work, schema, true) == OF_MAP) {
         return true;
     }
     if (!any || any->kind != VALUE_LIST) {

@@ -10,11 +10,10 @@
 
 /* How the values of a keyword that stands in both become one. */
 enum merge_rule {
-    MERGE_ALL,     /* a schema: both hold */
-    MERGE_SCHEMAS, /* a map of schemas, by name */
-    MERGE_UNION,   /* a list of names */
-    MERGE_COMMON,  /* a list: the values that stand in both */
-    MERGE_TYPES,   /* the same, where a text is a list of one, and integers are numbers */
+    MERGE_ALL,    /* a schema: both hold */
+    MERGE_UNION,  /* a list of names */
+    MERGE_COMMON, /* a list: the values that stand in both */
+    MERGE_TYPES,  /* the same, where a text is a list of one, and integers are numbers */
     MERGE_GREATEST,
     MERGE_LEAST,
     MERGE_EITHER, /* true, if one is true */
@@ -25,7 +24,6 @@ static const struct {
     const char *keyword;
     enum merge_rule rule;
 } rules[] = {
-    {"properties", MERGE_SCHEMAS},
     {"required", MERGE_UNION},
     {"additionalProperties", MERGE_ALL},
     {"items", MERGE_ALL},
@@ -104,34 +102,56 @@ static bool merge_all(struct schema *schema, const struct value *a, const struct
            (value_map_set(arena, out, "allOf", list) || no_memory(schema));
 }
 
-static bool merge_schemas(struct schema *schema, const struct value *a, const struct value *b,
-                          struct value *out)
+/* The schema of members without a name in |value|; NULL: it lets all through, or none. */
+static const struct value *rest_of(const struct value *value)
 {
-    struct arena *arena = &schema->builder->arena;
-    if (a->kind != VALUE_MAP || b->kind != VALUE_MAP) {
+    const struct value *rest = schema_get(value, "additionalProperties");
+    return rest && !schema_is_never(rest) && !schema_says_nothing(rest) ? rest : NULL;
+}
+
+/* |member|, which |other| may have as well; else |rest|, or NULL, holds for it. */
+static bool merge_member(struct schema *schema, const struct value_member *member,
+                         const struct value *other, const struct value *rest, struct value *out)
+{
+    const struct value *more = other ? other : rest;
+    *out = member->value;
+    return !more || schema_are_equal(&schema->work, more, out) ||
+           merge_all(schema, &member->value, more, out);
+}
+
+/* "properties" of two schemas, at least one of which has some. */
+static bool merge_properties(struct schema *schema, const struct value *a, const struct value *b,
+                             struct value *out)
+{
+    static struct value_map none;
+    static const struct value empty = {.kind = VALUE_MAP, .map = &none};
+    const struct value *mine = schema_get(a, "properties"), *other = schema_get(b, "properties");
+    const struct value *rests[2] = {rest_of(a), rest_of(b)};
+    mine = mine ? mine : &empty;
+    other = other ? other : &empty;
+    if (mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
         schema_refuse(schema, ST_INVALID, "'properties' is a map");
         return false;
     }
-    if (!spend_members(schema, a, b)) {
+    if (!spend_members(schema, mine, other)) {
         return false;
     }
-    if (!value_map_new(arena, out)) {
+    if (!value_map_new(&schema->builder->arena, out)) {
         return no_memory(schema);
     }
-    for (size_t i = 0; i < a->map->count + b->map->count; i++) {
-        bool is_first = i < a->map->count;
+    for (size_t i = 0; i < mine->map->count + other->map->count; i++) {
+        bool is_first = i < mine->map->count;
         const struct value_member *member =
-            is_first ? &a->map->members[i] : &b->map->members[i - a->map->count];
-        const struct value *other = value_map_get(is_first ? b : a, member->key.string);
-        struct value both = member->value;
-        if (!is_first && other) {
+            is_first ? &mine->map->members[i] : &other->map->members[i - mine->map->count];
+        const struct value *twin = value_map_get(is_first ? other : mine, member->key.string);
+        struct value both;
+        if (!is_first && twin) {
             continue;
         }
-        if (other && !schema_are_equal(&schema->work, other, &both) &&
-            !merge_all(schema, &member->value, other, &both)) {
+        if (!merge_member(schema, member, twin, rests[is_first], &both)) {
             return false;
         }
-        if (!value_map_add(arena, out, member->key, both)) {
+        if (!value_map_add(&schema->builder->arena, out, member->key, both)) {
             return no_memory(schema);
         }
     }
@@ -247,8 +267,6 @@ static bool merge_by(struct schema *schema, enum merge_rule rule, const struct v
     switch (rule) {
     case MERGE_ALL:
         return merge_all(schema, a, b, out);
-    case MERGE_SCHEMAS:
-        return merge_schemas(schema, a, b, out);
     case MERGE_UNION:
     case MERGE_COMMON:
         return merge_lists(schema, a, b, rule == MERGE_UNION, out);
@@ -285,11 +303,64 @@ static bool merge_keyword(struct schema *schema, struct span keyword, const stru
     return false;
 }
 
+/* A keyword of one schema that also speaks of what |beside| of the other names. */
+static const struct {
+    const char *keyword, *beside;
+    bool may_be_own; /* the schema with the keyword may have |beside| as well, the same */
+} crossing[] = {
+    {"items", "prefixItems", true},
+    {"additionalProperties", "patternProperties", true},
+    {"unevaluatedProperties", "properties", false},
+    {"unevaluatedProperties", "patternProperties", false},
+    {"unevaluatedProperties", "additionalProperties", false},
+};
+
+/* Does a schema, or NULL, speak of values? Members that are closed are open for those of another
+ * schema; items are not. */
+static bool says_more(const struct value *schema, const char *keyword)
+{
+    return schema_is_never(schema) ? strcmp(keyword, "items") == 0
+                                   : schema && !schema_says_nothing(schema);
+}
+
+/* False: refused. */
+static bool check_crossing(struct schema *schema, const struct value *a, const struct value *b)
+{
+    for (size_t i = 0; i < sizeof(crossing) / sizeof(crossing[0]); i++) {
+        const char *keyword = crossing[i].keyword, *beside = crossing[i].beside;
+        if (says_more(schema_get(a, keyword), keyword) && schema_get(b, beside) &&
+            !(crossing[i].may_be_own && schema_get(a, beside))) {
+            grammar_refuse(schema->builder, ST_UNSUPPORTED,
+                           "'%s' is not supported beside '%s' of another schema", keyword, beside);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Does |keyword| of one of them say nothing of what both let through? */
+static bool is_void(struct schema *schema, struct span keyword, const struct value *a,
+                    const struct value *b)
+{
+    return schema_is_note(keyword) ||
+           (span_is(keyword, "nullable") &&
+            !(schema_lets_null(&schema->work, a) && schema_lets_null(&schema->work, b)));
+}
+
+/* The value of |keyword| of one, and of |other| if that has it, as |*out|. */
+static bool merge_values(struct schema *schema, const struct value_member *member,
+                         const struct value *other, struct value *out)
+{
+    *out = member->value;
+    return !other || merge_keyword(schema, member->key.string, &member->value, other, out);
+}
+
 const struct value *schema_merge(struct schema *schema, const struct value *a,
                                  const struct value *b)
 {
     struct arena *arena = &schema->builder->arena;
-    if (!spend_members(schema, a, b)) {
+    if (!spend_members(schema, a, b) || !check_crossing(schema, a, b) ||
+        !check_crossing(schema, b, a)) {
         return NULL;
     }
     struct value *out = arena_alloc(arena, sizeof(*out));
@@ -302,11 +373,14 @@ const struct value *schema_merge(struct schema *schema, const struct value *a,
         const struct value_member *member =
             is_first ? &a->map->members[i] : &b->map->members[i - a->map->count];
         const struct value *other = value_map_get(is_first ? b : a, member->key.string);
-        struct value both = member->value;
-        if ((!is_first && other) || schema_is_note(member->key.string)) {
+        struct value both;
+        if ((!is_first && other) || is_void(schema, member->key.string, a, b)) {
             continue;
         }
-        if (other && !merge_keyword(schema, member->key.string, &member->value, other, &both)) {
+        bool is_good = span_is(member->key.string, "properties")
+                           ? merge_properties(schema, a, b, &both)
+                           : merge_values(schema, member, other, &both);
+        if (!is_good) {
             return NULL;
         }
         if (!value_map_add(arena, out, member->key, both)) {

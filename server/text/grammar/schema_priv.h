@@ -37,8 +37,8 @@ extern const char schema_keywords[];
 /* Does the keyword say nothing of values: "title", "x-order"? */
 bool schema_is_note(struct span keyword);
 
-/* Is |keyword| the only one that says something of values? */
-bool schema_says_just(const struct value *schema, const char *keyword);
+/* Are |keywords|, as for schema_is_one_of(), the only ones that say something of values? */
+bool schema_says_just(const struct value *schema, const char *keywords);
 
 /* Returns the schema of {"allOf": [schema]} where nothing stands beside it; NULL: it is none such.
  */
@@ -59,9 +59,13 @@ bool schema_fits_type(const struct value *value, const struct value *type);
 /* Are they the same JSON? 1 and 1.0 are not. */
 bool schema_are_equal(struct schema_work *work, const struct value *a, const struct value *b);
 
-/* Is it certain that no value fits both? By their types, by the strings that they name, or by a
- * member that both require, as in {"kind": {"const": "circle"}}, or that one requires and the other
- * does not let through. |tag|: a member that both require; empty: none. */
+/* May null keep to a schema without references? */
+bool schema_lets_null(struct schema_work *work, const struct value *schema);
+
+/* Is it certain that no value that the grammar of one lets through fits the other? By their types,
+ * by the strings that they name, or by a member that both require, as in {"kind": {"const":
+ * "circle"}}, or that one requires and the other does not let through. |tag|: a member that both
+ * require; empty: none. */
 bool schema_are_disjoint(struct schema_work *work, const struct value *a, const struct value *b,
                          struct span tag);
 
