@@ -303,6 +303,7 @@ static const char *const heavy[] = {
     "{'allOf':[{'enum':L},{'enum':L}]}",
     "{'allOf':[{'properties':M},{'properties':M}]}",
     "{'oneOf':[{'enum':L},{'enum':L}]}",
+    "{'allOf':[{'properties':M},{'additionalProperties':M}]}",
     "{'$defs':{'b':{'required':L}},"
     "'oneOf':[{'allOf':[{'required':['x']},{'$ref':'#/$defs/b'}]},{'type':'null'}]}",
     "{'oneOf':[{'type':'object','properties':M,'required':L},"

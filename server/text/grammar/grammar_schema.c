@@ -202,7 +202,7 @@ static const struct part *parse_choice(struct schema *schema, const char *keywor
     size_t len = schema_enter(schema, span_str(keyword));
     for (size_t i = 0; i < list->list->count && out; i++) {
         const struct value *item = &list->list->items[i];
-        if (schema_is_never(item)) {
+        if (schema_is_never(&schema->work, item)) {
             continue;
         }
         if (beside->map->count > 0) {
@@ -264,7 +264,7 @@ static const struct part *parse_one_of(struct schema *schema, const struct value
     }
     for (size_t i = 0; i < list->list->count; i++) {
         const struct value *item = &list->list->items[i];
-        if (schema_is_never(item)) {
+        if (schema_is_never(&schema->work, item)) {
             continue;
         }
         bool is_map = item->kind == VALUE_MAP;

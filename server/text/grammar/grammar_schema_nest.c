@@ -173,7 +173,7 @@ const struct part *schema_parse_list(struct schema *schema, const struct value *
     if (count > 0) {
         return parse_unique(schema, values, count, min, max);
     }
-    if (schema_is_never(items)) {
+    if (schema_is_never(&schema->work, items)) {
         max = 0;
         items = NULL;
     }
@@ -222,10 +222,10 @@ static const struct part *parse_members(struct schema *schema, const struct valu
     struct grammar_builder *builder = schema->builder;
     const struct part *first, *later;
     end_members(schema, others, &first, &later);
-    for (size_t i = properties->count; i-- > 0 && first && later;) {
+    for (size_t i = properties->count; i-- > 0 && first && builder->status == ST_OK;) {
         const struct value_member *property = &properties->members[i];
         bool is_required = schema_requires(&schema->work, required, &property->key);
-        if (schema_is_never(&property->value) && !is_required) {
+        if (schema_is_never(&schema->work, &property->value) && !is_required) {
             continue;
         }
         uint32_t value = grammar_rule_new(builder), rules[2];
@@ -322,7 +322,7 @@ static bool collect(struct schema *schema, const struct value *value, const stru
     if (required && !add_names(schema, required, item, out)) {
         return false;
     }
-    if (out->map->count > known && (list || schema_is_never(item))) {
+    if (out->map->count > known && (list || schema_is_never(&schema->work, item))) {
         schema_refuse(schema, ST_UNSUPPORTED, "'required' names what 'properties' does not have");
         return false;
     }
@@ -377,7 +377,7 @@ static bool read_others(struct schema *schema, const struct value *value, const 
     const struct value *patterns = schema_get(value, "patternProperties");
     const struct value *item = additional_of(value);
     bool says_more = item && item->kind == VALUE_MAP && item->map->count > 0;
-    bool is_closed = schema_is_never(item) || (names && schema_get(names, "enum"));
+    bool is_closed = schema_is_never(&schema->work, item) || (names && schema_get(names, "enum"));
     if (!patterns && (is_closed || (properties->map->count > 0 && !says_more))) {
         return true;
     }

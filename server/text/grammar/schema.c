@@ -100,8 +100,11 @@ const struct value *schema_sole(const struct value *schema)
     return is_sole && schema_says_just(schema, " allOf ") ? &all->list->items[0] : NULL;
 }
 
-bool schema_is_never(const struct value *schema)
+bool schema_is_never(struct schema_work *work, const struct value *schema)
 {
+    if (schema && schema->kind == VALUE_MAP && !schema_spend(work, schema->map->count)) {
+        return false;
+    }
     const struct value *no = schema && schema->kind == VALUE_MAP ? schema_get(schema, "not") : NULL;
     bool is_all = no && ((no->kind == VALUE_BOOL && no->boolean) ||
                          (no->kind == VALUE_MAP && no->map->count == 0));
@@ -343,7 +346,7 @@ static bool have_other_members(struct schema_work *work, const struct value *a,
         mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
         return false;
     }
-    bool is_closed = schema_is_never(schema_get(b, "additionalProperties")) &&
+    bool is_closed = schema_is_never(work, schema_get(b, "additionalProperties")) &&
                      !schema_get(b, "patternProperties");
     for (size_t i = 0; i < mine->map->count; i++) {
         const struct value *key = &mine->map->members[i].key;

@@ -87,11 +87,11 @@ static bool merge_all(struct schema *schema, const struct value *a, const struct
 {
     struct arena *arena = &schema->builder->arena;
     struct value list;
-    if (schema_is_never(a) || (b->kind == VALUE_BOOL && b->boolean)) {
+    if (schema_is_never(&schema->work, a) || (b->kind == VALUE_BOOL && b->boolean)) {
         *out = *a;
         return true;
     }
-    if (schema_is_never(b) || (a->kind == VALUE_BOOL && a->boolean)) {
+    if (schema_is_never(&schema->work, b) || (a->kind == VALUE_BOOL && a->boolean)) {
         *out = *b;
         return true;
     }
@@ -103,10 +103,11 @@ static bool merge_all(struct schema *schema, const struct value *a, const struct
 }
 
 /* The schema of members without a name in |value|; NULL: it lets all through, or none. */
-static const struct value *rest_of(const struct value *value)
+static const struct value *rest_of(struct schema *schema, const struct value *value)
 {
     const struct value *rest = schema_get(value, "additionalProperties");
-    return rest && !schema_is_never(rest) && !schema_says_nothing(rest) ? rest : NULL;
+    return rest && !schema_is_never(&schema->work, rest) && !schema_says_nothing(rest) ? rest
+                                                                                       : NULL;
 }
 
 /* |member|, which |other| may have as well; else |rest|, or NULL, holds for it. */
@@ -126,7 +127,7 @@ static bool merge_properties(struct schema *schema, const struct value *a, const
     static struct value_map none;
     static const struct value empty = {.kind = VALUE_MAP, .map = &none};
     const struct value *mine = schema_get(a, "properties"), *other = schema_get(b, "properties");
-    const struct value *rests[2] = {rest_of(a), rest_of(b)};
+    const struct value *rests[2] = {rest_of(schema, a), rest_of(schema, b)};
     mine = mine ? mine : &empty;
     other = other ? other : &empty;
     if (mine->kind != VALUE_MAP || other->kind != VALUE_MAP) {
@@ -315,12 +316,12 @@ static const struct {
     {"unevaluatedProperties", "additionalProperties", false},
 };
 
-/* Does a schema, or NULL, speak of values? Members that are closed are open for those of another
- * schema; items are not. */
-static bool says_more(const struct value *schema, const char *keyword)
+/* Does |value|, a schema or NULL, speak of values? Members that are closed are open for those of
+ * another schema; items are not. */
+static bool says_more(struct schema *schema, const struct value *value, const char *keyword)
 {
-    return schema_is_never(schema) ? strcmp(keyword, "items") == 0
-                                   : schema && !schema_says_nothing(schema);
+    return schema_is_never(&schema->work, value) ? strcmp(keyword, "items") == 0
+                                                 : value && !schema_says_nothing(value);
 }
 
 /* False: refused. */
@@ -328,7 +329,7 @@ static bool check_crossing(struct schema *schema, const struct value *a, const s
 {
     for (size_t i = 0; i < sizeof(crossing) / sizeof(crossing[0]); i++) {
         const char *keyword = crossing[i].keyword, *beside = crossing[i].beside;
-        if (says_more(schema_get(a, keyword), keyword) && schema_get(b, beside) &&
+        if (says_more(schema, schema_get(a, keyword), keyword) && schema_get(b, beside) &&
             !(crossing[i].may_be_own && schema_get(a, beside))) {
             grammar_refuse(schema->builder, ST_UNSUPPORTED,
                            "'%s' is not supported beside '%s' of another schema", keyword, beside);

@@ -45,7 +45,7 @@ bool schema_says_just(const struct value *schema, const char *keywords);
 const struct value *schema_sole(const struct value *schema);
 
 /* Does a schema, or NULL, let no value through, as false and {"not": {}} do? */
-bool schema_is_never(const struct value *schema);
+bool schema_is_never(struct schema_work *work, const struct value *schema);
 
 /* Is null the only value of "enum"? */
 bool schema_is_null(const struct value *schema);
