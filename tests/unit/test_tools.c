@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "protocol/json.h"
@@ -383,17 +382,12 @@ static void odd_schemas_hide_no_tool(void **state)
     buf_fini(&schema);
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- long answers -------------------------------------------------------------------------- */
 
-#define SECONDS_MAX 3.0 /* of the processor; what is quadratic takes ten and more */
-
-static double seconds_since(clock_t begin)
-{
-    return (double)(clock() - begin) / CLOCKS_PER_SEC;
-}
+enum { MARKS = 100000 };
 
 /* Answers that repeat a text whose closing mark never comes. */
-static void missing_marks_take_no_time(void **state)
+static void marks_that_never_come_are_sought_once(void **state)
 {
     (void)state;
     static const struct {
@@ -410,23 +404,19 @@ static void missing_marks_take_no_time(void **state)
         struct buf text;
         buf_init(&text, 4 << 20);
         buf_add_str(&text, answers[i].begin);
-        for (int k = 0; k < 100000; k++) {
+        for (int k = 0; k < MARKS; k++) {
             buf_add_str(&text, answers[i].repeated);
         }
         buf_add_char(&text, 0);
         assert_false(buf_failed(&text));
-        clock_t begin = clock();
         find(tools_family_named(answers[i].family), (const char *)text.ptr);
         assert_int_equal(calls.count, 0);
-        if (seconds_since(begin) > SECONDS_MAX) {
-            fail_msg("%s: %.1f s", answers[i].repeated, seconds_since(begin));
-        }
         buf_fini(&text);
     }
 }
 
 /* An answer of blanks is looked at once, however often it grows. */
-static void blanks_take_no_time(void **state)
+static void leading_blanks_are_counted_once(void **state)
 {
     (void)state;
     size_t bytes = 1 << 18, blanks = 0;
@@ -434,13 +424,11 @@ static void blanks_take_no_time(void **state)
     assert_non_null(text);
     memset(text, ' ', bytes);
     memcpy(text + bytes / 2, "<tool_call>", 11);
-    clock_t begin = clock();
     for (size_t len = 0; len <= bytes; len++) {
         assert_int_equal(
             tools_plain_bytes(tools_family_named("hermes"), span_of(text, len), 0, &blanks), 0);
     }
     assert_int_equal(blanks, bytes / 2);
-    assert_true(seconds_since(begin) < SECONDS_MAX);
     free(text);
 }
 
@@ -453,8 +441,8 @@ int main(void)
         cmocka_unit_test(damage_makes_text_or_calls),
         cmocka_unit_test(hostile_answers_are_text),
         cmocka_unit_test(odd_schemas_hide_no_tool),
-        cmocka_unit_test(missing_marks_take_no_time),
-        cmocka_unit_test(blanks_take_no_time),
+        cmocka_unit_test(marks_that_never_come_are_sought_once),
+        cmocka_unit_test(leading_blanks_are_counted_once),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }
