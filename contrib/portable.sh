@@ -110,8 +110,14 @@ write_tools() {
 
 # ---- sources -------------------------------------------------------------------------------------
 
+# The libraries of a target: name, version, licence. A static program has no Vulkan.
+library_rows() {
+    awk -F '\t' -v unused="${vulkan:+vulkan-headers}" '
+        !/^#/ && $2 != "-" && $1 != unused { printf "%s\t%s\t%s\n", $1, $2, $3 }' "$table"
+}
+
 libraries() {
-    awk -F '\t' '!/^#/ && $2 != "-" { print $1 }' "$table"
+    library_rows | cut -f 1
 }
 
 # Each file of a library with its hash.
@@ -233,7 +239,8 @@ make_pted() {
         # shellcheck disable=SC2086 # an option or nothing
         "$top/configure" --quiet --host="$target" --enable-linked-libraries --disable-libpted \
             $vulkan --with-llhttp-sources="$prefix/share/llhttp" \
-            --with-llhttp-include="$prefix/share/include/llhttp" LDFLAGS="$LDFLAGS $link"
+            --with-llhttp-include="$prefix/share/include/llhttp" LDFLAGS="$LDFLAGS $link" \
+            CPPFLAGS="-isystem $prefix/include"
         echo "$state" >configured
     fi
     make -s -j"$jobs" pted
@@ -253,7 +260,7 @@ build_pted() {
 write_third_party() {
     echo 'Software of others in the program pted, with versions and licences:'
     echo
-    awk -F '\t' '!/^#/ && $2 != "-" { printf "  %-14s %-8s %s\n", $1, $2, $3 }' "$table"
+    library_rows | awk -F '\t' '{ printf "  %-14s %-8s %s\n", $1, $2, $3 }'
     printf '  %-14s %-8s %s\n' zig "$compiler" MIT
     [ -z "$libc" ] || printf '  %-14s %-8s %s\n' "$libc" '' MIT
     cat <<'EOF'

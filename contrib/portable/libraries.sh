@@ -171,3 +171,9 @@ build_soxr() {
     cmake_static -DBUILD_TESTS=OFF -DBUILD_EXAMPLES=OFF -DWITH_OPENMP=OFF \
         -DWITH_LSR_BINDINGS=OFF "$@"
 }
+
+# The loader is opened if it is there.
+build_vulkan_headers() {
+    mkdir -p "$prefix/include"
+    cp -R usr/include/vulkan usr/include/vk_video "$prefix/include"
+}

@@ -93,8 +93,9 @@ def libraries(package):
     return list(components.values())
 
 
-def portable_libraries():
-    """Of portable programs: library, version, licence; a row of patches has "-" for its version."""
+def portable_libraries(is_static):
+    """Of portable programs: library, version, licence; a row of patches has "-" for its version. A
+    static program has no Vulkan."""
     rows = [line.split("\t") for line in SOURCES.read_text().splitlines()
             if line and not line.startswith("#")]
     return [Component(type=ComponentType.LIBRARY, name=name, version=version,
@@ -103,7 +104,8 @@ def portable_libraries():
                       licenses=[LicenseFactory().make_from_string(licence)],
                       properties=[Property(name="pted:use", value="linked in"),
                                   Property(name="pted:source", value=path)])
-            for name, version, licence, _, path, _ in rows if version != "-"]
+            for name, version, licence, _, path, _ in rows
+            if version != "-" and not (is_static and name == "vulkan-headers")]
 
 
 def of_compiler(name, version):
@@ -128,7 +130,7 @@ def parts(path):
         return libraries(path)
     if path.name.endswith(".whl") or "-linux-" in path.name:
         is_static = "-linux-musl." in path.name or "-musllinux_" in path.name
-        return portable_libraries() + compiler_libraries(is_static)
+        return portable_libraries(is_static) + compiler_libraries(is_static)
     return []
 
 

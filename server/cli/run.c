@@ -333,7 +333,7 @@ static enum status run_allocator(const struct run_options *options, struct error
 
 /* ---- of a file ------------------------------------------------------------------------------- */
 
-static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
+static enum status run_once(void *own, uint64_t *out_ns, struct error *err)
 {
     return cli_call_once(own, out_ns, err);
 }
@@ -449,7 +449,7 @@ static enum status run_file(const struct run_options *options, struct error *err
         return run_dump(options, err);
     }
     struct cli_call call;
-    const struct run run = {options, &call, call_once, show_call, &call.inputs};
+    const struct run run = {options, &call, run_once, show_call, &call.inputs};
     enum status status = cli_call_open(&call, &options->call, err);
     if (status == ST_OK) {
         status = run_and_show(&run, err);

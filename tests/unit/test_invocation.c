@@ -346,7 +346,7 @@ static void an_exhausted_pool_recovers(void **state)
 
 static uint8_t first[RESULT_BYTES_MAX], second[RESULT_BYTES_MAX];
 
-static size_t call_once(const char *model, const struct hal_device_options *device, bool poison,
+static size_t run_once(const char *model, const struct hal_device_options *device, bool poison,
                         uint8_t *out)
 {
     struct world w;
@@ -363,11 +363,11 @@ static void workers_and_stale_memory_change_nothing(void **state)
     static const struct hal_device_options one = {.workers = 1}, four = {.workers = 4};
     (void)state;
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        size_t len = call_once(models[i], &one, false, first);
+        size_t len = run_once(models[i], &one, false, first);
         assert_true(len > 0);
-        assert_int_equal(call_once(models[i], &four, false, second), len);
+        assert_int_equal(run_once(models[i], &four, false, second), len);
         assert_memory_equal(first, second, len);
-        assert_int_equal(call_once(models[i], &four, true, second), len);
+        assert_int_equal(run_once(models[i], &four, true, second), len);
         assert_memory_equal(first, second, len);
     }
 }
@@ -377,14 +377,14 @@ static void every_level_runs(void **state)
 {
     static const struct hal_device_options generic = {.workers = 2, .cpu_level = "generic"};
     (void)state;
-    size_t len = call_once("residual", &generic, false, first);
+    size_t len = run_once("residual", &generic, false, first);
     for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
         enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
         struct hal_device_options options = {.workers = 2, .cpu_level = hal_cpu_isa_name(isa)};
         if (!has_level(isa)) {
             continue;
         }
-        assert_int_equal(call_once("residual", &options, false, second), len);
+        assert_int_equal(run_once("residual", &options, false, second), len);
         for (size_t j = 0; j < len / sizeof(float); j++) {
             float a, b;
             memcpy(&a, first + j * sizeof(a), sizeof(a));
