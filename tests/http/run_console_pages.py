@@ -697,12 +697,13 @@ def markdown(browser, url):
         expect(text, html if wanted[0] == "<" else f"{wanted.split(':')[0]}:{node}", wanted)
 
 
-MARKDOWN_ELEMENTS = set("A BLOCKQUOTE BR BUTTON CODE DEL DIV EM H1 H2 H3 H4 H5 H6 HR INPUT LI OL P "
-                        "PRE S SPAN STRONG TABLE TBODY TD TH THEAD TR UL path svg".split())
+MARKDOWN_ELEMENTS = set(
+    "A BLOCKQUOTE BR BUTTON CODE DEL DIV EM H1 H2 H3 H4 H5 H6 HR INPUT LI OL P PRE S SPAN STRONG "
+    "TABLE TBODY TD TH THEAD TR UL path svg".split())
 
 
 def hostile_texts(browser, url):
-    """Long texts of a model become nodes of Markdown alone, before the browser gives a script up."""
+    """Long texts of a model become nodes of Markdown alone, before a script takes too long."""
     open_page(browser, url, "#/help", "h1")
     pieces = ["*a ", "_a", "**", "`", "``a`", "[", "[a](", "![", "\\", "> ", "> > ", "- ", "1. ",
               " - a\n  - b\n", "|", "|-", "# ", "#  ", "~~~\n", "```\n", "<think>", "http://",
