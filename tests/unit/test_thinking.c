@@ -166,8 +166,8 @@ static void headers_of_calls_are_kept(void **state)
     static const char *const texts[] = {
         " to=functions.f<|channel|>commentary json<|message|>{}",
         "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}",
-        "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.f<|channel|>"
-        "commentary json<|message|>{}",
+        ("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.f<|channel|>"
+         "commentary json<|message|>{}"),
     };
     const struct thinking_rules rules = rules_of("harmony");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
