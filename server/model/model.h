@@ -217,6 +217,13 @@ static inline bool model_can_serve(const struct model *model)
     return model_is_ready(model) || model_state(model) == MODEL_UNKNOWN;
 }
 
+/* Can its name be called? So it is of a model that has just left the index that is looked at: the
+ * index of now may have another in its place, which is found by the name. */
+static inline bool model_is_to_be_had(const struct model *model)
+{
+    return model_can_serve(model) || model_state(model) == MODEL_UNLOADING;
+}
+
 /* {"guesses":"its mutable buffers ..."}: what a model that is ready does not get of
  * runtime/call/gain.def, and why; in |arena|. "": it gets everything; NULL: there is no memory.
  * What is still being tried is left out. The loop. */

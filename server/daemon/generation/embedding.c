@@ -85,7 +85,7 @@ static void note_answerer(struct answerers *all, const struct model *model, bool
 {
     const struct model_uses *uses = &model->uses;
     bool ranks = uses->ranks && is_ranking;
-    if (!model_can_serve(model) || (!uses->embeds && !ranks)) {
+    if (!model_is_to_be_had(model) || (!uses->embeds && !ranks)) {
         return;
     }
     unsigned place = uses->embeds_claim + (ranks ? 0 : EMBEDDER_CLAIMS);

@@ -25,7 +25,7 @@ enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct 
     out_name[0] = '\0';
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        if (model_can_serve(model) && can_answer(model)) {
+        if (model_is_to_be_had(model) && can_answer(model)) {
             count += strcmp(out_name, model->name) != 0; /* versions follow each other */
             snprintf(out_name, MODEL_NAME_MAX + 1, "%s", model->name);
         }
