@@ -24,11 +24,6 @@ static const struct tools_family families[] = {
 
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
-static bool is_blank(uint8_t c)
-{
-    return memchr(TOOLS_BLANKS, c, strlen(TOOLS_BLANKS)) != NULL;
-}
-
 /* ---- families -------------------------------------------------------------------------------- */
 
 const uint8_t *tools_mark(struct span text, const char *mark)
@@ -412,26 +407,6 @@ void tools_find(const struct tools_family *family, struct span tools, struct spa
     }
 }
 
-/* Where the object at |at| ends; NULL: it is cut. json_skip() need not take it: a model may write a
- * key twice, or more keys than that counts. */
-static const uint8_t *object_end(const uint8_t *at, const uint8_t *end)
-{
-    size_t depth = 0;
-    bool is_quoted = false;
-    for (; at < end; at++) {
-        if (is_quoted && *at == '\\') {
-            at++;
-        } else if (*at == '"') {
-            is_quoted = !is_quoted;
-        } else if (!is_quoted && *at == '{') {
-            depth++;
-        } else if (!is_quoted && *at == '}' && depth > 0 && --depth == 0) {
-            return at + 1;
-        }
-    }
-    return NULL;
-}
-
 /* The tool that has to be called, as a string of JSON; empty: there is no such. */
 static struct span chosen_name(struct span tools, struct span chosen, struct arena *arena)
 {
@@ -455,10 +430,9 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text, str
         json_peek(&in); /* moves to the value */
         const uint8_t *begin = in.at, *end = text.ptr + text.len;
         if (json_string_is(&key, "arguments")) {
-            const uint8_t *stop = object_end(begin, end);
-            is_read = stop != NULL;
-            in.at = stop ? stop : end;
-            call.arguments = span_of(begin, (size_t)(in.at - begin));
+            /* A model may write a key twice, or more keys than json_skip() counts. */
+            call.arguments = span_of(begin, (size_t)(end - begin));
+            is_read = json_skip_loosely(&in, &call.arguments, &ignored) == ST_OK;
         } else {
             is_read = json_skip(&in, &ignored) == ST_OK;
             bool is_name = is_read && json_string_is(&key, "name");
@@ -475,7 +449,7 @@ size_t tools_plain_bytes(const struct tools_family *family, struct span text, si
                          size_t *blanks)
 {
     size_t mark_len = strlen(family->begin);
-    while (known == 0 && *blanks < text.len && is_blank(text.ptr[*blanks])) {
+    while (known == 0 && *blanks < text.len && tools_is_blank(text.ptr[*blanks])) {
         ++*blanks;
     }
     size_t first = *blanks < text.len ? *blanks : text.len;

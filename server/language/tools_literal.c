@@ -6,17 +6,13 @@
 #include <string.h>
 
 #include "protocol/json.h"
+#include "server/language/tools_priv.h"
 
 #define DEPTH_MAX 32
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static void skip_blanks(struct tools_literal *in)
 {
-    while (in->at < in->end && is_blank(*in->at)) {
+    while (in->at < in->end && tools_is_blank(*in->at)) {
         in->at++;
     }
 }
@@ -80,11 +76,12 @@ static bool escape_of(uint8_t c, char *out)
 /* \uXXXX is JSON's, too. */
 static bool is_unicode_escape(const struct tools_literal *in)
 {
-    return in->end - in->at >= 6 && in->at[1] == 'u' &&
-           memchr("0123456789abcdefABCDEF", in->at[2], 22) &&
-           memchr("0123456789abcdefABCDEF", in->at[3], 22) &&
-           memchr("0123456789abcdefABCDEF", in->at[4], 22) &&
-           memchr("0123456789abcdefABCDEF", in->at[5], 22);
+    static const char digits[] = "0123456789abcdefABCDEF";
+    bool is_escape = in->end - in->at >= 6 && in->at[1] == 'u';
+    for (size_t i = 2; is_escape && i < 6; i++) {
+        is_escape = memchr(digits, in->at[i], sizeof(digits) - 1) != NULL;
+    }
+    return is_escape;
 }
 
 /* A surrogate alone is no character. */

@@ -23,7 +23,7 @@ struct tools_literal {
  * the white space. */
 bool tools_literal_take(struct tools_literal *in, const char *text);
 
-/* Takes a name: letters, digits, and "_", "-", "." and ":". Empty: there is none. */
+/* Takes a name: letters of any script, digits, "_", "-" and ".". Empty: there is none. */
 struct span tools_literal_name(struct tools_literal *in);
 
 /* Prints the value that comes next. False: there is none, or it is nested too deep. */

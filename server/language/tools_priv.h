@@ -3,10 +3,17 @@
 #ifndef PTED_SERVER_LANGUAGE_TOOLS_PRIV_H
 #define PTED_SERVER_LANGUAGE_TOOLS_PRIV_H
 
+#include <string.h>
+
 #include "server/language/tools.h"
 #include "server/text/template/template.h"
 
 #define TOOLS_BLANKS " \n\r\t"
+
+static inline bool tools_is_blank(uint8_t c)
+{
+    return memchr(TOOLS_BLANKS, c, sizeof(TOOLS_BLANKS) - 1) != NULL;
+}
 
 /* What stands between the marks of a call, see tools.def. */
 enum tools_form {
