@@ -27,31 +27,23 @@ struct reader {
     struct error *err;
 };
 
-static struct buf *const *buffers_of(struct reader *r, struct buf *out[5])
-{
-    out[0] = &r->text;
-    out[1] = &r->parts;
-    out[2] = &r->calls;
-    out[3] = &r->results;
-    out[4] = &r->result;
-    return out;
-}
-
 static void reader_init(struct reader *r, struct json *in, struct error *err)
 {
-    struct buf *all[5];
     *r = (struct reader){.in = in, .err = err};
-    for (int i = 0; i < 5; i++) {
-        buf_init(buffers_of(r, all)[i], TEXT_BYTES_MAX);
-    }
+    buf_init(&r->text, TEXT_BYTES_MAX);
+    buf_init(&r->parts, TEXT_BYTES_MAX);
+    buf_init(&r->calls, TEXT_BYTES_MAX);
+    buf_init(&r->results, TEXT_BYTES_MAX);
+    buf_init(&r->result, TEXT_BYTES_MAX);
 }
 
+/* Returns whether there was memory for all of it. */
 static bool reader_fini(struct reader *r)
 {
-    struct buf *all[5];
+    struct buf *const all[] = {&r->text, &r->parts, &r->calls, &r->results, &r->result};
     bool has_failed = false;
-    for (int i = 0; i < 5; i++) {
-        has_failed |= buf_failed(buffers_of(r, all)[i]);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        has_failed |= buf_failed(all[i]);
         buf_fini(all[i]);
     }
     return !has_failed;

@@ -46,12 +46,9 @@ enum status ask_text_keep_list(struct arena *arena, const struct buf *items, str
 enum status ask_text_keep(struct arena *arena, const struct buf *text, struct span *out,
                           struct error *err)
 {
-    uint8_t *copy = buf_failed(text) ? NULL : arena_alloc(arena, text->len + 1);
+    const char *copy = buf_failed(text) ? NULL : arena_strdup(arena, text->ptr, text->len);
     if (!copy) {
         return arena_fail(arena, "the request", err);
-    }
-    if (text->len) {
-        memcpy(copy, text->ptr, text->len);
     }
     *out = span_of(copy, text->len);
     return ST_OK;
