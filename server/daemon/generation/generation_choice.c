@@ -249,13 +249,14 @@ static enum status push_token(struct generation *generation, uint32_t id, bool *
                : ST_OK;
 }
 
-/* Tokens of thoughts and of their markers have no logarithms in the answer. */
-static void settle_marks(struct generation *generation, const struct thinking *before)
+/* Tokens of thoughts and of their markers have no logarithms in the answer. |was_inside| a thought
+ * and |marker_count| are of the time before the token. */
+static void settle_marks(struct generation *generation, bool was_inside, uint32_t marker_count)
 {
     const struct thinking *thinking = &generation->thinking;
-    bool is_thought = before->place == THINKING_INSIDE || thinking->place == THINKING_INSIDE;
+    bool is_thought = was_inside || thinking->place == THINKING_INSIDE;
     generation->reply.thought_tokens += is_thought;
-    if (is_thought || thinking->marker_count > before->marker_count) {
+    if (is_thought || thinking->marker_count > marker_count) {
         generation->marks.len = generation->settled_marks;
     } else if (thinking->held.len == 0) {
         generation->settled_marks = generation->marks.len;
@@ -274,9 +275,10 @@ static enum status add_token(struct generation *generation, uint32_t id, struct 
         return ST_OK;
     }
     bool is_complete = false;
-    const struct thinking before = generation->thinking;
+    bool was_inside = generation->thinking.place == THINKING_INSIDE;
+    uint32_t marker_count = generation->thinking.marker_count;
     TRY(push_token(generation, id, &is_complete, err));
-    settle_marks(generation, &before);
+    settle_marks(generation, was_inside, marker_count);
     stops_look(stops);
     if (stops->is_stopped || is_complete) {
         generation->reason = REPLY_STOP;
