@@ -436,9 +436,6 @@ static const char *kind_of(const struct model *model)
 {
     const struct model_uses *uses = &model->uses;
     const char *made_from = NULL;
-    for (uint32_t i = 0; i < model->input_count && !made_from; i++) {
-        made_from = model->inputs[i].meta.media;
-    }
     if (uses->generates) {
         return "language";
     }
@@ -448,7 +445,13 @@ static const char *kind_of(const struct model *model)
     if (uses->ranks) {
         return "ranking";
     }
-    return uses->embeds && uses->embeds_claim != EMBEDDER_CLASSES ? "embedding" : made_from;
+    if (uses->embeds && uses->embeds_claim != EMBEDDER_CLASSES) {
+        return "embedding";
+    }
+    for (uint32_t i = 0; i < model->input_count && !made_from; i++) {
+        made_from = model->inputs[i].meta.media;
+    }
+    return made_from;
 }
 
 /* False: there is no memory. */

@@ -36,7 +36,7 @@ static void print_sampling(struct buf *out, const struct generator *generator)
     buf_add_char(out, '}');
 }
 
-static void print_token(struct buf *out, const char *name, const char *text)
+static void print_text(struct buf *out, const char *name, const char *text)
 {
     buf_printf(out, ",\"%s\":", name);
     json_print_string(out, span_str(text ? text : ""));
@@ -49,10 +49,10 @@ static void print_props(struct buf *out, const struct model *model)
     buf_printf(out, "{\"default_generation_settings\":{\"n_ctx\":%u,", generator->context);
     print_sampling(out, generator);
     buf_printf(out, "},\"total_slots\":%" PRIu64, model->params.generation_count_max);
-    print_token(out, "model_alias", model->name);
-    print_token(out, "chat_template", chat->source);
-    print_token(out, "bos_token", chat->tokens[CHAT_BOS]);
-    print_token(out, "eos_token", chat->tokens[CHAT_EOS]);
+    print_text(out, "model_alias", model->name);
+    print_text(out, "chat_template", chat->source);
+    print_text(out, "bos_token", chat->tokens[CHAT_BOS]);
+    print_text(out, "eos_token", chat->tokens[CHAT_EOS]);
     buf_add_str(out,
                 ",\"modalities\":{\"vision\":false,\"audio\":false},\"build_info\":\"" PACKAGE_NAME
                 " " PACKAGE_VERSION "\"}");

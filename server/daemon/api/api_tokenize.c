@@ -279,55 +279,44 @@ static void print_piece(struct buf *out, struct span bytes)
     buf_add_char(out, ']');
 }
 
-static enum status print_token(struct buf *out, const struct words *words, uint32_t id, bool has_id,
-                               struct error *err)
-{
-    struct buf piece;
-    buf_init(&piece, GENERATOR_TOKEN_BYTES_MAX);
-    enum status status = words_bytes(words, id, &piece, err);
-    if (status == ST_OK && has_id) {
-        buf_printf(out, "{\"id\":%u,\"piece\":", id);
-        print_piece(out, buf_span(&piece));
-        buf_add_char(out, '}');
-    } else if (status == ST_OK) {
-        json_print_string(out, buf_span(&piece));
-    }
-    buf_fini(&piece);
-    return status;
-}
+/* How tokens are listed: 7, {"id": 7, "piece": "a"} or "a". */
+enum listing { LIST_IDS, LIST_PIECES, LIST_TEXTS };
 
-/* The ids; with |are_pieces| their texts, too. */
-static enum status print_ids(struct buf *out, const struct vocabulary *vocabulary,
-                             const struct words_query *query, bool are_pieces, struct error *err)
+/* |piece|: room for the bytes of a token. */
+static enum status print_token(struct buf *out, const struct words *words, uint32_t id,
+                               enum listing listing, struct buf *piece, struct error *err)
 {
-    buf_add_char(out, '[');
-    for (uint32_t i = 0; i < query->count; i++) {
-        buf_add_str(out, i ? "," : "");
-        if (are_pieces) {
-            TRY(print_token(out, vocabulary->words, query->ids[i], true, err));
-        } else {
-            buf_printf(out, "%u", query->ids[i]);
-        }
-    }
-    buf_add_char(out, ']');
-    return ST_OK;
-}
-
-static enum status print_texts(struct buf *out, const struct vocabulary *vocabulary,
-                               const struct words_query *query, struct error *err)
-{
-    buf_add_str(out, ",\"token_strs\":");
-    if (!query->wants_texts) {
-        buf_add_str(out, "null");
+    if (listing == LIST_IDS) {
+        buf_printf(out, "%u", id);
         return ST_OK;
     }
+    buf_reset(piece);
+    TRY(words_bytes(words, id, piece, err));
+    if (listing == LIST_TEXTS) {
+        json_print_string(out, buf_span(piece));
+    } else {
+        buf_printf(out, "{\"id\":%u,\"piece\":", id);
+        print_piece(out, buf_span(piece));
+        buf_add_char(out, '}');
+    }
+    return ST_OK;
+}
+
+static enum status print_tokens(struct buf *out, const struct words *words,
+                                const struct words_query *query, enum listing listing,
+                                struct error *err)
+{
+    struct buf piece;
+    enum status status = ST_OK;
+    buf_init(&piece, GENERATOR_TOKEN_BYTES_MAX);
     buf_add_char(out, '[');
-    for (uint32_t i = 0; i < query->count; i++) {
+    for (uint32_t i = 0; i < query->count && status == ST_OK; i++) {
         buf_add_str(out, i ? "," : "");
-        TRY(print_token(out, vocabulary->words, query->ids[i], false, err));
+        status = print_token(out, words, query->ids[i], listing, &piece, err);
     }
     buf_add_char(out, ']');
-    return ST_OK;
+    buf_fini(&piece);
+    return status;
 }
 
 enum status api_tokenize(struct request *request, struct error *err)
@@ -344,9 +333,15 @@ enum status api_tokenize(struct request *request, struct error *err)
     }
     buf_printf(out, "{\"count\":%u,\"%s\":%u,\"tokens\":", query.count,
                query.form == OWN_TEXT ? "context" : "max_model_len", vocabulary.context);
-    TRY(print_ids(out, &vocabulary, &query, query.wants_pieces, err));
+    TRY(print_tokens(out, vocabulary.words, &query, query.wants_pieces ? LIST_PIECES : LIST_IDS,
+                     err));
     if (query.form == ANY_TEXT) {
-        TRY(print_texts(out, &vocabulary, &query, err));
+        buf_add_str(out, ",\"token_strs\":");
+        if (query.wants_texts) {
+            TRY(print_tokens(out, vocabulary.words, &query, LIST_TEXTS, err));
+        } else {
+            buf_add_str(out, "null");
+        }
     }
     buf_add_char(out, '}');
     return api_check_printed(request, err);
