@@ -150,19 +150,35 @@ static enum status parse_one(struct span text, uint32_t known, struct query *out
     return take(word, value, known, out, err);
 }
 
+/* Takes the next parameter of a target that ends at |end|: |*rest| is at the "?" or "&" before it,
+ * or NULL behind the last one. False: there is no more. */
+static bool take_parameter(const uint8_t **rest, const uint8_t *end, struct span *out)
+{
+    if (!*rest) {
+        return false;
+    }
+    const uint8_t *first = *rest + 1;
+    *rest = memchr(first, '&', (size_t)(end - first));
+    *out = span_of(first, (size_t)((*rest ? *rest : end) - first));
+    return true;
+}
+
+/* Where the parameters of |target| begin; NULL: it has none. */
+static const uint8_t *find_parameters(struct span target)
+{
+    return target.len ? memchr(target.ptr, '?', target.len) : NULL;
+}
+
 enum status query_find(struct span target, const char *word, char *out, size_t max,
                        struct error *err)
 {
-    const uint8_t *end = target.ptr + target.len;
-    const uint8_t *at = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    const uint8_t *rest = find_parameters(target);
+    struct span text;
     size_t len = strlen(word);
     out[0] = '\0';
-    while (at) {
-        const uint8_t *first = at + 1;
-        at = memchr(first, '&', (size_t)(end - first));
-        size_t bytes = (size_t)((at ? at : end) - first);
-        if (bytes > len && first[len] == '=' && memcmp(first, word, len) == 0) {
-            return percent_decode(span_of(first + len + 1, bytes - len - 1), out, max)
+    while (take_parameter(&rest, target.ptr + target.len, &text)) {
+        if (text.len > len && text.ptr[len] == '=' && memcmp(text.ptr, word, len) == 0) {
+            return percent_decode(span_of(text.ptr + len + 1, text.len - len - 1), out, max)
                        ? ST_OK
                        : refuse_value(word, max, err);
         }
@@ -172,13 +188,11 @@ enum status query_find(struct span target, const char *word, char *out, size_t m
 
 enum status query_parse(struct span target, uint32_t known, struct query *out, struct error *err)
 {
-    const uint8_t *end = target.ptr + target.len;
-    const uint8_t *at = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    const uint8_t *rest = find_parameters(target);
+    struct span text;
     *out = (struct query){.given = 0};
-    while (at) {
-        const uint8_t *first = at + 1;
-        at = memchr(first, '&', (size_t)(end - first));
-        TRY(parse_one(span_of(first, (size_t)((at ? at : end) - first)), known, out, err));
+    while (take_parameter(&rest, target.ptr + target.len, &text)) {
+        TRY(parse_one(text, known, out, err));
     }
     return ST_OK;
 }
