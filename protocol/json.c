@@ -528,7 +528,7 @@ enum status json_array_text(struct json *in, struct span *out, struct error *err
 static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
 {
     for (at++; at < end && *at != '"'; at++) {
-        at += *at == '\\';
+        at += *at == '\\' && at + 1 < end;
     }
     return at < end ? at + 1 : NULL;
 }
