@@ -52,6 +52,12 @@ static inline bool span_is_word(struct span a, const char *word)
     return a.len == strlen(word) && strncasecmp((const char *)a.ptr, word, a.len) == 0;
 }
 
+static inline bool span_begins(struct span text, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
+}
+
 /* |text| without the characters of |blanks| at its beginning and end. */
 static inline struct span span_trim(struct span text, const char *blanks)
 {

@@ -18,12 +18,6 @@ static struct span trimmed(struct span text)
     return span_trim(text, TOOLS_BLANKS);
 }
 
-static bool begins_with(struct span text, const char *mark)
-{
-    size_t len = strlen(mark);
-    return text.len >= len && memcmp(text.ptr, mark, len) == 0;
-}
-
 static struct span behind(struct span text, size_t bytes)
 {
     return span_of(text.ptr + bytes, text.len - bytes);
@@ -60,7 +54,7 @@ static struct span plain_name(struct span name)
 {
     static const char prefix[] = "functions.";
     name = trimmed(name);
-    if (begins_with(name, prefix)) {
+    if (span_begins(name, prefix)) {
         name = behind(name, sizeof(prefix) - 1);
     }
     const uint8_t *id = tools_mark(name, "[CALL_ID]");
@@ -86,7 +80,7 @@ static void take_kind(struct span *name, struct span *rest)
 /* Without the fence of a block of code. */
 static struct span unfenced(struct span text)
 {
-    if (begins_with(text, "```json")) {
+    if (span_begins(text, "```json")) {
         text = behind(text, 7);
     }
     const uint8_t *fence = tools_mark(text, "\n```");
@@ -229,7 +223,7 @@ static bool take_key(const struct style *style, struct span *text, struct span *
     *key = trimmed(*key);
     struct span value = trimmed(*text);
     if (*style->value) {
-        if (!begins_with(value, style->value)) {
+        if (!span_begins(value, style->value)) {
             return false;
         }
         *text = behind(value, strlen(style->value));
@@ -247,7 +241,7 @@ static bool read_arguments(const struct style *style, const struct value *schema
     buf_add_char(out, '{');
     for (uint32_t count = 0; count <= JSON_KEYS_MAX; count++) {
         *text = trimmed(*text);
-        if (!begins_with(*text, style->key)) {
+        if (!span_begins(*text, style->key)) {
             break;
         }
         if (!take_key(style, text, &key)) {
@@ -260,7 +254,7 @@ static bool read_arguments(const struct style *style, const struct value *schema
                     out);
     }
     buf_add_char(out, '}');
-    if (*style->end && begins_with(*text, style->end)) {
+    if (*style->end && span_begins(*text, style->end)) {
         (void)take_until(text, style->end, &ignored);
         return true;
     }

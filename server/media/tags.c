@@ -10,15 +10,10 @@
 #define ID3_HEAD 10       /* "ID3", two of version, flags, four of length */
 #define ID3_HAS_FOOTER 16 /* of the flags: as long as the head, and not counted */
 #define ID3V1_BYTES 128
-#define APE_FOOTER 32 /* "APETAGEX", version, length without the head, count, flags, eight unused  \
-                       */
+#define APE_FOOTER                                                                                 \
+    32 /* "APETAGEX", version, length without the head, count, flags, eight unused                 \
+        */
 #define APE_HAS_HEAD 0x80000000u
-
-static bool begins_with(struct span file, const char *text)
-{
-    size_t len = strlen(text);
-    return file.len >= len && memcmp(file.ptr, text, len) == 0;
-}
 
 static struct span behind(struct span file, size_t len)
 {
@@ -28,7 +23,7 @@ static struct span behind(struct span file, size_t len)
 /* There may be several. Their lengths have seven bits in each byte. */
 static struct span strip_begin(struct span file)
 {
-    while (file.len >= ID3_HEAD && begins_with(file, "ID3")) {
+    while (file.len >= ID3_HEAD && span_begins(file, "ID3")) {
         const uint8_t *at = file.ptr;
         size_t len = ID3_HEAD + ((size_t)(at[6] & 127) << 21 | (size_t)(at[7] & 127) << 14 |
                                  (size_t)(at[8] & 127) << 7 | (size_t)(at[9] & 127));
@@ -55,10 +50,10 @@ static size_t tag_at_end(struct span file)
 struct span tags_strip(struct span file)
 {
     struct span rest = strip_begin(file);
-    if (begins_with(rest, "RIFF") || begins_with(rest, "RF64")) {
+    if (span_begins(rest, "RIFF") || span_begins(rest, "RF64")) {
         return rest;
     }
-    if (!begins_with(rest, "fLaC") && !begins_with(rest, "OggS")) {
+    if (!span_begins(rest, "fLaC") && !span_begins(rest, "OggS")) {
         return file;
     }
     for (size_t len = tag_at_end(rest); len > 0; len = tag_at_end(rest)) {

@@ -24,12 +24,6 @@ enum form { FORM_NONE, FORM_FILE, FORM_TEXT, FORM_PARTS };
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static bool begins_with(struct span text, const char *word)
-{
-    size_t len = strlen(word);
-    return text.len >= len && strncasecmp((const char *)text.ptr, word, len) == 0;
-}
-
 /* The type without its parameters. */
 static struct span type_of(const struct infer *infer)
 {
@@ -42,16 +36,11 @@ static struct span type_of(const struct infer *infer)
     return type;
 }
 
-static bool is_type(struct span type, const char *word)
-{
-    return type.len == strlen(word) && begins_with(type, word);
-}
-
 /* Types that clients send if they do not know the body's: then its first bytes decide. */
 static bool says_nothing(struct span type)
 {
-    return type.len == 0 || is_type(type, "application/octet-stream") ||
-           is_type(type, "application/x-www-form-urlencoded");
+    return type.len == 0 || span_is_word(type, "application/octet-stream") ||
+           span_is_word(type, "application/x-www-form-urlencoded");
 }
 
 /* Has the model an input that may be made from a text, or from a file? */
@@ -81,7 +70,7 @@ static enum form form_of(const struct infer *infer, const struct infer_call *cal
     if (says_nothing(type)) {
         return takes(call, false) && !may_be_json(body) ? FORM_FILE : FORM_NONE;
     }
-    if (is_type(type, "multipart/form-data")) {
+    if (span_is_word(type, "multipart/form-data")) {
         return FORM_PARTS;
     }
     const struct card_medium *kind = card_find_medium_type(type);
@@ -219,7 +208,7 @@ static enum status parse_alone(struct infer *infer, struct infer_call *call, str
 /* A value that is no file: JSON, which its type says, or its first byte. */
 static bool is_json(const struct multipart_part *part)
 {
-    if (is_type(part->content_type, "application/json")) {
+    if (span_is_word(part->content_type, "application/json")) {
         return true;
     }
     size_t at = 0;
@@ -293,8 +282,8 @@ static enum status take_part(struct infer *infer, struct infer_call *call,
         return model_refuse_name(model, RT_INPUT, part->name, err);
     }
     bool is_text = io->medium && io->medium->kind->is_text;
-    bool is_item =
-        io->medium && !(is_text ? is_type(part->content_type, "application/json") : is_json(part));
+    bool is_item = io->medium && !(is_text ? span_is_word(part->content_type, "application/json")
+                                           : is_json(part));
     enum status status =
         is_item ? take_item(infer, call, io, part, err) : take_value(infer, call, io, part, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
