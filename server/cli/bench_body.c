@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/folder.h"
+#include "base/names.h"
 #include "protocol/json.h"
 #include "protocol/tensor_text.h"
 #include "server/cli/bench_random.h"
@@ -22,7 +23,6 @@
 
 #define STRING_VALUE "text" /* of an element of BYTES */
 #define INTEGERS 4 /* random integers are below it, so that indices into tables are valid */
-#define NAMES_TEXT_MAX 160
 
 /* The state from which the functions below make bodies. */
 struct builder {
@@ -47,15 +47,9 @@ static struct bench_value *add_value(struct builder *m, struct bench_body_input 
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static const char *list_inputs(const struct builder *m, char text[NAMES_TEXT_MAX])
+static const char *name_at(const void *model, uint32_t index)
 {
-    size_t len = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < m->model->input_count && len < NAMES_TEXT_MAX; i++) {
-        len += (size_t)snprintf(text + len, NAMES_TEXT_MAX - len, "%s%s", i ? ", " : "",
-                                m->model->inputs[i].name);
-    }
-    return text;
+    return ((const struct bench_model *)model)->inputs[index].name;
 }
 
 /* The input that |text|, NAME=X, names, and X. */
@@ -74,7 +68,7 @@ static enum status find_input(const struct builder *m, const char *option, const
         }
     }
     return error_set(err, ST_INVALID, "%s %.64s: expected NAME=%s, where NAME is one of %s", option,
-                     text, form, list_inputs(m, names));
+                     text, form, names_join(name_at, m->model, m->model->input_count, names));
 }
 
 /* The shape that --shape gives to an input; false: none. */
