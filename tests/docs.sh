@@ -9,7 +9,7 @@
 # metric and a test that exist. ARCHITECTURE.md lists the passes in their order. The version of
 # configure.ac is the newest one of CHANGELOG.md and of debian/changelog. No line but rows of tables
 # has more than 100 columns. Functions, names of several words and files that a comment of C names
-# exist, too. No message names a page of docs/.
+# exist, too, and pages of docs/. No message names such a page.
 
 set -u
 : "${top_builddir:=.}"
@@ -222,6 +222,11 @@ expect() {
         python/pted_server |
         grep -vE '#include|\.def"|:[0-9]+:"""' |
         sed 's|^\([^:]*:[0-9]*\):.*|\1: a message names a file|'
+    # shellcheck disable=SC2086 # a list of words
+    grep -rnoE --exclude-dir=docs '\bdocs/[a-z/-]+\.md\b' $SOURCES contrib findings |
+        while IFS=: read -r file line page; do
+            [ -e "$page" ] || echo "$file:$line: there is no $page"
+        done
     # shellcheck disable=SC2046,SC2086 # lists of words
     find $SOURCES contrib conf docs m4 -type f |
         awk -f tests/stale.awk - pass=words $(sources '*.mk' '*.py' '*.sh') \
