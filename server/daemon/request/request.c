@@ -601,19 +601,20 @@ static enum step_result step_write(struct request *request)
     return STEP_NEXT;
 }
 
-int request_status(const struct request *request)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    if (!exchange_has_begun(request->exchange)) {
-        return HTTP_GONE;
-    }
-    return request->http_status ? request->http_status : 200;
-}
-
 bool request_is_loops(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     return !request->is_on_worker && request->step != STEP_RUN;
+}
+
+int request_status(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->exchange);
+    if (!exchange_has_begun(request->exchange)) {
+        return HTTP_GONE;
+    }
+    return request_is_loops(request) && request->http_status ? request->http_status : 200;
 }
 
 bool request_has_run(const struct request *request)
@@ -667,7 +668,8 @@ static void leave_thread(struct request *request)
 void request_abandon(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->exchange && request->step != STEP_DONE);
+    must(request->exchange);
+    must(request->is_on_worker || request->step != STEP_DONE); /* a worker changes the step */
     note_end(request);
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_path(&request->head)),

@@ -61,6 +61,7 @@ static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
 }
 
+/* Of a request that a worker or the scheduler still has, the line says what the loop knows. */
 void request_log_end(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -68,15 +69,15 @@ void request_log_end(struct request *request)
         return;
     }
     const struct rt_sched_job *job = &request->infer.job;
-    int status = request->http_status ? request->http_status : 200;
-    bool is_answered = exchange_has_begun(request->exchange);
-    bool has_run = request->infer.arrived_ns > 0 && job->started_ns > request->infer.arrived_ns;
+    int status = request_status(request);
+    bool has_run = request_has_run(request);
+    bool has_failed = request_is_loops(request) && request->err.code != ST_OK;
     char status_text[12] = "gone", text[ERROR_TEXT_MAX];
-    if (is_answered) {
+    if (status != HTTP_GONE) {
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
     log_line(
-        is_answered && is_ours(status) ? LOG_WARNING : LOG_INFO,
+        status != HTTP_GONE && is_ours(status) ? LOG_WARNING : LOG_INFO,
         "request remote=%s%s%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
         "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
         request->sender.remote, request->sender.via ? " via=" : "",
@@ -86,6 +87,5 @@ void request_log_end(struct request *request)
         has_run ? us_between(job->queued_ns, job->started_ns) : 0,
         has_run ? us_between(job->started_ns, job->finished_ns) : 0,
         us_between(request->infer.arrived_ns ? request->infer.arrived_ns : UINT64_MAX, uv_hrtime()),
-        request->err.code == ST_OK ? "" : " error=",
-        request->err.code == ST_OK ? "" : error_log_text(&request->err, text));
+        has_failed ? " error=" : "", has_failed ? error_log_text(&request->err, text) : "");
 }
