@@ -70,8 +70,12 @@ check_twice() {
     status=$?
     print_longest
     [ $status -ne 0 ] || return 0
-    find tests -name '*.trs' -exec grep -l '^:recheck: *yes' {} + |
-        sed "s/^/$AGAIN /; s/\\.trs\$//"
+    find tests -name '*.trs' -exec grep -l '^:recheck: *yes' {} + | sed 's/\.trs$//' |
+        while read -r test; do
+            echo "$AGAIN $test"
+            sed -n '/^not ok/s/^/because: /p; /^SUMMARY: /s/^/because: /p' "$test.log" |
+                head -n 5
+        done
     jobs=1
     check recheck "$@"
 }
@@ -361,7 +365,7 @@ run() {
     {
         printf '%-11s%s passed, %s failed, %s skipped, %s unsteady, %s s\n' "$1" "$2" "$3" "$4" \
             "$count" $(($(date +%s) - begin))
-        grep "^$AGAIN" "$log"
+        grep -E "^($AGAIN|because:) " "$log"
         if [ "$3" -gt 0 ]; then
             echo "exit status $status, from the end of $log:"
             grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
