@@ -324,7 +324,7 @@ static enum status read_stream_options(struct ask_reader *r)
 /* Of completions a number of tokens, of chats a switch beside top_logprobs. */
 static enum status read_logprobs(struct ask_reader *r)
 {
-    if (r->ask->form == ASK_CHAT) {
+    if (r->ask->form != ASK_COMPLETION) {
         return json_read_bool(r->in, &r->ask->wants_logprobs, r->err);
     }
     uint64_t count;
@@ -345,6 +345,8 @@ static enum status read_logprobs(struct ask_reader *r)
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
 #define A ASK_MESSAGE
+#define O ASK_OLLAMA_CHAT
+#define P ASK_OLLAMA_GENERATE
 #define AT(member) offsetof(struct ask, member)
 #define ASK_NUMBER(name, member, forms, min, max)                                                  \
     {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
@@ -363,6 +365,8 @@ static const struct member members[] = {
 #undef G
 #undef R
 #undef A
+#undef O
+#undef P
 
 _Static_assert(sizeof(members) / sizeof(members[0]) <= ASK_MEMBERS_MAX, "a bit of |seen| for each");
 
@@ -459,13 +463,19 @@ static const struct member *find_member(const struct json_string *key, enum ask_
     return NULL;
 }
 
-/* A request to generate may have a member beside "parameters" or in it, not in both. */
+/* The member with members of its own, which may stand in it or beside it, not in both. */
+static const char *inner_name(enum ask_form form)
+{
+    return form == ASK_GENERATE ? "parameters" : form & ASK_OLLAMA ? "options" : NULL;
+}
+
 static enum status read_once(struct ask_reader *r, const struct member *member)
 {
     size_t row = (size_t)(member - members);
     uint64_t bit = UINT64_C(1) << row % 64;
     if (r->seen[row / 64] & bit) {
-        return json_fail(r->in, r->err, ST_INVALID, "given twice, in parameters and beside them");
+        return json_fail(r->in, r->err, ST_INVALID, "given twice, in %s and beside them",
+                         inner_name(r->ask->form));
     }
     r->seen[row / 64] |= bit;
     return read_value(r, member);
@@ -491,10 +501,12 @@ static enum status read_members(struct ask_reader *r, bool is_inner)
         if (r->in->is_closed) {
             return ST_OK;
         }
+        const char *inner = is_inner ? NULL : inner_name(r->ask->form);
         bool is_generate = r->ask->form == ASK_GENERATE;
         const struct member *member = find_member(&key, r->ask->form);
-        if (is_generate && !is_inner && json_string_is(&key, "parameters")) {
-            TRY(read_members(r, true));
+        if (inner && json_string_is(&key, inner)) {
+            TRY(json_peek(r->in) == JSON_NULL ? json_read_null(r->in, r->err)
+                                              : read_members(r, true));
         } else if (is_generate && !is_inner && json_string_is(&key, "id")) {
             TRY(read_text(r, &r->ask->id));
         } else if (member) {
@@ -597,14 +609,33 @@ static enum status keep_texts(struct ask_reader *r)
     return ST_OK;
 }
 
+/* Clients of Ollama load a model by an empty prompt. One token, without an answer, does that. */
+static enum status only_load(struct ask_reader *r)
+{
+    static const uint32_t ids[] = {0};
+    struct ask *ask = r->ask;
+    TRY(make_prompts(r));
+    ask->prompts[0] = (struct ask_prompt){.ids = ids, .id_count = 1};
+    ask->is_load = ask->is_raw = true;
+    ask->is_stream = ask->wants_logprobs = false;
+    ask->prompt_count = 1;
+    ask->max_tokens = 0;
+    ask->shape = ASK_ANY_TEXT;
+    ask->tools = span_str("");
+    return ST_OK;
+}
+
 static enum status check(struct ask_reader *r)
 {
     const struct ask *ask = r->ask;
-    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form & ASK_CHATS;
+    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask_is_chat(ask);
     const char *needed = is_response                   ? "input"
                          : is_chat                     ? "messages"
                          : ask->form == ASK_COMPLETION ? "prompt"
                                                        : "text_input";
+    if (ask->form & ASK_OLLAMA && ask->messages.len == 0) {
+        return only_load(r);
+    }
     if (is_chat ? ask->messages.len == 0 : ask->prompt_count == 0) {
         return error_set(r->err, ST_INVALID, "%s is missing or empty", needed);
     }

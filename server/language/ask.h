@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A request to a language model, read from its body: completions and chats as clients of OpenAI's
- * API and of Anthropic's send them, and generate of the Open Inference Protocol.
+ * API, of Anthropic's and of Ollama send them, and generate of the Open Inference Protocol.
  * server/language/ask.def has the members. Reading knows no model: ids are compared with a
  * vocabulary later.
  */
@@ -23,8 +23,12 @@ enum ask_form {
     ASK_GENERATE = 4,
     ASK_RESPONSE = 8,
     ASK_MESSAGE = 16, /* Anthropic's */
+    ASK_OLLAMA_CHAT = 32,
+    ASK_OLLAMA_GENERATE = 64, /* one message in place of |messages| */
 };
-#define ASK_CHATS (ASK_CHAT | ASK_RESPONSE | ASK_MESSAGE) /* the prompt comes from a template */
+#define ASK_OLLAMA (ASK_OLLAMA_CHAT | ASK_OLLAMA_GENERATE)
+/* The prompt comes from a template, see ask_is_chat(). */
+#define ASK_CHATS (ASK_CHAT | ASK_RESPONSE | ASK_MESSAGE | ASK_OLLAMA)
 
 /* Does a client want the model to think before it answers? */
 enum ask_thinking { ASK_THINKING_UNSAID, ASK_THINKING_OFF, ASK_THINKING_ON };
@@ -54,6 +58,8 @@ struct ask {
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
     bool continues;              /* the last message is the beginning of the answer */
+    bool is_raw;                 /* of ASK_OLLAMA: the prompt is |prompts| all the same */
+    bool is_load;                /* likewise: nothing is asked but that the model is loaded */
     struct span template_values; /* likewise: an object, for the chat template */
     bool drops_tools;            /* tool_choice is none */
     bool has_one_call;           /* parallel_tool_calls is false */
@@ -95,6 +101,12 @@ struct ask_defaults {
     double temperature, top_p, min_p, repetition;
     uint32_t top_k, max_tokens;
 };
+
+/* Does the prompt come from the model's template? */
+static inline bool ask_is_chat(const struct ask *ask)
+{
+    return (ask->form & ASK_CHATS) && !ask->is_raw;
+}
 
 /* Returns a request that says nothing; see ask_take_defaults(). */
 struct ask ask_new(enum ask_form form);

@@ -9,6 +9,7 @@ struct ask ask_new(enum ask_form form)
 {
     return (struct ask){.form = form,
                         .n = 1,
+                        .is_stream = form & ASK_OLLAMA,
                         .max_tokens = UINT32_MAX,
                         .sampler = {.temperature = NAN,
                                     .top_p = NAN,

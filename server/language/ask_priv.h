@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by ask.c and ask_shape.c: readers of members of requests to language models. Each reads
- * the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
+/* Shared by ask.c, ask_ollama.c and ask_shape.c: readers of members of requests to language models.
+ * Each reads the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
 #ifndef PTED_SERVER_LANGUAGE_ASK_PRIV_H
 #define PTED_SERVER_LANGUAGE_ASK_PRIV_H
 
@@ -22,11 +22,29 @@ struct ask_reader {
 /* Takes the text of a value of |type|, which is checked; it lies in the body. */
 MUST_CHECK enum status ask_take_json(struct ask_reader *r, enum json_type type, struct span *out);
 
+/* ---- ask_ollama.c ---------------------------------------------------------------------------- */
+
+/* Reads a name, see ask_read_tagged_model(). */
+MUST_CHECK enum status ask_ollama_model(struct ask_reader *r);
+/* Reads messages into the form that templates know; without any the request only loads the model.
+ */
+MUST_CHECK enum status ask_ollama_messages(struct ask_reader *r);
+/* Reads the only message, which is the prompt of a request that is raw. Likewise. */
+MUST_CHECK enum status ask_ollama_prompt(struct ask_reader *r);
+MUST_CHECK enum status ask_ollama_system(struct ask_reader *r);
+/* Reads true, false, or how much: "low". */
+MUST_CHECK enum status ask_ollama_think(struct ask_reader *r);
+/* Reads a seed; -1 is none. */
+MUST_CHECK enum status ask_ollama_seed(struct ask_reader *r);
+/* Reads a number of tokens; less than 1: as many as there is room for. */
+MUST_CHECK enum status ask_ollama_count(struct ask_reader *r);
+
 /* ---- ask_shape.c ----------------------------------------------------------------------------- */
 
 MUST_CHECK enum status ask_shape_format(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_text_format(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_output_config(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_ollama_format(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_json(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_choice(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_regex(struct ask_reader *r);

@@ -151,6 +151,24 @@ static enum status read_schema(struct ask_reader *r, const char *path)
     return set_shape(r, ASK_SCHEMA, schema, path);
 }
 
+/* "json", or a schema; "" is nothing. */
+enum status ask_shape_ollama_format(struct ask_reader *r)
+{
+    struct json_string word;
+    struct span schema;
+    if (json_peek(r->in) != JSON_STRING) {
+        TRY(ask_take_json(r, JSON_OBJECT, &schema));
+        return set_shape(r, ASK_SCHEMA, schema, "format: ");
+    }
+    TRY(json_read_string(r->in, &word, r->err));
+    if (json_string_is(&word, "json")) {
+        return set_shape(r, ASK_OBJECT, span_str(""), "format: ");
+    }
+    return word.bytes == 0
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected \"json\" or a JSON Schema");
+}
+
 static enum status read_choice(struct ask_reader *r, const char *path)
 {
     struct span texts;

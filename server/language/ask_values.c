@@ -34,6 +34,18 @@ enum status ask_read_model(struct json *in, struct arena *arena, const char **ou
     return ST_OK;
 }
 
+enum status ask_read_tagged_model(struct json *in, struct arena *arena, const char **out,
+                                  struct error *err)
+{
+    static const char tag[] = ":latest";
+    TRY(ask_read_model(in, arena, out, err));
+    size_t len = strlen(*out), tag_len = sizeof(tag) - 1;
+    if (len > tag_len && strcmp(*out + len - tag_len, tag) == 0) {
+        *out = arena_strdup(arena, *out, len - tag_len);
+    }
+    return *out ? ST_OK : arena_fail(arena, what, err);
+}
+
 enum status ask_read_ids(struct json *in, struct arena *arena, uint32_t max, const uint32_t **out,
                          uint32_t *out_count, struct error *err)
 {

@@ -21,6 +21,10 @@ MUST_CHECK enum status ask_read_text(struct json *in, struct arena *arena, struc
 MUST_CHECK enum status ask_read_model(struct json *in, struct arena *arena, const char **out,
                                       struct error *err);
 
+/* Does the same, for requests in Ollama's form: takes off the tag ":latest", which that prints. */
+MUST_CHECK enum status ask_read_tagged_model(struct json *in, struct arena *arena, const char **out,
+                                             struct error *err);
+
 /* Reads an array of at most |max| ids of tokens. */
 MUST_CHECK enum status ask_read_ids(struct json *in, struct arena *arena, uint32_t max,
                                     const uint32_t **out, uint32_t *out_count, struct error *err);

@@ -92,7 +92,9 @@ static enum status read_texts(struct reader *r)
     if (!ask->texts) {
         return no_memory(r);
     }
-    if (takes_ids(r) && (json_peek(r->in) != JSON_ARRAY || ask_is_list_of_ids(r->in))) {
+    bool is_list = json_peek(r->in) == JSON_ARRAY,
+         is_ids = takes_ids(r) && ask_is_list_of_ids(r->in);
+    if ((!is_list && !embed_ask_ranks(ask)) || is_ids) {
         return add_text(r);
     }
     TRY(json_array(r->in, r->err));
@@ -105,6 +107,13 @@ static enum status read_texts(struct reader *r)
         }
         TRY(add_text(r));
     }
+}
+
+static enum status read_one_text(struct reader *r)
+{
+    return json_peek(r->in) == JSON_STRING
+               ? read_texts(r)
+               : json_fail(r->in, r->err, ST_INVALID, "expected a text");
 }
 
 /* A body of /rerank has one of the two forms. */
@@ -128,6 +137,11 @@ static enum status read_documents(struct reader *r)
 }
 
 /* ---- other members --------------------------------------------------------------------------- */
+
+static enum status read_tagged_model(struct reader *r)
+{
+    return ask_read_tagged_model(r->in, r->arena, &r->ask->model, r->err);
+}
 
 static enum status read_model(struct reader *r)
 {
@@ -213,7 +227,8 @@ static enum status read_wants_texts(struct reader *r)
 
 /* ---- all members ----------------------------------------------------------------------------- */
 
-#define ANY (EMBED_OPENAI | EMBED_TEI | RANK_ROOT | RANK_COHERE)
+#define OLLAMA (EMBED_OLLAMA | EMBED_OLLAMA_ONE)
+#define ANY (EMBED_OPENAI | EMBED_TEI | RANK_ROOT | RANK_COHERE | OLLAMA)
 
 static const struct member {
     const char *name;
@@ -221,13 +236,15 @@ static const struct member {
     reader_f *read;
 } members[] = {
     {"model", EMBED_OPENAI | RANK_ROOT | RANK_COHERE, read_model},
-    {"input", EMBED_OPENAI, read_texts},
+    {"model", OLLAMA, read_tagged_model},
+    {"input", EMBED_OPENAI | EMBED_OLLAMA, read_texts},
+    {"prompt", EMBED_OLLAMA_ONE, read_one_text},
     {"inputs", EMBED_TEI, read_texts},
     {"texts", RANK_TEI, read_tei_texts},
     {"documents", RANK_JINA | RANK_COHERE, read_documents},
     {"query", RANK_ROOT | RANK_COHERE, read_query},
     {"encoding_format", EMBED_OPENAI, read_format},
-    {"dimensions", EMBED_OPENAI | EMBED_TEI, read_dimensions},
+    {"dimensions", EMBED_OPENAI | EMBED_TEI | EMBED_OLLAMA, read_dimensions},
     {"normalize", EMBED_TEI, read_normalize},
     {"truncate", ANY, read_truncate},
     {"truncation_direction", EMBED_TEI | RANK_TEI, read_direction},
@@ -291,11 +308,12 @@ static void settle(struct reader *r)
 
 const char *embed_ask_member(const struct embed_ask *ask)
 {
-    return ask->form == EMBED_OPENAI ? "input"
-           : ask->form == EMBED_TEI  ? "inputs"
-           : ask->form == RANK_TEI   ? "texts"
-           : ask->form == RANK_ROOT  ? "texts or documents"
-                                     : "documents";
+    return ask->form & (EMBED_OPENAI | EMBED_OLLAMA) ? "input"
+           : ask->form == EMBED_OLLAMA_ONE           ? "prompt"
+           : ask->form == EMBED_TEI                  ? "inputs"
+           : ask->form == RANK_TEI                   ? "texts"
+           : ask->form == RANK_ROOT                  ? "texts or documents"
+                                                     : "documents";
 }
 
 enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t depth_max,
@@ -304,7 +322,7 @@ enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t dep
     struct json in;
     json_init(&in, body);
     in.depth_max = depth_max < JSON_LEVELS_MAX ? (uint16_t)depth_max : JSON_LEVELS_MAX;
-    *out = (struct embed_ask){.form = form, .cuts = form == RANK_COHERE};
+    *out = (struct embed_ask){.form = form, .cuts = form & (RANK_COHERE | OLLAMA)};
     struct reader reader = {.in = &in, .arena = arena, .ask = out, .err = err};
     TRY(read_members(&reader));
     settle(&reader);

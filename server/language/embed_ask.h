@@ -7,6 +7,8 @@
  *     RANK_TEI      /rerank, TEI's: query, texts, raw_scores, return_text
  *     RANK_JINA     /v1/rerank, Jina's: model, query, documents, top_n, return_documents
  *     RANK_COHERE   /v2/rerank, Cohere's: the same; texts that are too long are cut
+ *     EMBED_OLLAMA      /api/embed, Ollama's: model, input, dimensions; likewise
+ *     EMBED_OLLAMA_ONE  /api/embeddings, Ollama's older one: model, prompt; likewise
  *
  * /rerank takes two of them, RANK_ROOT: a body with documents is RANK_JINA, as vLLM has it there.
  * All have truncate: a text that is too long is cut. The value null stands for the default
@@ -29,6 +31,8 @@ enum embed_form {
     RANK_JINA = 8,
     RANK_ROOT = RANK_TEI | RANK_JINA, /* of a body that has not been read */
     RANK_COHERE = 16,
+    EMBED_OLLAMA = 32,
+    EMBED_OLLAMA_ONE = 64,
 };
 
 #define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */

@@ -82,6 +82,18 @@ static void print_tei(const struct embed_reply *reply, struct buf *out)
     buf_add_char(out, ']');
 }
 
+static void print_ollama(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_str(out, "{\"model\":");
+    json_print_string(out, span_str(reply->model));
+    buf_add_str(out, ",\"embeddings\":");
+    print_tei(reply, out);
+    buf_printf(out,
+               ",\"total_duration\":%" PRIu64 ",\"load_duration\":%" PRIu64
+               ",\"prompt_eval_count\":%" PRIu64 "}",
+               reply->total_ns, reply->load_ns, reply->token_count);
+}
+
 /* ---- rankings -------------------------------------------------------------------------------- */
 
 struct rank {
@@ -163,6 +175,12 @@ enum status embed_reply_print(const struct embed_reply *reply, struct arena *are
         TRY(print_ranking(reply, arena, out, err));
     } else if (reply->ask->form == EMBED_OPENAI) {
         print_openai(reply, out);
+    } else if (reply->ask->form == EMBED_OLLAMA) {
+        print_ollama(reply, out);
+    } else if (reply->ask->form == EMBED_OLLAMA_ONE) {
+        buf_add_str(out, "{\"embedding\":");
+        print_vector(reply, 0, out);
+        buf_add_char(out, '}');
     } else {
         print_tei(reply, out);
     }

@@ -17,6 +17,8 @@ struct embed_reply {
     const float *vectors;
     uint32_t width;
     uint64_t token_count;
+    uint64_t total_ns,
+        load_ns; /* of Ollama's form: how long it has taken, and the load of the model */
 };
 
 /* Returns the bytes that the answer has at most, about. */

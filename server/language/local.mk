@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_message.c %D%/ask_message.h \
+	%D%/ask_ollama.c \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_priv.h \
 	%D%/ask_reasoning.c %D%/ask_reasoning.h \
@@ -27,6 +28,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_message.c %D%/reply_message.h \
+	%D%/reply_ollama.c %D%/reply_ollama.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/sampler_order.c %D%/sampler_order.h \

@@ -11,6 +11,7 @@
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
 #include "server/language/reply_message.h"
+#include "server/language/reply_ollama.h"
 #include "server/language/reply_response.h"
 #include "server/language/tools.h"
 #include "server/language/words.h"
@@ -60,10 +61,11 @@ static void print_chosen(const struct reply *reply, const struct sampler_choice 
     buf_add_char(out, ']');
 }
 
-static void print_chat_marks(const struct reply *reply, const struct reply_piece *piece,
-                             struct buf *word, struct buf *out)
+void reply_print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    buf_add_str(out, "{\"content\":[");
+    struct buf text, *word = &text;
+    buf_init(word, WORD_BYTES_MAX);
+    buf_add_char(out, '[');
     for (uint32_t i = 0; i < piece->mark_count; i++) {
         const struct sampler_mark *mark = &piece->marks[i];
         buf_add_str(out, i ? ",{" : "{");
@@ -76,7 +78,16 @@ static void print_chat_marks(const struct reply *reply, const struct reply_piece
         }
         buf_add_str(out, "]}");
     }
-    buf_add_str(out, "],\"refusal\":null}");
+    buf_add_char(out, ']');
+    buf_fini(word);
+}
+
+static void print_chat_marks(const struct reply *reply, const struct reply_piece *piece,
+                             struct buf *out)
+{
+    buf_add_str(out, "{\"content\":");
+    reply_print_marks(reply, piece, out);
+    buf_add_str(out, ",\"refusal\":null}");
 }
 
 /* Each token has a member, so a token whose text another has is left out. */
@@ -124,9 +135,11 @@ size_t reply_count_characters(struct span text)
 
 /* Offsets count characters, as clients index strings. */
 static void print_text_marks(const struct reply *reply, const struct reply_piece *piece,
-                             struct buf *word, struct buf *out)
+                             struct buf *out)
 {
+    struct buf text, *word = &text;
     size_t offset = piece->character_offset;
+    buf_init(word, WORD_BYTES_MAX);
     buf_add_str(out, "{\"tokens\":[");
     for (uint32_t i = 0; i < piece->mark_count; i++) {
         word_of(reply, piece->marks[i].chosen.id, word);
@@ -150,19 +163,17 @@ static void print_text_marks(const struct reply *reply, const struct reply_piece
         offset += reply_count_characters(buf_span(word));
     }
     buf_add_str(out, "]}");
+    buf_fini(word);
 }
 
 static void print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    struct buf word;
     buf_add_str(out, ",\"logprobs\":");
     if (!reply->ask->wants_logprobs) {
         buf_add_str(out, "null");
         return;
     }
-    buf_init(&word, WORD_BYTES_MAX);
-    (reply->ask->form == ASK_CHAT ? print_chat_marks : print_text_marks)(reply, piece, &word, out);
-    buf_fini(&word);
+    (reply->ask->form == ASK_CHAT ? print_chat_marks : print_text_marks)(reply, piece, out);
 }
 
 /* ---- OpenAI's API ---------------------------------------------------------------------------- */
@@ -469,6 +480,10 @@ static const struct printer printers[] = {
      reply_response_print_error_event},
     {ASK_MESSAGE, reply_message_print, NULL, reply_message_print_events, NULL,
      reply_message_print_error_event},
+    {ASK_OLLAMA_CHAT, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,
+     reply_ollama_print_error_line},
+    {ASK_OLLAMA_GENERATE, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,
+     reply_ollama_print_error_line},
 };
 
 static const struct printer *printer_of(const struct reply *reply)

@@ -43,6 +43,9 @@ struct reply {
     uint64_t accepted_tokens, rejected_tokens; /* tokens of the prediction that were checked */
     enum reply_reason reason;                  /* of the last choice that has ended */
     struct span stop;                          /* the stop text that has ended it, or empty */
+    /* Of Ollama's form: when it is printed, since 1970; how long all of it, the load of the model,
+     * the prompt and the answer have taken so far; ns. */
+    uint64_t wall_ns, total_ns, load_ns, prompt_ns, answer_ns;
     /* Of a message. */
     enum reply_block block;
     uint32_t block_count; /* that the stream has told of */
@@ -71,6 +74,10 @@ struct reply_piece {
 
 /* Returns the number of characters that begin in |text|, which may end in the middle of one. */
 size_t reply_count_characters(struct span text);
+
+/* Prints the tokens of |piece| with their logarithms as a list: {"token", "logprob", "bytes",
+ * "top_logprobs"}. */
+void reply_print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
                         struct buf *out);

@@ -39,6 +39,7 @@ HTTP_TESTS = \
 	%D%/run_memory.py \
 	%D%/run_messages.py \
 	%D%/run_metrics.py \
+	%D%/run_ollama.py \
 	%D%/run_openai.py \
 	%D%/run_openapi.py \
 	%D%/run_otlp.py \

@@ -23,8 +23,8 @@ static enum status parse(enum ask_form form, const char *body)
 static enum status parse_with(enum ask_form form, const char *members)
 {
     char body[1024];
-    const char *before = form == ASK_COMPLETION ? "{\"prompt\":\"p\""
-                         : form & (ASK_CHAT | ASK_MESSAGE)
+    const char *before = form & (ASK_COMPLETION | ASK_OLLAMA_GENERATE) ? "{\"prompt\":\"p\""
+                         : form & (ASK_CHAT | ASK_MESSAGE | ASK_OLLAMA_CHAT)
                              ? "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]"
                          : form == ASK_GENERATE ? "{\"text_input\":\"t\",\"parameters\":{\"x\":1"
                                                 : "{\"input\":\"i\"";
@@ -46,8 +46,10 @@ static void refuses(enum ask_form form, const char *members, const char *why)
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
 #define A ASK_MESSAGE
+#define O ASK_OLLAMA_CHAT
+#define P ASK_OLLAMA_GENERATE
 
-static const enum ask_form all_forms[] = {C, M, G, R, A};
+static const enum ask_form all_forms[] = {C, M, G, R, A, O, P};
 #define FORMS (sizeof(all_forms) / sizeof(all_forms[0]))
 
 static const struct {
@@ -181,6 +183,75 @@ static void absent_ways_of_sampling_are_refused_if_they_matter(void **state)
     refuses(M, "\"use_beam_search\":true", "use_beam_search: it is not done here");
     refuses(M, "\"lora\":[{\"id\":0,\"scale\":0.5}]", "lora: it is not done here");
     refuses(M, "\"bad_words\":[\"a\"]", "bad_words: it is not done here");
+}
+
+/* ---- Ollama's requests ----------------------------------------------------------------------- */
+
+static void check_span(const char *body, struct span got, const char *expected)
+{
+    if (!span_is(got, expected)) {
+        fail_msg("%s: %.*s, expected %s", body, (int)got.len, (const char *)got.ptr, expected);
+    }
+}
+
+static void check_ollama(const char *messages, const char *expected)
+{
+    char body[1024];
+    snprintf(body, sizeof(body), "{\"messages\":%s}", messages);
+    assert_ok(err, parse(ASK_OLLAMA_CHAT, body));
+    check_span(body, ask.messages, expected);
+}
+
+static void messages_of_ollama_are_as_templates_know_them(void **state)
+{
+    (void)state;
+    check_ollama("[ {\"content\":\"a\\n\",\"role\":\"user\"}]",
+                 "[{\"role\":\"user\",\"content\":\"a\\n\"}]");
+    check_ollama("[{\"role\":\"assistant\",\"thinking\":\"t\",\"tool_calls\":[{\"function\":"
+                 "{\"name\":\"f\",\"arguments\":{\"a\":1}}}],\"more\":[{}]},{\"role\":\"tool\","
+                 "\"tool_name\":\"f\",\"tool_call_id\":\"1\",\"content\":\"c\"}]",
+                 "[{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"t\","
+                 "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}}]},"
+                 "{\"role\":\"tool\",\"content\":\"c\",\"name\":\"f\",\"tool_call_id\":\"1\"}]");
+    check_ollama("[{\"role\":\"user\",\"content\":null,\"thinking\":\"\",\"tool_calls\":null,"
+                 "\"tool_name\":\"\",\"images\":[]}]",
+                 "[{\"role\":\"user\",\"content\":\"\"}]");
+    assert_true(ask.is_stream && ask_is_chat(&ask));
+}
+
+static void a_prompt_of_ollama_is_a_message_and_a_text(void **state)
+{
+    (void)state;
+    assert_ok(err,
+              parse(ASK_OLLAMA_GENERATE, "{\"prompt\": \"a\\u00e9\",\"system\":\"\",\"raw\":true,"
+                                         "\"model\":\"m:latest\",\"stream\":false}"));
+    check_span("prompt", ask.messages, "[{\"role\":\"user\",\"content\":\"a\\u00e9\"}]");
+    check_span("prompt", ask.prompts[0].text, "a\xc3\xa9");
+    assert_true(!ask_is_chat(&ask) && ask.instructions.len == 0 && !ask.is_stream);
+    assert_string_equal(ask.model, "m");
+    assert_ok(err, parse(ASK_OLLAMA_CHAT, "{\"model\":\":latest\",\"messages\":null,"
+                                          "\"keep_alive\":0,\"format\":\"json\",\"tools\":[{}]}"));
+    assert_string_equal(ask.model, ":latest");
+    assert_true(ask.is_load && ask.max_tokens == 0 && ask.shape == ASK_ANY_TEXT);
+    assert_true(ask.prompt_count == 1 && ask.tools.len == 0 && ask.keep_ns == 0);
+}
+
+static void options_of_ollama_stand_apart_or_beside(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(P, "\"options\":{\"num_predict\":-2,\"top_k\":3,\"seed\":-1,"
+                                 "\"num_ctx\":8,\"options\":{\"top_k\":\"x\"}},\"min_p\":0.5"));
+    assert_true(ask.max_tokens == UINT32_MAX && ask.sampler.top_k == 3 && !ask.has_seed);
+    assert_true(ask.sampler.min_p == 0.5);
+    assert_ok(err, parse_with(O, "\"options\":null,\"seed\":-2,\"num_predict\":7"));
+    assert_true(ask.has_seed && ask.max_tokens == 7);
+    refuses(O, "\"options\":{\"stop\":\"a\"},\"stop\":\"a\"", "given twice, in options");
+    refuses(P, "\"options\":[]", "options: expected");
+    assert_ok(err, parse_with(O, "\"think\":\"high\",\"format\":{\"type\":\"object\"}"));
+    assert_true(ask.thinking == ASK_THINKING_ON && ask.shape == ASK_SCHEMA);
+    check_span("think", ask.effort, "high");
+    assert_ok(err, parse_with(P, "\"think\":false,\"format\":\"\""));
+    assert_true(ask.thinking == ASK_THINKING_OFF && ask.shape == ASK_ANY_TEXT);
 }
 
 /* ---- Anthropic's messages -------------------------------------------------------------------- */
@@ -447,6 +518,9 @@ int main(void)
         TEST(members_of_other_forms_are_passed_over),
         TEST(words_are_refused_or_null),
         TEST(absent_ways_of_sampling_are_refused_if_they_matter),
+        TEST(messages_of_ollama_are_as_templates_know_them),
+        TEST(a_prompt_of_ollama_is_a_message_and_a_text),
+        TEST(options_of_ollama_stand_apart_or_beside),
         TEST(blocks_become_messages),
         TEST(tools_of_messages_become_functions),
         TEST(what_answers_repeat_is_json),

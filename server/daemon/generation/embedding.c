@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uv.h>
+
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
@@ -301,6 +303,8 @@ static enum status parse_form(struct infer *infer, enum embed_form form,
     }
 PARSE(parse_openai, EMBED_OPENAI)
 PARSE(parse_tei, EMBED_TEI)
+PARSE(parse_ollama, EMBED_OLLAMA)
+PARSE(parse_ollama_one, EMBED_OLLAMA_ONE)
 PARSE(parse_rank, RANK_ROOT)
 PARSE(parse_rank_jina, RANK_JINA)
 PARSE(parse_rank_cohere, RANK_COHERE)
@@ -412,6 +416,8 @@ static struct embed_reply reply_of(const struct infer *infer)
         .vectors = embedding->answer,
         .width = embedding->width,
         .token_count = embedding->token_count,
+        .total_ns = uv_hrtime() - infer->arrived_ns,
+        .load_ns = infer->waited_ns,
     };
 }
 
@@ -468,9 +474,10 @@ static void shape_vectors(struct embedding *embedding)
 {
     const struct embed_ask *ask = &embedding->ask;
     uint32_t width = embedding->embedder->width;
-    bool normalizes = ask->says_normalize      ? ask->normalizes
-                      : ask->form == EMBED_TEI ? true
-                                               : embedding->embedder->normalizes;
+    bool is_tei = ask->form & (EMBED_TEI | EMBED_OLLAMA);
+    bool normalizes = ask->says_normalize ? ask->normalizes
+                      : is_tei            ? true
+                                          : embedding->embedder->normalizes;
     for (uint32_t i = 0; i < embedding->item_count; i++) {
         float *to = embedding->vectors + (size_t)i * embedding->width;
         memmove(to, embedding->vectors + (size_t)i * width, embedding->width * sizeof(float));
@@ -587,6 +594,9 @@ const struct infer_ops embedding_ops = {
 
 const struct codec embedding_openai = {.parse = parse_openai, .name_input = codec_name_none};
 const struct codec embedding_tei = {.parse = parse_tei, .name_input = codec_name_none};
+const struct codec embedding_ollama = {.parse = parse_ollama, .name_input = codec_name_none};
+const struct codec embedding_ollama_one = {.parse = parse_ollama_one,
+                                           .name_input = codec_name_none};
 const struct codec embedding_rank = {.parse = parse_rank, .name_input = codec_name_none};
 const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};
 const struct codec embedding_rank_cohere = {.parse = parse_rank_cohere,

@@ -27,6 +27,6 @@ struct infer;
 /* For the routes of route.def. */
 extern const struct infer_ops embedding_ops;
 extern const struct codec embedding_openai, embedding_tei, embedding_rank, embedding_rank_jina,
-    embedding_rank_cohere;
+    embedding_rank_cohere, embedding_ollama, embedding_ollama_one;
 
 #endif

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include <uv.h>
 
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
@@ -18,6 +21,8 @@
 /* Tokens of an answer when the request does not say, as other servers have it. */
 #define COMPLETION_TOKENS 16
 #define GENERATE_TOKENS 20
+
+#define NS_PER_S 1000000000u
 
 /* The tools that an answer may call. An answer that must have another form is no call, even if it
  * looks like one. */
@@ -103,7 +108,7 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     generation->choice_count = ask->prompt_count * ask->n;
     stops_fini(&generation->stops);
     stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
-    bool is_chat = ask->form & ASK_CHATS;
+    bool is_chat = ask_is_chat(ask);
     generation->reply.thinks = is_chat && generation->generator->thinking.thinks;
     generation->thinking.keeps_calls = is_chat && called_tools(generation).len > 0;
     if (generation->reply.thinks) {
@@ -344,6 +349,25 @@ static struct reply_piece piece_of(struct generation *generation, size_t end)
     };
 }
 
+static uint64_t less(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns - b_ns : 0;
+}
+
+/* What an answer in Ollama's form says of times. */
+static void note_times(const struct infer *infer, struct generation *generation)
+{
+    struct reply *reply = &generation->reply;
+    struct timespec wall;
+    uint64_t now_ns = uv_hrtime();
+    clock_gettime(CLOCK_REALTIME, &wall);
+    reply->wall_ns = (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec;
+    reply->total_ns = less(now_ns, infer->arrived_ns);
+    reply->load_ns = infer->waited_ns;
+    reply->answer_ns = less(now_ns, generation->first_ns); /* a token has come, so it is set */
+    reply->prompt_ns = less(reply->total_ns - reply->answer_ns, infer->waited_ns);
+}
+
 /* The last piece of a choice. The model may have written calls of tools. */
 static void tell_end(struct infer *infer, struct generation *generation)
 {
@@ -367,6 +391,7 @@ static void tell_end(struct infer *infer, struct generation *generation)
     }
     generation->reply.reason = piece.reason;
     generation->reply.stop = stops->stopper;
+    note_times(infer, generation);
     if (ask->is_stream) {
         reply_print_event(&generation->reply, &piece, infer->out);
     } else {
@@ -400,6 +425,7 @@ static void tell(struct infer *infer, struct generation *generation)
     size_t end = text_end(generation);
     const struct reply_piece piece = piece_of(generation, end);
     if (piece.text.len > 0 || piece.thought.len > 0) {
+        note_times(infer, generation);
         reply_print_event(&generation->reply, &piece, infer->out);
         generation->told_bytes = end;
         generation->told_thought_bytes += piece.thought.len;

@@ -13,6 +13,8 @@
 #include "runtime/call/batch.h"
 #include "server/daemon/infer/codec.h"
 
+#define LINES_OF_JSON "application/x-ndjson"
+
 int generation_parse_find(struct infer *infer, struct error *err)
 {
     if (!infer->model_name[0]) {
@@ -252,8 +254,7 @@ static enum status parse_counted(struct infer *infer, struct error *err)
     if (!generation->tokens) {
         return generation_no_memory(err);
     }
-    bool is_chat = ask->form & ASK_CHATS;
-    TRY(is_chat ? make_chat(infer, err) : make_prompts(infer, err));
+    TRY(ask_is_chat(ask) ? make_chat(infer, err) : make_prompts(infer, err));
     TRY(take_prediction(infer, err));
     TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
     begin_reply(infer);
@@ -261,6 +262,15 @@ static enum status parse_counted(struct infer *infer, struct error *err)
     infer->call.sample_count = 1;
     TRY(generation_choice_begin_all(generation, err));
     return generation_count_bytes(infer, err);
+}
+
+/* A prompt for a model without a template is taken as it is. */
+static void settle_raw(struct generation *generation)
+{
+    struct ask *ask = &generation->ask;
+    const struct chat *chat = &generation->generator->chat;
+    bool has_none = !chat->template && !chat->is_refused;
+    ask->is_raw |= ask->form == ASK_OLLAMA_GENERATE && has_none && !ask->instructions.len;
 }
 
 /* Of a form that is a row of route.def. */
@@ -277,6 +287,7 @@ static enum status parse_form(struct infer *infer, enum ask_form form, bool is_s
     infer->keep_ns = ask->keep_ns;
     TRY(find_model(infer, generation, err));
     ask_take_defaults(ask, &generation->generator->defaults);
+    settle_raw(generation);
     TRY(check_bounds(generation, err));
     TRY(seats_take(infer, &generation->generator->seats, "generations", err));
     enum status status = parse_counted(infer, err);
@@ -341,6 +352,24 @@ static enum status parse_message(struct infer *infer, struct infer_call *call,
     return parse_form(infer, ASK_MESSAGE, false, parts, err);
 }
 
+static enum status parse_ollama_chat(struct infer *infer, struct infer_call *call,
+                                     const struct oip_body *parts, struct span *out_rest,
+                                     struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(infer, ASK_OLLAMA_CHAT, false, parts, err);
+}
+
+static enum status parse_ollama_generate(struct infer *infer, struct infer_call *call,
+                                         const struct oip_body *parts, struct span *out_rest,
+                                         struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(infer, ASK_OLLAMA_GENERATE, false, parts, err);
+}
+
 static enum status parse_generate(struct infer *infer, struct infer_call *call,
                                   const struct oip_body *parts, struct span *out_rest,
                                   struct error *err)
@@ -364,6 +393,10 @@ const struct codec generation_completion = {.parse = parse_completion,
 const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_name_none};
 const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
 const struct codec generation_message = {.parse = parse_message, .name_input = codec_name_none};
+const struct codec generation_ollama_chat = {
+    .parse = parse_ollama_chat, .name_input = codec_name_none, .stream_type = LINES_OF_JSON};
+const struct codec generation_ollama_generate = {
+    .parse = parse_ollama_generate, .name_input = codec_name_none, .stream_type = LINES_OF_JSON};
 const struct codec generation_generate = {.parse = parse_generate, .name_input = codec_name_none};
 const struct codec generation_generate_stream = {.parse = parse_generate_stream,
                                                  .name_input = codec_name_none};

@@ -40,7 +40,8 @@ struct codec {
                               struct error *err);
     /* Writes the results that do not go into the answer, before any of it is printed. */
     enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
-    bool takes_files; /* a body may also be a file, or a form with files (codec_form.c) */
+    const char *stream_type; /* of a stream of the form's answers; NULL: server-sent events */
+    bool takes_files;        /* a body may also be a file, or a form with files (codec_form.c) */
 };
 
 extern const struct codec codec_oip, codec_call, codec_predict;

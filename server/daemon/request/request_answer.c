@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "server/daemon/infer/codec.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request.h"
@@ -108,6 +109,12 @@ enum exchange_written request_answer_write(struct request *request)
     return exchange_write(request->exchange, &part);
 }
 
+static const char *stream_type(const struct request *request)
+{
+    const struct codec *codec = request->infer.call.codec;
+    return codec && codec->stream_type ? codec->stream_type : "text/event-stream; charset=utf-8";
+}
+
 enum exchange_written request_answer_send(struct request *request, bool is_last)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -116,7 +123,7 @@ enum exchange_written request_answer_send(struct request *request, bool is_last)
     struct http_answer answer = {0};
     struct span events = buf_span(&request->out);
     if (is_first) {
-        request->content_type = "text/event-stream; charset=utf-8";
+        request->content_type = stream_type(request);
         answer = describe_answer(request);
         answer.is_stream = true;
     }
