@@ -28,6 +28,28 @@ static const char *reason_text(enum reply_reason reason)
     return texts[reason];
 }
 
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+struct span reply_untold_arguments(const struct reply_piece *piece, uint32_t index)
+{
+    struct span arguments = piece->calls->calls[index].arguments;
+    size_t told = index + 1 < piece->told_calls    ? arguments.len
+                  : index + 1 == piece->told_calls ? piece->told_argument_bytes
+                                                   : 0;
+    return told > 0 ? span_of(arguments.ptr + told, arguments.len - told) : arguments;
+}
+
+uint32_t reply_first_untold_call(const struct reply_piece *piece)
+{
+    return piece->told_calls > 0 ? piece->told_calls - 1 : 0;
+}
+
+bool reply_has_news_of_calls(const struct reply_piece *piece)
+{
+    return piece->calls && (piece->calls->count > piece->told_calls ||
+                            reply_untold_arguments(piece, piece->calls->count - 1).len > 0);
+}
+
 /* ---- logarithms ------------------------------------------------------------------------------ */
 
 static void print_f32(struct buf *out, float value)
@@ -230,23 +252,55 @@ static void print_text(const struct reply *reply, const struct reply_piece *piec
     end_choice(reply, piece, out);
 }
 
-/* "tool_calls": [...]; pieces of a stream have an index each. */
-static void print_calls(const struct reply *reply, const struct reply_piece *piece, bool has_index,
-                        struct buf *out)
+/* The members of a call that has begun, but its arguments. */
+static void print_call_begin(const struct reply *reply, const struct reply_piece *piece,
+                             uint32_t index, struct buf *out)
+{
+    struct span name = piece->calls->calls[index].name;
+    buf_printf(out,
+               "\"id\":\"call_%s_%u_%u\",\"type\":\"function\",\"function\":{\"name\":", reply->id,
+               piece->choice, index);
+    buf_add(out, name.ptr, name.len);
+    buf_add_char(out, ',');
+}
+
+static void print_arguments(struct span arguments, struct buf *out)
+{
+    buf_add_str(out, "\"arguments\":");
+    json_print_string(out, arguments);
+    buf_add_str(out, "}}");
+}
+
+static void print_calls(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
     buf_add_str(out, "\"tool_calls\":[");
     for (uint32_t i = 0; i < piece->calls->count; i++) {
-        const struct tools_call *call = &piece->calls->calls[i];
         buf_add_str(out, i ? ",{" : "{");
-        if (has_index) {
-            buf_printf(out, "\"index\":%u,", i);
+        print_call_begin(reply, piece, i, out);
+        print_arguments(piece->calls->calls[i].arguments, out);
+    }
+    buf_add_char(out, ']');
+}
+
+/* What is new of them. Each has its index, and the rest as far as it has not been told. */
+static void print_call_deltas(const struct reply *reply, const struct reply_piece *piece,
+                              struct buf *out)
+{
+    const char *before = "";
+    buf_add_str(out, "\"tool_calls\":[");
+    for (uint32_t i = reply_first_untold_call(piece); i < piece->calls->count; i++) {
+        struct span arguments = reply_untold_arguments(piece, i);
+        if (i < piece->told_calls && arguments.len == 0) {
+            continue;
         }
-        buf_printf(out, "\"id\":\"call_%s_%u_%u\",\"type\":\"function\",\"function\":{\"name\":",
-                   reply->id, piece->choice, i);
-        buf_add(out, call->name.ptr, call->name.len);
-        buf_add_str(out, ",\"arguments\":");
-        json_print_string(out, call->arguments);
-        buf_add_str(out, "}}");
+        buf_printf(out, "%s{\"index\":%u,", before, i);
+        if (i < piece->told_calls) {
+            buf_add_str(out, "\"function\":{");
+        } else {
+            print_call_begin(reply, piece, i, out);
+        }
+        print_arguments(arguments, out);
+        before = ",";
     }
     buf_add_char(out, ']');
 }
@@ -277,7 +331,7 @@ static void print_message(const struct reply *reply, const struct reply_piece *p
     }
     if (piece->calls) {
         buf_add_char(out, ',');
-        print_calls(reply, piece, false, out);
+        print_calls(reply, piece, out);
     }
     buf_add_char(out, '}');
     end_choice(reply, piece, out);
@@ -301,9 +355,9 @@ static void print_delta(const struct reply *reply, const struct reply_piece *pie
         json_print_string(out, piece->text);
         before = ",";
     }
-    if (piece->calls) {
+    if (reply_has_news_of_calls(piece)) {
         buf_add_str(out, before);
-        print_calls(reply, piece, true, out);
+        print_call_deltas(reply, piece, out);
     }
     buf_add_char(out, '}');
     end_choice(reply, piece, out);

@@ -54,6 +54,8 @@ struct reply {
     bool has_item;             /* the stream has told of a message */
     bool has_thought;          /* and of a thought, before it */
     bool ends_thought;         /* and that it is over */
+    bool ends_item;            /* and that the message is */
+    uint32_t ended_calls;      /* and that so many calls are */
     size_t told_thought_bytes; /* of it */
 };
 
@@ -68,7 +70,9 @@ struct reply_piece {
     struct span thought;     /* likewise, of the thoughts */
     size_t thought_offset;   /* bytes of the thoughts before |thought| */
     bool is_first;
-    const struct tools_calls *calls; /* behind the text; NULL: none */
+    const struct tools_calls *calls; /* behind the text, so far; NULL: none */
+    uint32_t told_calls;             /* of them: earlier events have told that they began */
+    size_t told_argument_bytes;      /* of the last of these */
     enum reply_reason reason;
 };
 
@@ -78,6 +82,15 @@ size_t reply_count_characters(struct span text);
 /* Prints the tokens of |piece| with their logarithms as a list: {"token", "logprob", "bytes",
  * "top_logprobs"}. */
 void reply_print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
+
+/* Returns the arguments of call |index| of |piece| that earlier events have not told. */
+struct span reply_untold_arguments(const struct reply_piece *piece, uint32_t index);
+
+/* Has |piece| something of its calls to tell? */
+bool reply_has_news_of_calls(const struct reply_piece *piece);
+
+/* Returns the first call of which |piece| may have something to tell. */
+uint32_t reply_first_untold_call(const struct reply_piece *piece);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
                         struct buf *out);

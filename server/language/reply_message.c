@@ -132,7 +132,8 @@ void reply_message_print(const struct reply *reply, const struct reply_piece *pi
     for (uint32_t i = 0; i < call_count(piece); i++) {
         const struct tools_call *call = &piece->calls->calls[i];
         buf_add_str(out, comma(&blocks));
-        print_call(reply, call, i, piece->calls->is_cut ? span_str("{}") : call->arguments, out);
+        bool is_cut = piece->calls->is_cut && i + 1 == piece->calls->count;
+        print_call(reply, call, i, is_cut ? span_str("{}") : call->arguments, out);
     }
     end_message(reply, piece->reason, out);
 }
@@ -215,13 +216,19 @@ static void tell_text(struct reply *reply, struct span text, struct buf *out)
     tell_delta(reply, "text_delta", "text", text, out);
 }
 
-static void tell_call(struct reply *reply, const struct tools_call *call, uint32_t index,
-                      struct buf *out)
+static void tell_calls(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    open_block(reply, REPLY_CALL, out);
-    print_call(reply, call, index, span_str("{}"), out);
-    end_event(out);
-    tell_delta(reply, "input_json_delta", "partial_json", call->arguments, out);
+    for (uint32_t i = reply_first_untold_call(piece); i < call_count(piece); i++) {
+        struct span arguments = reply_untold_arguments(piece, i);
+        if (i >= piece->told_calls) {
+            open_block(reply, REPLY_CALL, out);
+            print_call(reply, &piece->calls->calls[i], i, span_str("{}"), out);
+            end_event(out);
+        }
+        if (arguments.len > 0) {
+            tell_delta(reply, "input_json_delta", "partial_json", arguments, out);
+        }
+    }
 }
 
 static void tell_end(const struct reply *reply, enum reply_reason reason, struct buf *out)
@@ -242,17 +249,21 @@ void reply_message_print_events(struct reply *reply, const struct reply_piece *p
     if (piece->is_first) {
         tell_start(reply, out);
     }
+    bool goes_on = reply->block == REPLY_CALL; /* a thought comes behind it */
+    if (goes_on) {
+        tell_calls(reply, piece, out);
+    }
     if (piece->thought.len > 0) {
         tell_thought(reply, piece->thought, out);
     }
     if (piece->text.len > 0) {
         tell_text(reply, piece->text, out);
     }
+    if (!goes_on) {
+        tell_calls(reply, piece, out);
+    }
     if (piece->reason == REPLY_GOES_ON) {
         return;
-    }
-    for (uint32_t i = 0; i < call_count(piece); i++) {
-        tell_call(reply, &piece->calls->calls[i], i, out);
     }
     close_block(reply, out);
     tell_end(reply, piece->reason, out);

@@ -60,10 +60,16 @@ static void print_message(const struct reply *reply, const char *status, bool ha
     buf_add_str(out, "]}");
 }
 
-/* What a call is when it is over. */
-static const char *call_status(const struct reply_piece *piece)
+/* Call |index| goes on, or has been cut. */
+static bool is_cut(const struct reply_piece *piece, uint32_t index)
 {
-    return piece->calls->is_cut ? "incomplete" : "completed";
+    return piece->calls->is_cut && index + 1 == piece->calls->count;
+}
+
+/* What a call is when it is over. */
+static const char *call_status(const struct reply_piece *piece, uint32_t index)
+{
+    return is_cut(piece, index) ? "incomplete" : "completed";
 }
 
 /* |status| is NULL as long as the call is being written: it has no arguments yet. */
@@ -97,6 +103,12 @@ static bool has_message(const struct reply_piece *piece)
     bool is_empty = call_count(piece) > 0 || piece->reason == REPLY_GOES_ON ||
                     (thought_so_far(piece).len > 0 && piece->reason == REPLY_LENGTH);
     return text_so_far(piece).len > 0 || !is_empty;
+}
+
+/* Calls come behind a message, so with them it is whole. */
+static const char *message_status(const struct reply_piece *piece)
+{
+    return call_count(piece) > 0 ? "completed" : end_status(piece->reason);
 }
 
 /* A thought without an answer behind it may have been cut. */
@@ -146,11 +158,11 @@ static void print_output(const struct reply *reply, const struct reply_piece *pi
     }
     if (has_message(piece)) {
         buf_add_str(out, has_thought ? "," : "");
-        print_message(reply, end_status(piece->reason), true, text_so_far(piece), out);
+        print_message(reply, message_status(piece), true, text_so_far(piece), out);
     }
     for (uint32_t i = 0; i < call_count(piece); i++) {
         buf_add_str(out, i > 0 || has_message(piece) || has_thought ? "," : "");
-        print_call(reply, &piece->calls->calls[i], i, call_status(piece), out);
+        print_call(reply, &piece->calls->calls[i], i, call_status(piece, i), out);
     }
 }
 
@@ -216,8 +228,7 @@ static void print_object(const struct reply *reply, const char *status,
     }
     buf_add_char(out, ']');
     print_asked(reply->ask, out);
-    buf_printf(out, ",\"parallel_tool_calls\":%s",
-               reply->ask->has_one_call ? "false" : "true");
+    buf_printf(out, ",\"parallel_tool_calls\":%s", reply->ask->has_one_call ? "false" : "true");
     buf_add_str(out, ",\"previous_response_id\":null,\"store\":false,"
                      "\"background\":false,\"truncation\":\"disabled\",\"user\":null");
     print_effort(reply->ask, out);
@@ -312,14 +323,14 @@ static void end_thought(struct reply *reply, const struct reply_piece *piece, st
 /* The first thought, see told_thought(). */
 static void tell_thought(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    bool is_told = !reply->ends_thought && !reply->has_item;
+    bool is_told = !reply->ends_thought && !reply->has_item && piece->told_calls == 0;
     if (is_told && piece->thought.len > 0) {
         if (!reply->has_thought) {
             begin_thought(reply, out);
         }
         tell_thought_delta(reply, piece->thought, out);
     }
-    bool is_over = piece->text.len > 0 || piece->reason != REPLY_GOES_ON;
+    bool is_over = piece->text.len > 0 || call_count(piece) > 0 || piece->reason != REPLY_GOES_ON;
     if (reply->has_thought && !reply->ends_thought && is_over) {
         end_thought(reply, piece, out);
     }
@@ -369,8 +380,9 @@ static void end_message(struct reply *reply, const struct reply_piece *piece, st
     end_event(out);
     begin_event(reply, "response.output_item.done", out);
     buf_printf(out, ",\"output_index\":%u,\"item\":", reply->has_thought);
-    print_message(reply, end_status(piece->reason), true, text, out);
+    print_message(reply, message_status(piece), true, text, out);
     end_event(out);
+    reply->ends_item = true;
 }
 
 static void tell_item(struct reply *reply, const struct tools_call *call, uint32_t index,
@@ -382,30 +394,52 @@ static void tell_item(struct reply *reply, const struct tools_call *call, uint32
     end_event(out);
 }
 
-static void tell_arguments(struct reply *reply, const struct tools_call *call, uint32_t index,
-                           uint32_t place, bool is_complete, struct buf *out)
+static void begin_arguments_event(struct reply *reply, const char *type, uint32_t index,
+                                  uint32_t place, struct buf *out)
 {
-    begin_event(reply,
-                is_complete ? "response.function_call_arguments.done"
-                            : "response.function_call_arguments.delta",
-                out);
+    begin_event(reply, type, out);
     buf_printf(out, ",\"item_id\":\"fc_%s_%u\",\"output_index\":%u", reply->id, index, place);
-    if (is_complete) {
-        buf_add_str(out, ",\"name\":");
-        buf_add(out, call->name.ptr, call->name.len);
-    }
-    buf_printf(out, ",\"%s\":", is_complete ? "arguments" : "delta");
-    json_print_string(out, call->arguments);
+}
+
+static void tell_arguments_delta(struct reply *reply, struct span arguments, uint32_t index,
+                                 uint32_t place, struct buf *out)
+{
+    begin_arguments_event(reply, "response.function_call_arguments.delta", index, place, out);
+    buf_add_str(out, ",\"delta\":");
+    json_print_string(out, arguments);
     end_event(out);
 }
 
-static void tell_call(struct reply *reply, const struct tools_call *call, uint32_t index,
-                      uint32_t place, const char *status, struct buf *out)
+static void end_call(struct reply *reply, const struct reply_piece *piece, uint32_t index,
+                     uint32_t place, struct buf *out)
 {
-    tell_item(reply, call, index, place, NULL, out);
-    tell_arguments(reply, call, index, place, false, out);
-    tell_arguments(reply, call, index, place, true, out);
-    tell_item(reply, call, index, place, status, out);
+    const struct tools_call *call = &piece->calls->calls[index];
+    begin_arguments_event(reply, "response.function_call_arguments.done", index, place, out);
+    buf_add_str(out, ",\"name\":");
+    buf_add(out, call->name.ptr, call->name.len);
+    buf_add_str(out, ",\"arguments\":");
+    json_print_string(out, call->arguments);
+    end_event(out);
+    tell_item(reply, call, index, place, call_status(piece, index), out);
+    reply->ended_calls = index + 1;
+}
+
+/* What is new of the calls that have not ended. */
+static void tell_calls(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    for (uint32_t i = reply->ended_calls; i < call_count(piece); i++) {
+        uint32_t place = i + reply->has_item + reply->has_thought;
+        struct span arguments = reply_untold_arguments(piece, i);
+        if (i >= piece->told_calls) {
+            tell_item(reply, &piece->calls->calls[i], i, place, NULL, out);
+        }
+        if (arguments.len > 0) {
+            tell_arguments_delta(reply, arguments, i, place, out);
+        }
+        if (!is_cut(piece, i) || piece->reason != REPLY_GOES_ON) {
+            end_call(reply, piece, i, place, out);
+        }
+    }
 }
 
 void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
@@ -426,15 +460,12 @@ void reply_response_print_events(struct reply *reply, const struct reply_piece *
     if (piece->text.len > 0) {
         tell_delta(reply, piece->text, out);
     }
-    if (!is_end) {
-        return;
-    }
-    if (reply->has_item) {
+    if (reply->has_item && !reply->ends_item && (is_end || call_count(piece) > 0)) {
         end_message(reply, piece, out);
     }
-    for (uint32_t i = 0; i < call_count(piece); i++) {
-        uint32_t place = i + reply->has_item + reply->has_thought;
-        tell_call(reply, &piece->calls->calls[i], i, place, call_status(piece), out);
+    tell_calls(reply, piece, out);
+    if (!is_end) {
+        return;
     }
     tell_object(reply, piece->reason == REPLY_LENGTH ? "response.incomplete" : "response.completed",
                 end_status(piece->reason), piece, out);

@@ -5,8 +5,10 @@
  * card does. An answer that is JSON with "name" and "arguments" or "parameters", or a list of such,
  * is a call in each family.
  *
- * A call counts only if the request has a tool of that name, and a block that is malformed makes
- * all of the answer text. Any thread.
+ * A call counts only if the request has a tool of that name. It begins when its arguments do, and
+ * then it counts: if the rest of it is malformed or missing, it has the arguments so far. What is
+ * malformed before the first call makes all of the answer text; what comes behind a call is no
+ * text. Answers may come in any pieces: what is read does not depend on them. Any thread.
  */
 #ifndef PTED_SERVER_LANGUAGE_TOOLS_H
 #define PTED_SERVER_LANGUAGE_TOOLS_H
@@ -57,39 +59,50 @@ bool tools_rules_have(const struct tools_rules *rules, uint32_t id);
 
 struct tools_call {
     struct span name;      /* a string of JSON with its quotes */
-    struct span arguments; /* an object of JSON */
+    struct span arguments; /* an object of JSON, or its beginning */
 };
 
 struct tools_calls {
     struct tools_call calls[TOOLS_CALLS_MAX];
     uint32_t count;
-    bool is_cut;       /* the answer has ended within its only call, so |arguments| are no JSON */
-    size_t text_bytes; /* of the text before the first call: the rest of the answer */
+    bool is_cut;       /* the last of them is not whole, or not yet */
+    size_t text_bytes; /* of the answer that certainly belong to no call: those before the first */
 };
 
-/* Makes |*out| of those of |tools|, JSON as in tools_find(), that have one of the |count| names. */
+/* Makes |*out| of those of |tools|, JSON as in struct tools_wanted, that have one of the |count|
+ * names. */
 MUST_CHECK enum status tools_keep(struct span tools, const struct span *names, uint32_t count,
                                   struct arena *arena, struct span *out, struct error *err);
 
-/* Finds the calls in |text|. |tools| is the JSON of the request, an array, as value_parse() takes
- * it. The spans of |out| borrow from |text| and |arena|. Without any call |out->count| is 0, and
- * all of the text is the answer. */
-void tools_find(const struct tools_family *family, struct span tools, struct span text,
-                struct arena *arena, struct tools_calls *out);
+/* Reads the calls in an answer that grows. One thread at a time. */
+struct tools_reader;
+
+/* What calls an answer may have. */
+struct tools_wanted {
+    struct span tools;  /* the JSON of the request, an array, as value_parse() takes it */
+    struct span chosen; /* the tool that has to be called, even if the answer does not get so far;
+                           empty: none */
+    uint32_t call_max;  /* up to TOOLS_CALLS_MAX; those behind them do not count */
+};
+
+/* |wanted->tools| and |wanted->chosen| are borrowed. ST_EXHAUSTED. */
+MUST_CHECK enum status tools_reader_new(const struct tools_family *family,
+                                        const struct tools_wanted *wanted,
+                                        struct tools_reader **out, struct error *err);
+void tools_reader_free(struct tools_reader *reader); /* accepts NULL */
+
+/* Call when another answer begins. */
+void tools_reader_restart(struct tools_reader *reader);
 
 /*
- * Does the same, for an answer that has to be a call and is none for tools_find(). Mostly it has
- * ended too early: its one call, as far as it goes. |chosen|: the function to call; empty: any. A
- * call of which not even the name is there is none, and no text either. The call may also be whole
- * and have arguments that tools_find() refuses, such as keys that repeat.
+ * Reads on: |text| is all of the answer so far. |is_over|: no more comes. Returns the calls that
+ * have begun, valid until the next call and as long as |text|: arguments grow by more of their
+ * bytes, never by others.
  */
-void tools_find_cut(struct span tools, struct span chosen, struct span text, struct arena *arena,
-                    struct tools_calls *out);
+const struct tools_calls *tools_reader_read(struct tools_reader *reader, struct span text,
+                                            bool is_over);
 
-/* Returns the bytes at the beginning of |text|, which may grow, that are certainly not part of a
- * call. |known|: how many there were before it grew, and |*blanks|: the blanks it began with, which
- * are not looked at again; 0 at first. */
-size_t tools_plain_bytes(const struct tools_family *family, struct span text, size_t known,
-                         size_t *blanks);
+/* Returns the memory that it takes now. */
+size_t tools_reader_bytes(const struct tools_reader *reader);
 
 #endif

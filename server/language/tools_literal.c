@@ -31,17 +31,17 @@ bool tools_literal_take(struct tools_literal *in, const char *text)
     return is_there;
 }
 
-static bool is_of_name(uint8_t c)
+bool tools_literal_is_of_name(uint8_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.' || c >= 0x80;
 }
 
-struct span tools_literal_name(struct tools_literal *in)
+static struct span name(struct tools_literal *in)
 {
     skip_blanks(in);
     const uint8_t *begin = in->at;
-    while (in->at < in->end && is_of_name(*in->at)) {
+    while (in->at < in->end && tools_literal_is_of_name(*in->at)) {
         in->at++;
     }
     return span_of(begin, (size_t)(in->at - begin));
@@ -148,9 +148,9 @@ static bool word_value(struct tools_literal *in)
         const char *word, *json;
     } words[] = {{"True", "true"}, {"False", "false"}, {"None", "null"},
                  {"true", "true"}, {"false", "false"}, {"null", "null"}};
-    struct span name = tools_literal_name(in);
+    struct span word = name(in);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (span_is(name, words[i].word)) {
+        if (span_is(word, words[i].word)) {
             buf_add_str(in->out, words[i].json);
             return true;
         }
@@ -178,6 +178,8 @@ static bool number_value(struct tools_literal *in)
     return is_number;
 }
 
+static bool value(struct tools_literal *in);
+
 static bool list_value(struct tools_literal *in)
 {
     in->at++;
@@ -192,7 +194,7 @@ static bool list_value(struct tools_literal *in)
             }
             buf_add_char(in->out, ',');
         }
-        if (!tools_literal_value(in)) {
+        if (!value(in)) {
             return false;
         }
     }
@@ -207,29 +209,40 @@ static bool key(struct tools_literal *in, bool may_be_bare)
     if (in->at < in->end && text_value(in)) {
         return true;
     }
-    struct span name = may_be_bare ? tools_literal_name(in) : span_str("");
-    json_print_string(in->out, name);
-    return name.len > 0;
+    struct span bare = may_be_bare ? name(in) : span_str("");
+    json_print_string(in->out, bare);
+    return bare.len > 0;
 }
 
-static bool members(struct tools_literal *in, const char *mark, const char *close, bool may_be_bare)
+static bool member(struct tools_literal *in, const char *mark, bool may_be_bare)
+{
+    if (!key(in, may_be_bare) || !tools_literal_take(in, mark)) {
+        return false;
+    }
+    buf_add_char(in->out, ':');
+    return value(in);
+}
+
+bool tools_literal_member(struct tools_literal *in, const char *mark)
+{
+    return member(in, mark, true);
+}
+
+/* Behind its brace. */
+static bool members(struct tools_literal *in)
 {
     buf_add_char(in->out, '{');
-    for (bool is_first = true; !tools_literal_take(in, close); is_first = false) {
+    for (bool is_first = true; !tools_literal_take(in, "}"); is_first = false) {
         if (!is_first) {
             if (!tools_literal_take(in, ",")) {
                 return false;
             }
-            if (tools_literal_take(in, close)) {
+            if (tools_literal_take(in, "}")) {
                 break;
             }
             buf_add_char(in->out, ',');
         }
-        if (!key(in, may_be_bare) || !tools_literal_take(in, mark)) {
-            return false;
-        }
-        buf_add_char(in->out, ':');
-        if (!tools_literal_value(in)) {
+        if (!member(in, ":", in->quote.len > 0)) {
             return false;
         }
     }
@@ -237,12 +250,7 @@ static bool members(struct tools_literal *in, const char *mark, const char *clos
     return true;
 }
 
-bool tools_literal_members(struct tools_literal *in, const char *mark, const char *close)
-{
-    return members(in, mark, close, true);
-}
-
-bool tools_literal_value(struct tools_literal *in)
+static bool value(struct tools_literal *in)
 {
     skip_blanks(in);
     if (in->at == in->end || in->depth == DEPTH_MAX) {
@@ -255,7 +263,7 @@ bool tools_literal_value(struct tools_literal *in)
         is_read = list_value(in);
     } else if (c == '{') {
         in->at++;
-        is_read = members(in, ":", "}", in->quote.len > 0);
+        is_read = members(in);
     } else if (c == '-' || c == '+' || (c >= '0' && c <= '9')) {
         is_read = number_value(in);
     } else {

@@ -23,14 +23,11 @@ struct tools_literal {
  * the white space. */
 bool tools_literal_take(struct tools_literal *in, const char *text);
 
-/* Takes a name: letters of any script, digits, "_", "-" and ".". Empty: there is none. */
-struct span tools_literal_name(struct tools_literal *in);
+/* Is |c| one of a name: letters of any script, digits, "_", "-" and "."? */
+bool tools_literal_is_of_name(uint8_t c);
 
-/* Prints the value that comes next. False: there is none, or it is nested too deep. */
-bool tools_literal_value(struct tools_literal *in);
-
-/* Prints the members that come next, with |mark| between a name and its value, up to |close|, as an
- * object. False: they are malformed. */
-bool tools_literal_members(struct tools_literal *in, const char *mark, const char *close);
+/* Prints the member that comes next, a name or a text, |mark| and a value, as one of an object.
+ * False: there is none, or it is nested too deep. */
+bool tools_literal_member(struct tools_literal *in, const char *mark);
 
 #endif

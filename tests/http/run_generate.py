@@ -115,6 +115,20 @@ def delta_text(events, index=0):
     return "".join(c["delta"].get("content") or "" if "delta" in c else c["text"] for c in choices)
 
 
+def joined_calls(events, index=0):
+    """The calls of a stream, as an answer that is none has them."""
+    calls = []
+    choices = [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == index]
+    for delta in (d for c in choices for d in c["delta"].get("tool_calls", [])):
+        if delta["index"] == len(calls):
+            calls.append({key: value for key, value in delta.items() if key != "index"})
+        else:
+            expect("goes on", (delta["index"], list(delta), list(delta["function"])),
+                   (len(calls) - 1, ["index", "function"], ["arguments"]))
+            calls[-1]["function"]["arguments"] += delta["function"]["arguments"]
+    return calls
+
+
 def metric(client, name, labels=""):
     client.send(build_request("GET", "/metrics"))
     expect("metrics", client.answer(), 200)

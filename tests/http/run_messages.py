@@ -155,7 +155,10 @@ def tools():
         expect("call", (len(answer["content"]), call["type"], call["name"], call["input"]),
                (1, "tool_use", "weather", {"city": "Oslo"}))
         expect("reason", answer["stop_reason"], "tool_use")
-        built = build(stream(daemon.port, ASKED, tools=[WEATHER]))
+        events = stream(daemon.port, ASKED, tools=[WEATHER])
+        expect("input as it comes", sum("partial_json" in e.get("delta", ()) for e in events) > 3,
+               True)
+        built = build(events)
         expect("stream", (built["content"][0]["input"], built["stop_reason"]),
                ({"city": "Oslo"}, "tool_use"))
         none = say(client, ASKED, tools=[WEATHER], tool_choice={"type": "none"})

@@ -17,7 +17,6 @@
 #include "server/language/constraint.h"
 #include "server/language/sampler.h"
 #include "server/language/stops.h"
-#include "server/language/tools.h"
 #include "server/language/words.h"
 #include "server/text/grammar/grammar.h"
 
@@ -550,125 +549,6 @@ static void stop_strings(void **state)
     run_stops(same, 1, "aaaab", "aa", true);
 }
 
-/* ---- calls of tools -------------------------------------------------------------------------- */
-
-#define TOOLS                                                                                      \
-    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}},"                    \
-    "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}},"                 \
-    "{\"name\":\"n\\\\\\u006e\"}]"
-
-static struct arena arena;
-
-static const struct tools_family *hermes(void)
-{
-    return tools_family_named("hermes");
-}
-
-static void find_calls(const char *known, const char *text, struct tools_calls *out)
-{
-    arena_fini(&arena);
-    arena_init(&arena, 1 << 20);
-    tools_find(hermes(), span_str(known), span_str(text), &arena, out);
-}
-
-static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
-{
-    struct tools_calls calls;
-    find_calls(TOOLS, text, &calls);
-    assert_int_equal(calls.count, count);
-    assert_int_equal(calls.text_bytes, count ? text_bytes : strlen(text));
-}
-
-/* |name| and |arguments| of the call that |text| ends in, or of the whole call, which has "}}" at
- * its end alone; without a name there is none, and all is text. */
-static void expect_cut(const char *chosen, const char *text, const char *name,
-                       const char *arguments)
-{
-    struct tools_calls calls;
-    arena_fini(&arena);
-    arena_init(&arena, 1 << 20);
-    tools_find_cut(span_str(TOOLS), span_str(chosen), span_str(text), &arena, &calls);
-    assert_int_equal(calls.is_cut, !strstr(text, "}}"));
-    assert_int_equal(calls.text_bytes, name ? 0 : strlen(text));
-    assert_int_equal(calls.count, name != NULL);
-    if (name) {
-        assert_true(span_is(calls.calls[0].name, name));
-        assert_true(span_is(calls.calls[0].arguments, arguments));
-    }
-}
-
-static void cut_tool_calls(void **state)
-{
-    (void)state;
-    const char *const whole = "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}";
-    const char *const begin = strchr(whole + 1, '{');
-    char text[64], arguments[64];
-    for (size_t len = 0; len <= strlen(whole); len++) {
-        size_t from = (size_t)(begin - whole) < len ? (size_t)(begin - whole) : len;
-        snprintf(text, sizeof(text), "%.*s", (int)len, whole);
-        snprintf(arguments, sizeof(arguments), "%s", text + from);
-        expect_cut("", text, len >= strlen("{\"name\": \"f\"") ? "\"f\"" : NULL, arguments);
-        expect_cut("f", text, "\"f\"", arguments);
-    }
-    expect_cut("g", "", "\"g\"", "");
-    expect_cut("g", "nonsense", "\"g\"", "");
-    expect_cut("h", " {", NULL, "");
-    expect_cut("n\\n", "{", "\"n\\\\n\"", ""); /* the request's name is decoded */
-    expect_cut("nn\\", "{", NULL, "");
-    expect_cut("", "{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": \"\\\"}\"}}", "\"f\"",
-               "{\"a\": 1, \"a\": \"\\\"}\"}"); /* whole, but a key repeats */
-}
-
-static size_t plain_bytes(struct span text, size_t known)
-{
-    size_t blanks = 0;
-    return tools_plain_bytes(hermes(), text, known, &blanks);
-}
-
-static void tool_calls(void **state)
-{
-    (void)state;
-    arena_init(&arena, 1 << 20);
-    struct tools_calls calls;
-    const char *const two =
-        "Well <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}"
-        "</tool_call> <tool_call>{\"name\":\"g\"}</tool_call>";
-    find_calls(TOOLS, two, &calls);
-    assert_int_equal(calls.count, 2);
-    assert_int_equal(calls.text_bytes, 5);
-    assert_true(span_is(calls.calls[0].name, "\"f\""));
-    assert_true(span_is(calls.calls[0].arguments, "{\"a\": [1, \"}\"]}"));
-    assert_true(span_is(calls.calls[1].arguments, "{}"));
-    expect_calls("{\"name\":\"f\",\"parameters\":{\"x\":1}}", 1, 0);
-    expect_calls(" [{\"name\":\"f\",\"arguments\":{}}, {\"name\":\"g\",\"arguments\":{}}]\n", 2, 0);
-    expect_calls("<tool_call>{\"name\":\"f\"}", 1, 0); /* the end token stands for the mark */
-    expect_calls("\n<tool_call>{\"name\":\"f\"}</tool_call>", 1, 0);
-    /* None of these is a call. */
-    expect_calls("", 0, 0);
-    expect_calls("hello", 0, 0);
-    expect_calls("{\"name\":\"h\",\"arguments\":{}}", 0, 0);
-    expect_calls("{\"name\":\"f\",\"arguments\":{}} and more", 0, 0);
-    expect_calls("{\"name\":\"f\",\"arguments\":3}", 0, 0);
-    expect_calls("{\"name\":5}", 0, 0);
-    expect_calls("[", 0, 0);
-    expect_calls("{\"name\":\"f\"", 0, 0);
-    expect_calls("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>nonsense</tool_call>", 0, 0);
-    find_calls("", two, &calls);
-    assert_int_equal(calls.count, 0);
-    assert_int_equal(plain_bytes(span_str("abc <tool"), 0), 4);
-    assert_int_equal(plain_bytes(span_str("abc <too bad"), 0), 12);
-    assert_int_equal(plain_bytes(span_str("a<b"), 0), 3);
-    assert_int_equal(plain_bytes(span_str("  "), 0), 0);
-    assert_int_equal(plain_bytes(span_str(" {\"na"), 0), 0);
-
-    /* The text has grown: text that was plain before stays plain, and is not looked at again. */
-    assert_int_equal(plain_bytes(span_str("abc <tool_call>"), 4), 4);
-    assert_int_equal(plain_bytes(span_str("abc <tool rest"), 4), 14);
-    assert_int_equal(plain_bytes(span_str("a{b"), 1), 3);
-    assert_int_equal(plain_bytes(span_str("<tool_call>abc"), 12), 14);
-    arena_fini(&arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -678,8 +558,7 @@ int main(void)
         cmocka_unit_test(least_temperatures), cmocka_unit_test(penalties),
         cmocka_unit_test(logarithms),         cmocka_unit_test(masks),
         cmocka_unit_test(grammars),           cmocka_unit_test(constraints),
-        cmocka_unit_test(stop_strings),       cmocka_unit_test(tool_calls),
-        cmocka_unit_test(cut_tool_calls),
+        cmocka_unit_test(stop_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

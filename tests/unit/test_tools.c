@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "protocol/json.h"
+#include "server/language/tools_json.h"
 #include "tests/unit/unit.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
@@ -23,6 +23,7 @@ static const char tools[] =
 
 /* The special tokens of DeepSeek. */
 #define BAR(name) "<\uff5c" name "\uff5c>"
+#define TOOLS_DSML "\uff5cDSML\uff5c"
 
 static const struct {
     const char *family, *text, *before, *calls; /* "name arguments;" */
@@ -117,19 +118,47 @@ static const struct {
     /* In each family JSON may be the whole answer. */
     {"coder", "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}", "",
      "get_weather {\"city\": \"Paris\"};"},
+    {"command",
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", "
+     "\"parameters\": {\"city\": \"Paris\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": "
+     "\"now\", \"parameters\": {}}\n]<|END_ACTION|>",
+     "", "get_weather {\"city\": \"Paris\"};now {};"},
+    {"dsml",
+     "So.\n\n<" TOOLS_DSML "function_calls>\n<" TOOLS_DSML
+     "invoke name=\"get_weather\">\n<" TOOLS_DSML
+     "parameter name=\"city\" string=\"true\">3</" TOOLS_DSML "parameter>\n<" TOOLS_DSML
+     "parameter name=\"days\" string=\"false\">[3]</" TOOLS_DSML "parameter>\n</" TOOLS_DSML
+     "invoke>\n<" TOOLS_DSML "invoke name=\"now\">\n</" TOOLS_DSML "invoke>\n</" TOOLS_DSML
+     "function_calls>",
+     "So.\n\n", "get_weather {\"city\":\"3\",\"days\":[3]};now {};"},
+    /* A call that has begun counts, as far as it goes. */
+    {"mistral", "[TOOL_CALLS]now[ARGS]{\"a\"", "", "now {\"a\";"},
+    {"hermes", "{\"name\": \"now\"", "", "now ;"},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": 1", "", "now {\"a\": 1;"},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\" 1}}", "", "now {\"a\" ;"},
+    {"hermes", "Well <tool_call>{\"name\": \"now\"}</tool_call><tool_call>no call</tool_call>",
+     "Well ", "now {};"},
+    {"hermes", "{\"name\": \"now\", \"arguments\": {}} That is all.", "", "now {};"},
+    {"coder", "<tool_call><function=now><parameter=a>1</parameter><parameter=b>2", "",
+     "now {\"a\":1;"},
+    {"coder", "<tool_call><function=now><parameter=a>1</parameter>so</function>", "",
+     "now {\"a\":1;"},
+    {"glm", "<tool_call>now<arg_key>a</arg_key><arg_value>1", "", "now ;"},
+    {"gemma", "<|tool_call>call:get_weather{days:3,city:<|\"|>Paris}<tool_call|>", "",
+     "get_weather {\"days\":3;"},
+    {"pythonic", "[now(), 3]", "", "now {};"},
+    {"pythonic", "[now(a=1, b=open('x'))]", "", "now {\"a\":1;"},
     /* None of these is a call. */
     {"coder", "<tool_call>\n<function=other>\n</function>\n</tool_call>", NULL, ""},
     {"coder", "<tool_call>\n<function=now>\nnonsense\n</function>\n</tool_call>", NULL, ""},
     {"coder", "<tool_call>\n<function=now", NULL, ""},
     {"glm", "<tool_call>now<arg_key>a</arg_key>b</tool_call>", NULL, ""},
     {"deepseek", BAR("tool\u2581calls\u2581begin") "now", NULL, ""},
-    {"mistral", "[TOOL_CALLS]now[ARGS]{\"a\"", NULL, ""},
     {"mistral", "[TOOL_CALLS]", NULL, ""},
     {"gemma", "<|tool_call>call:get_weather{city:<|\"|>Paris}<tool_call|>", NULL, ""},
     {"gemma", "<|tool_call>get_weather{}<tool_call|>", NULL, ""},
     {"lfm", "<|tool_call_start|>[get_weather(\"Paris\")]<|tool_call_end|>", NULL, ""},
     {"pythonic", "so [now()]", NULL, ""},
-    {"pythonic", "[now(), 3]", NULL, ""},
     {"pythonic", "[now(a=open('x'))]", NULL, ""},
     {"pythonic", "[now(a=1.)]", NULL, ""},
     {"kimi", "<|tool_calls_section_begin|>nothing", NULL, ""},
@@ -140,60 +169,57 @@ static const struct {
     {"lfm", "<|tool_call_start|>[]<|tool_call_end|>", NULL, ""},
     {"hermes", "<tool_call>[]</tool_call>", NULL, ""},
     {"mistral", "[TOOL_CALLS] []", NULL, ""},
-    {"hermes",
-     "<tool_call>{\"name\": \"now\"}</tool_call><tool_call>[]</tool_call><tool_call>{\"name\": "
-     "\"now\"}</tool_call>",
-     NULL, ""},
     /* NaN and the infinities are no JSON; in a text they are. */
-    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": NaN}}", NULL, ""},
-    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": [-Infinity]}}", NULL, ""},
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": NaN}}", "", "now {\"d\": ;"},
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": [-Infinity]}}", "", "now {\"d\": [-;"},
     {"hermes", "{\"name\": \"now\", \"arguments\": {\"NaN\": \"\\\"Infinity\"}}", "",
      "now {\"NaN\": \"\\\"Infinity\"};"},
-    {"mistral", "[TOOL_CALLS]now[ARGS]{\"d\": {\"e\": Infinity}}", NULL, ""},
+    {"mistral", "[TOOL_CALLS]now[ARGS]{\"d\": {\"e\": Infinity}}", "", "now {\"d\": {\"e\": ;"},
     {"lfm", "<|tool_call_start|>[now(d=NaN)]<|tool_call_end|>", NULL, ""},
     {"gemma", "<|tool_call>call:now{d:-Infinity}<tool_call|>", NULL, ""},
     {"coder", "<tool_call><function=get_weather><parameter=days>NaN</parameter></function>", "",
      "get_weather {\"days\":\"NaN\"};"}, /* as all else that is no JSON */
     {"coder", "<tool_call><function=get_weather><parameter=tags>[NaN]</parameter></function>", "",
      "get_weather {\"tags\":\"[NaN]\"};"},
-    /* A name twice. */
-    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": 1, \"d\": 2}}", NULL, ""},
-    {"pythonic", "[now(d=1, d=2)]", NULL, ""},
-    {"pythonic", "[now(d={'k': 1, \"\\u006b\": 2})]", NULL, ""},
+    /* A name twice is a matter of the client's. */
+    {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": 1, \"d\": 2}}", "",
+     "now {\"d\": 1, \"d\": 2};"},
+    {"pythonic", "[now(d=1, d=2)]", "", "now {\"d\":1,\"d\":2};"},
     {"pythonic", "[now(d=1), now(d=2)]", "", "now {\"d\":1};now {\"d\":2};"},
-    {"gemma", "<|tool_call>call:now{d:1,d:2}<tool_call|>", NULL, ""},
+    {"gemma", "<|tool_call>call:now{d:1,d:2}<tool_call|>", "", "now {\"d\":1,\"d\":2};"},
     {"coder",
-     "<tool_call><function=now><parameter=d>1</parameter><parameter=d>2</parameter></function>",
-     NULL, ""},
+     "<tool_call><function=now><parameter=d>1</parameter><parameter=d>2</parameter></function>", "",
+     "now {\"d\":1,\"d\":2};"},
     {"glm",
      "<tool_call>now<arg_key>d</arg_key><arg_value>1</arg_value><arg_key>d</arg_key><arg_value>2"
      "</arg_value></tool_call>",
-     NULL, ""},
+     "", "now {\"d\":1,\"d\":2};"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static struct arena arena;
+/* Of find(); they borrow from |reader|. */
+static struct tools_reader *reader;
 static struct tools_calls calls;
+
+static void open_reader(const struct tools_family *family, const char *known, const char *chosen)
+{
+    struct error err;
+    const struct tools_wanted wanted = {span_str(known), span_str(chosen), TOOLS_CALLS_MAX};
+    tools_reader_free(reader);
+    assert_int_equal(tools_reader_new(family, &wanted, &reader, &err), ST_OK);
+}
 
 static void find(const struct tools_family *family, const char *text)
 {
-    arena_fini(&arena);
-    arena_init(&arena, ARENA_BYTES_MAX);
-    tools_find(family, span_str(tools), span_str(text), &arena, &calls);
+    open_reader(family, tools, "");
+    calls = *tools_reader_read(reader, span_str(text), true);
 }
 
-static int open_arena(void **state)
+static int close_reader(void **state)
 {
     (void)state;
-    arena_init(&arena, ARENA_BYTES_MAX);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
+    tools_reader_free(reader);
     return 0;
 }
 
@@ -226,21 +252,89 @@ static void families_write_their_calls(void **state)
     }
 }
 
-/* Whatever is told while an answer grows is no part of a call. */
-static void answers_that_grow_tell_no_call(void **state)
+/* |now|, of an answer that has grown, goes on from |before|. */
+static void expect_goes_on(const char *text, const struct tools_calls *before,
+                           const size_t *argument_bytes, const struct tools_calls *now)
+{
+    if (now->text_bytes < before->text_bytes || now->count < before->count) {
+        fail_msg("'%s' goes back", text);
+    }
+    for (uint32_t i = 0; i < before->count; i++) {
+        assert_true(now->calls[i].arguments.len >= argument_bytes[i]);
+    }
+}
+
+/* What is told while an answer grows is the beginning of what all of it has, and the text in front
+ * of a call is told before that. */
+static void expect_the_same_in_pieces(const struct tools_family *family, const char *text,
+                                      size_t step)
+{
+    size_t len = strlen(text), told[TOOLS_CALLS_MAX] = {0};
+    struct tools_calls before = {0};
+    struct tools_reader *whole = reader;
+    reader = NULL;
+    open_reader(family, tools, "");
+    for (size_t at = 0; at < len; at += step) {
+        const struct tools_calls *now = tools_reader_read(reader, span_of(text, at), false);
+        expect_goes_on(text, &before, told, now);
+        assert_true(now->text_bytes <= at);
+        for (uint32_t i = 0; i < now->count; i++) {
+            struct span arguments = now->calls[i].arguments;
+            told[i] = arguments.len;
+            assert_true(i < calls.count && arguments.len <= calls.calls[i].arguments.len);
+            assert_memory_equal(arguments.ptr, calls.calls[i].arguments.ptr, arguments.len);
+        }
+        before = *now;
+    }
+    const struct tools_calls *end = tools_reader_read(reader, span_of(text, len), true);
+    expect_goes_on(text, &before, told, end);
+    assert_int_equal(end->count, calls.count);
+    assert_int_equal(end->is_cut, calls.is_cut);
+    assert_int_equal(end->text_bytes, calls.text_bytes);
+    for (uint32_t i = 0; i < calls.count; i++) {
+        assert_true(span_equal(end->calls[i].name, calls.calls[i].name));
+        assert_true(span_equal(end->calls[i].arguments, calls.calls[i].arguments));
+    }
+    tools_reader_free(whole);
+}
+
+static void answers_in_pieces_have_the_same_calls(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         const struct tools_family *family = tools_family_named(rows[i].family);
-        size_t len = strlen(rows[i].text), told = 0, blanks = 0;
-        find(family, rows[i].text);
-        for (size_t at = 0; at <= len; at++) {
-            size_t plain = tools_plain_bytes(family, span_of(rows[i].text, at), told, &blanks);
-            assert_true(plain >= told && plain <= at);
-            told = plain;
+        for (size_t step = 1; step < 8; step++) {
+            find(family, rows[i].text);
+            expect_the_same_in_pieces(family, rows[i].text, step);
         }
-        if (calls.count > 0 && told > calls.text_bytes) {
-            fail_msg("%s: '%s' tells %zu bytes", rows[i].family, rows[i].text, told);
+    }
+}
+
+/* Arguments come while they are written. */
+static void arguments_are_told_as_they_come(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *text, *told;
+    } answers[] = {
+        {"hermes", "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa",
+         "{\"city\": \"Pa"},
+        {"mistral", "[TOOL_CALLS]get_weather[ARGS]{\"ci", "{\"ci"},
+        {"hermes", "{\"name\": \"now\", \"arguments\": {", "{"},
+        {"hermes", "{\"arguments\": {\"a\": 1}, \"name\": \"now\"", "{\"a\": 1}"},
+        {"coder", "<tool_call><function=get_weather><parameter=city>Pa", ""},
+        {"coder", "<tool_call><function=get_weather><parameter=city>Pa</parameter>",
+         "{\"city\":\"Pa\""},
+        {"glm", "<tool_call>now<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>b</arg_key>",
+         "{\"a\":1"},
+        {"lfm", "<|tool_call_start|>[now(a=1, b='x', c=", "{\"a\":1,\"b\":\"x\""},
+        {"gemma", "<|tool_call>call:now{a:1,b:<|\"|>x,", "{\"a\":1"},
+    };
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        open_reader(tools_family_named(answers[i].family), tools, "");
+        calls = *tools_reader_read(reader, span_str(answers[i].text), false);
+        if (calls.count != 1 || !span_is(calls.calls[0].arguments, answers[i].told)) {
+            fail_msg("'%s' does not tell '%s'", answers[i].text, answers[i].told);
         }
     }
 }
@@ -269,13 +363,10 @@ static void templates_tell_the_family(void **state)
 
 static void expect_json(struct span text)
 {
-    struct json in;
-    struct error err;
-    json_init(&in, text);
-    assert_int_equal(json_peek(&in), JSON_OBJECT);
-    json_init(&in, text);
-    if (json_skip(&in, &err) != ST_OK || json_end(&in, &err) != ST_OK) {
-        fail_msg("'%.*s' is no JSON: %s", SPAN_FMT(text), err.text);
+    struct tools_json json = {0};
+    size_t len = tools_json_read(&json, text);
+    if (len != text.len || json.state != TOOLS_JSON_DONE || text.ptr[0] != '{') {
+        fail_msg("'%.*s' is no object", SPAN_FMT(text));
     }
 }
 
@@ -302,12 +393,14 @@ static void damage_makes_text_or_calls(void **state)
         for (uint32_t i = 0; i < calls.count; i++) {
             struct span name = calls.calls[i].name;
             assert_true(span_is(name, "\"get_weather\"") || span_is(name, "\"now\""));
-            if (strncmp(rows[row].family, "hermes", 6) != 0) {
+            if (!calls.is_cut || i + 1 < calls.count) {
                 expect_json(calls.calls[i].arguments);
             }
         }
         assert_true(calls.text_bytes <= len);
         assert_true(calls.count > 0 || calls.text_bytes == len);
+        expect_the_same_in_pieces(tools_family_named(rows[row].family), text,
+                                  (size_t)round % 7 + 1);
     }
 }
 
@@ -338,25 +431,29 @@ static void hostile_answers_are_text(void **state)
 /* A tool whose schema has |schema| in it, and then the tool "now". */
 static void find_behind(const char *schema)
 {
+    struct arena arena;
     struct buf known;
     struct span kept, name = span_str("now");
     struct error err;
+    arena_init(&arena, ARENA_BYTES_MAX);
     buf_init(&known, 1 << 20);
     buf_printf(&known,
                "[{\"type\":\"function\",\"function\":{\"name\":\"odd\",\"parameters\":{%s}}},",
                schema);
     buf_add_str(&known, "{\"name\":\"now\"}]");
+    buf_add_char(&known, 0);
     assert_false(buf_failed(&known));
-    const struct tools_family *family = tools_family_named("hermes");
+    open_reader(tools_family_named("hermes"), (const char *)known.ptr, "");
     const struct span text = span_str("[{\"name\":\"odd\"},{\"name\":\"now\"}]");
-    tools_find(family, buf_span(&known), text, &arena, &calls);
-    assert_int_equal(calls.count, 2);
-    assert_int_equal(tools_keep(buf_span(&known), &name, 1, &arena, &kept, &err), ST_OK);
+    assert_int_equal(tools_reader_read(reader, text, true)->count, 2);
+    const struct span all = span_of(known.ptr, known.len - 1);
+    assert_int_equal(tools_keep(all, &name, 1, &arena, &kept, &err), ST_OK);
     assert_true(span_is(kept, "[{\"name\":\"now\"}]"));
     name = span_str("odd");
-    assert_int_equal(tools_keep(buf_span(&known), &name, 1, &arena, &kept, &err), ST_OK);
+    assert_int_equal(tools_keep(all, &name, 1, &arena, &kept, &err), ST_OK);
     assert_true(kept.len > 2 && !span_is(kept, "[{\"name\":\"now\"}]"));
     buf_fini(&known);
+    arena_fini(&arena);
 }
 
 static void odd_schemas_hide_no_tool(void **state)
@@ -410,39 +507,165 @@ static void marks_that_never_come_are_sought_once(void **state)
         buf_add_char(&text, 0);
         assert_false(buf_failed(&text));
         find(tools_family_named(answers[i].family), (const char *)text.ptr);
-        assert_int_equal(calls.count, 0);
+        assert_true(calls.count <= TOOLS_CALLS_MAX);
         buf_fini(&text);
     }
 }
 
-/* An answer of blanks is looked at once, however often it grows. */
-static void leading_blanks_are_counted_once(void **state)
+/* An answer is read once, however often it grows: a second look at all of it for each byte would
+ * take minutes. */
+static void growing_answers_are_read_once(void **state)
 {
     (void)state;
-    size_t bytes = 1 << 18, blanks = 0;
+    static const struct {
+        const char *family, *begin;
+        char filler;
+    } answers[] = {
+        {"hermes", "", ' '},
+        {"hermes", "", '{'},
+        {"hermes", "{\"", 'a'},
+        {"hermes", "{\"name\": \"now\", \"arguments\": {\"a\": \"", 'a'},
+        {"mistral", "[TOOL_CALLS]", 'a'},
+        {"deepseek", BAR("tool\u2581calls\u2581begin"), ' '},
+        {"coder", "<tool_call><function=", 'a'},
+        {"coder", "<tool_call><function=now><parameter=", 'a'},
+        {"coder", "<tool_call><function=now><parameter=a>", '<'},
+        {"glm", "<tool_call>", 'a'},
+        {"pythonic", "[", 'a'},
+        {"pythonic", "[now(a=", '['},
+        {"pythonic", "[now(a='", 'a'},
+        {"gemma", "<|tool_call>call:now{a:<|\"|>", '<'},
+    };
+    size_t bytes = 1 << 20;
     char *text = malloc(bytes);
     assert_non_null(text);
-    memset(text, ' ', bytes);
-    memcpy(text + bytes / 2, "<tool_call>", 11);
-    for (size_t len = 0; len <= bytes; len++) {
-        assert_int_equal(
-            tools_plain_bytes(tools_family_named("hermes"), span_of(text, len), 0, &blanks), 0);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        memset(text, answers[i].filler, bytes);
+        memcpy(text, answers[i].begin, strlen(answers[i].begin));
+        open_reader(tools_family_named(answers[i].family), tools, "");
+        for (size_t len = 0; len <= bytes; len++) {
+            (void)tools_reader_read(reader, span_of(text, len), len == bytes);
+        }
     }
-    assert_int_equal(blanks, bytes / 2);
     free(text);
+}
+
+#define THREE                                                                                      \
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}},"                    \
+    "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}},"                 \
+    "{\"name\":\"n\\\\\\u006e\"}]"
+
+static void find_calls(const char *known, const char *text)
+{
+    open_reader(tools_family_named("hermes"), known, "");
+    calls = *tools_reader_read(reader, span_str(text), true);
+}
+
+static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
+{
+    find_calls(THREE, text);
+    assert_int_equal(calls.count, count);
+    assert_int_equal(calls.text_bytes, count ? text_bytes : strlen(text));
+}
+
+/* |name| and |arguments| of the call that |text| ends in, or of the whole call; without a name
+ * there is none, and all is text. */
+static void expect_cut(const char *chosen, const char *text, const char *name,
+                       const char *arguments)
+{
+    open_reader(tools_family_named("hermes"), THREE, chosen);
+    calls = *tools_reader_read(reader, span_str(text), true);
+    assert_int_equal(calls.text_bytes, name ? 0 : strlen(text));
+    assert_int_equal(calls.count, name != NULL);
+    if (name) {
+        struct tools_json json = {0};
+        (void)tools_json_read(&json, span_str(arguments));
+        assert_int_equal(calls.is_cut, json.state != TOOLS_JSON_DONE);
+        assert_true(span_is(calls.calls[0].name, name));
+        assert_true(span_is(calls.calls[0].arguments, arguments));
+    }
+}
+
+static void cut_tool_calls(void **state)
+{
+    (void)state;
+    const char *const whole = "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}";
+    const char *const begin = strchr(whole + 1, '{');
+    char text[64], arguments[64];
+    for (size_t len = 0; len <= strlen(whole); len++) {
+        size_t from = (size_t)(begin - whole) < len ? (size_t)(begin - whole) : len;
+        snprintf(text, sizeof(text), "%.*s", (int)len, whole);
+        snprintf(arguments, sizeof(arguments), "%s", text + from);
+        expect_cut("", text, len >= strlen("{\"name\": \"f\"") ? "\"f\"" : NULL, arguments);
+        expect_cut("f", text, "\"f\"", arguments);
+    }
+    expect_cut("g", "", "\"g\"", "");
+    expect_cut("g", "nonsense", "\"g\"", "");
+    expect_cut("h", " {", NULL, "");
+    expect_cut("n\\n", "{", "\"n\\\\n\"", ""); /* the request's name is decoded */
+    expect_cut("nn\\", "{", NULL, "");
+    expect_cut("", "{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": \"\\\"}\"}}", "\"f\"",
+               "{\"a\": 1, \"a\": \"\\\"}\"}"); /* whole, but a key repeats */
+}
+
+/* Bytes that may be told of an answer that goes on. */
+static size_t plain_bytes(const char *text)
+{
+    open_reader(tools_family_named("hermes"), THREE, "");
+    return tools_reader_read(reader, span_str(text), false)->text_bytes;
+}
+
+static void tool_calls(void **state)
+{
+    (void)state;
+    const char *const two =
+        "Well <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}"
+        "</tool_call> <tool_call>{\"name\":\"g\"}</tool_call>";
+    find_calls(THREE, two);
+    assert_int_equal(calls.count, 2);
+    assert_int_equal(calls.text_bytes, 5);
+    assert_true(span_is(calls.calls[0].name, "\"f\""));
+    assert_true(span_is(calls.calls[0].arguments, "{\"a\": [1, \"}\"]}"));
+    assert_true(span_is(calls.calls[1].arguments, "{}"));
+    expect_calls("{\"name\":\"f\",\"parameters\":{\"x\":1}}", 1, 0);
+    expect_calls(" [{\"name\":\"f\",\"arguments\":{}}, {\"name\":\"g\",\"arguments\":{}}]\n", 2, 0);
+    expect_calls("<tool_call>{\"name\":\"f\"}", 1, 0); /* the end token stands for the mark */
+    expect_calls("\n<tool_call>{\"name\":\"f\"}</tool_call>", 1, 0);
+    /* None of these is a call. */
+    expect_calls("", 0, 0);
+    expect_calls("hello", 0, 0);
+    expect_calls("{\"name\":\"h\",\"arguments\":{}}", 0, 0);
+    expect_calls("{\"name\":\"f\",\"argument\":{}, \"name\"} and more", 0, 0);
+    expect_calls("{\"name\":\"f\",\"arguments\":3}", 0, 0);
+    expect_calls("{\"name\":5}", 0, 0);
+    expect_calls("[", 0, 0);
+    find_calls("", two);
+    assert_int_equal(calls.count, 0);
+    assert_int_equal(plain_bytes("abc <tool"), 4);
+    assert_int_equal(plain_bytes("abc <too bad"), 12);
+    assert_int_equal(plain_bytes("a<b"), 3);
+    assert_int_equal(plain_bytes("  "), 0);
+    assert_int_equal(plain_bytes(" {\"na"), 0);
+    assert_int_equal(plain_bytes("<tool_call>abc"), 14); /* no call begins so */
+    assert_int_equal(plain_bytes("abc <tool_call>"), 4);
+    assert_int_equal(plain_bytes("{\"name\": \"other\", \"a\":"), 22);
+    assert_int_equal(plain_bytes("a{b"), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_write_their_calls),
-        cmocka_unit_test(answers_that_grow_tell_no_call),
+        cmocka_unit_test(answers_in_pieces_have_the_same_calls),
+        cmocka_unit_test(arguments_are_told_as_they_come),
         cmocka_unit_test(templates_tell_the_family),
         cmocka_unit_test(damage_makes_text_or_calls),
         cmocka_unit_test(hostile_answers_are_text),
         cmocka_unit_test(odd_schemas_hide_no_tool),
         cmocka_unit_test(marks_that_never_come_are_sought_once),
-        cmocka_unit_test(leading_blanks_are_counted_once),
+        cmocka_unit_test(growing_answers_are_read_once),
+        cmocka_unit_test(tool_calls),
+        cmocka_unit_test(cut_tool_calls),
     };
-    return cmocka_run_group_tests(tests, open_arena, close_arena);
+    return cmocka_run_group_tests(tests, NULL, close_reader);
 }

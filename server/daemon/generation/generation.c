@@ -49,6 +49,7 @@ void generation_let_go(struct generation *generation)
     sampler_fini(&generation->sampler);
     stops_fini(&generation->stops);
     words_stream_free(generation->stream);
+    tools_reader_free(generation->reader);
     thinking_fini(&generation->thinking);
     buf_fini(&generation->raw);
     buf_fini(&generation->marks);
@@ -56,6 +57,7 @@ void generation_let_go(struct generation *generation)
     free(generation->row);
     generation->constraint = NULL;
     generation->stream = NULL;
+    generation->reader = NULL;
     generation->tokens = NULL;
     generation->row = NULL;
 }
@@ -78,6 +80,7 @@ static size_t held_heap(const struct generation *generation)
                    sampler_bytes(&generation->sampler) + thinking_bytes(&generation->thinking);
     bytes += generation->tokens ? (generator->context + 1) * sizeof(generation->tokens[0]) : 0;
     bytes += generation->row ? generator->vocab * sizeof(generation->row[0]) : 0;
+    bytes += generation->reader ? tools_reader_bytes(generation->reader) : 0;
     bytes += generation->constraint ? constraint_bytes(generation->constraint) : 0;
     return bytes;
 }

@@ -13,10 +13,6 @@
 
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
-#include "server/language/tools.h"
-
-/* For the calls of one answer, see TOOLS_MADE_BYTES_MAX. */
-#define CALLS_BYTES_MAX ((size_t)64 << 20)
 
 /* Tokens of an answer when the request does not say, as other servers have it. */
 #define COMPLETION_TOKENS 16
@@ -77,7 +73,12 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
-    generation->told_bytes = generation->blank_bytes = generation->told_characters = 0;
+    generation->told_bytes = generation->told_characters = 0;
+    generation->told_calls = 0;
+    generation->told_argument_bytes = 0;
+    if (generation->reader) {
+        tools_reader_restart(generation->reader);
+    }
     buf_reset(&generation->marks);
     generation->settled_marks = generation->told_thought_bytes = 0;
     stops_restart(&generation->stops);
@@ -102,6 +103,20 @@ static uint32_t mark_max(const struct generation *generation)
     return generation->ask.max_tokens < context ? generation->ask.max_tokens + 1 : context;
 }
 
+/* Reads the calls of the answers, if they may have some. */
+static enum status begin_calls(struct generation *generation, struct error *err)
+{
+    const struct ask *ask = &generation->ask;
+    const struct tools_wanted wanted = {
+        .tools = called_tools(generation),
+        .chosen = ask->shape == ASK_CALL ? ask->chosen_tool : span_str(""),
+        .call_max = ask->has_one_call ? 1 : TOOLS_CALLS_MAX,
+    };
+    return wanted.tools.len > 0 ? tools_reader_new(generation->generator->tools.family, &wanted,
+                                                   &generation->reader, err)
+                                : ST_OK;
+}
+
 enum status generation_choice_begin_all(struct generation *generation, struct error *err)
 {
     struct ask *ask = &generation->ask;
@@ -123,6 +138,7 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
         }
     }
     TRY(words_stream_new(generation->generator->words, &generation->stream, err));
+    TRY(begin_calls(generation, err));
     return begin_choice(generation, err);
 }
 
@@ -315,26 +331,24 @@ static enum status settle_text(struct generation *generation, struct error *err)
 
 /* ---- what the client is told ----------------------------------------------------------------- */
 
-/* The end of the text that may be told: before anything that may be the beginning of a call of a
- * tool. Text that was told is not looked at again: an answer may be long, and this is asked for
- * each of its tokens. */
-static size_t text_end(struct generation *generation)
+/* The calls of the answer so far; NULL: it has no reader. What was read is not read again: an
+ * answer may be long, and this is asked for each of its tokens. */
+static const struct tools_calls *read_calls(struct generation *generation, bool is_over)
 {
     const struct stops *stops = &generation->stops;
-    const struct tools_family *family = generation->generator->tools.family;
-    size_t plain = called_tools(generation).len
-                       ? tools_plain_bytes(family, buf_span(&stops->text), generation->told_bytes,
-                                           &generation->blank_bytes)
-                       : stops->ready_bytes;
-    return plain < stops->ready_bytes ? plain : stops->ready_bytes;
+    struct span text = span_of(stops->text.ptr, stops->ready_bytes);
+    return generation->reader ? tools_reader_read(generation->reader, text, is_over) : NULL;
 }
 
-static struct reply_piece piece_of(struct generation *generation, size_t end)
+/* |calls|: those so far, or NULL. Their beginning ends the text. */
+static struct reply_piece piece_of(struct generation *generation, const struct tools_calls *calls)
 {
     const struct stops *stops = &generation->stops;
     const struct buf *thought = &generation->thinking.text;
     size_t told = generation->told_bytes, thought_told = generation->told_thought_bytes;
-    must(end >= told && end <= stops->ready_bytes);
+    size_t end = calls ? calls->text_bytes : stops->ready_bytes;
+    end = end > told ? end : told;
+    must(end <= stops->ready_bytes);
     return (struct reply_piece){
         .choice = generation->choice,
         .text = span_of(stops->text.ptr + told, end - told),
@@ -345,6 +359,9 @@ static struct reply_piece piece_of(struct generation *generation, size_t end)
         .thought_offset = thought_told,
         .character_offset = generation->told_characters,
         .is_first = !generation->has_begun,
+        .calls = calls && calls->count > 0 ? calls : NULL,
+        .told_calls = generation->told_calls,
+        .told_argument_bytes = generation->told_argument_bytes,
         .reason = generation->reason,
     };
 }
@@ -371,33 +388,19 @@ static void note_times(const struct infer *infer, struct generation *generation)
 /* The last piece of a choice. The model may have written calls of tools. */
 static void tell_end(struct infer *infer, struct generation *generation)
 {
-    const struct stops *stops = &generation->stops;
-    struct tools_calls calls;
-    struct arena arena; /* arguments that had to be made */
-    const struct ask *ask = &generation->ask;
-    const struct span text = span_of(stops->text.ptr, stops->ready_bytes);
-    arena_init(&arena, CALLS_BYTES_MAX);
-    tools_find(generation->generator->tools.family, called_tools(generation), text, &arena, &calls);
-    if (calls.count == 0 && ask->shape == ASK_CALL) {
-        arena_reset(&arena);
-        tools_find_cut(ask->tools, ask->chosen_tool, text, &arena, &calls);
-    }
-    calls.count = ask->has_one_call && calls.count > 1 ? 1 : calls.count;
-    size_t told = generation->told_bytes, end = calls.text_bytes;
-    struct reply_piece piece = piece_of(generation, end > told ? end : told);
-    if (calls.count > 0) {
-        piece.calls = &calls;
-        piece.reason = piece.reason == REPLY_STOP && !calls.is_cut ? REPLY_TOOLS : piece.reason;
+    const struct tools_calls *calls = read_calls(generation, true);
+    struct reply_piece piece = piece_of(generation, calls);
+    if (piece.calls && piece.reason == REPLY_STOP && !calls->is_cut) {
+        piece.reason = REPLY_TOOLS;
     }
     generation->reply.reason = piece.reason;
-    generation->reply.stop = stops->stopper;
+    generation->reply.stop = generation->stops.stopper;
     note_times(infer, generation);
-    if (ask->is_stream) {
+    if (generation->ask.is_stream) {
         reply_print_event(&generation->reply, &piece, infer->out);
     } else {
         reply_print_choice(&generation->reply, &piece, infer->out);
     }
-    arena_fini(&arena);
 }
 
 /* Those of tokens that are settled have been told. */
@@ -412,6 +415,23 @@ static void forget_marks(struct generation *generation)
     generation->settled_marks = 0;
 }
 
+/* What |piece| says has been told. */
+static void note_told(struct generation *generation, const struct reply_piece *piece)
+{
+    generation->told_bytes = piece->text_offset + piece->text.len;
+    generation->told_thought_bytes += piece->thought.len;
+    if (piece->calls) {
+        generation->told_calls = piece->calls->count;
+        generation->told_argument_bytes =
+            piece->calls->calls[piece->calls->count - 1].arguments.len;
+    }
+    if (generation->ask.wants_logprobs) {
+        generation->told_characters += reply_count_characters(piece->text);
+    }
+    forget_marks(generation);
+    generation->has_begun = true;
+}
+
 /* An event, if there is something to say. */
 static void tell(struct infer *infer, struct generation *generation)
 {
@@ -422,18 +442,14 @@ static void tell(struct infer *infer, struct generation *generation)
     if (!generation->ask.is_stream) {
         return;
     }
-    size_t end = text_end(generation);
-    const struct reply_piece piece = piece_of(generation, end);
-    if (piece.text.len > 0 || piece.thought.len > 0) {
+    struct reply_piece piece = piece_of(generation, read_calls(generation, false));
+    if (piece.calls && piece.calls->is_cut) {
+        piece.thought.len = 0; /* it waits until the call is whole */
+    }
+    if (piece.text.len > 0 || piece.thought.len > 0 || reply_has_news_of_calls(&piece)) {
         note_times(infer, generation);
         reply_print_event(&generation->reply, &piece, infer->out);
-        generation->told_bytes = end;
-        generation->told_thought_bytes += piece.thought.len;
-        if (generation->ask.wants_logprobs) {
-            generation->told_characters += reply_count_characters(piece.text);
-        }
-        forget_marks(generation);
-        generation->has_begun = true;
+        note_told(generation, &piece);
     }
 }
 

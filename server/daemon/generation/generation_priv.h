@@ -13,6 +13,7 @@
 #include "server/language/reply.h"
 #include "server/language/stops.h"
 #include "server/language/thinking.h"
+#include "server/language/tools.h"
 #include "server/language/words.h"
 
 struct rt_result;
@@ -72,8 +73,10 @@ struct generation {
     struct buf raw;                     /* text of the present token, thoughts and all */
     size_t told_thought_bytes;          /* of the thoughts: in events so far */
     size_t told_bytes;                  /* of the text: in events so far */
-    size_t blank_bytes;                 /* of the text: blanks that it begins with */
-    size_t told_characters;             /* of them, if logarithms are wanted */
+    struct tools_reader *reader;        /* owned: of |stops.text|; NULL: calls do not count */
+    uint32_t told_calls;                /* in events so far, at least their beginning */
+    size_t told_argument_bytes;         /* of the last of them */
+    size_t told_characters;             /* of the text, if logarithms are wanted */
     struct buf marks;     /* struct sampler_mark, if logarithms are wanted: of tokens not told */
     size_t settled_marks; /* bytes of them: of tokens of the answer, and of no marker */
     float *row;           /* owned: logits that are not float32, converted */
