@@ -54,17 +54,19 @@ static void print_arguments(struct span arguments, struct buf *out)
     }
 }
 
-static void print_calls(const struct reply *reply, const struct tools_calls *calls, struct buf *out)
+/* Calls from |first| up to |end|. */
+static void print_calls(const struct reply *reply, const struct tools_calls *calls, uint32_t first,
+                        uint32_t end, struct buf *out)
 {
     buf_add_str(out, ",\"tool_calls\":[");
-    for (uint32_t i = 0; i < calls->count; i++) {
+    for (uint32_t i = first; i < end; i++) {
         const struct tools_call *call = &calls->calls[i];
-        buf_printf(out,
-                   "%s{\"id\":\"call_%s_%u\",\"function\":{\"index\":%u,\"name\":", i ? "," : "",
-                   reply->id, i, i);
+        bool is_cut = calls->is_cut && i + 1 == calls->count;
+        buf_printf(out, "%s{\"id\":\"call_%s_%u\",\"function\":{\"index\":%u,\"name\":",
+                   i > first ? "," : "", reply->id, i, i);
         buf_add(out, call->name.ptr, call->name.len);
         buf_add_str(out, ",\"arguments\":");
-        print_arguments(calls->is_cut ? span_str("{}") : call->arguments, out);
+        print_arguments(is_cut ? span_str("{}") : call->arguments, out);
         buf_add_str(out, "}}");
     }
     buf_add_char(out, ']');
@@ -78,17 +80,25 @@ static void print_thought(struct span thought, struct buf *out)
     }
 }
 
+/* Calls that are over: this API has only whole ones. */
+static uint32_t ended_calls(const struct reply_piece *piece)
+{
+    uint32_t count = piece->calls ? piece->calls->count : 0;
+    return count > 0 && piece->calls->is_cut && piece->reason == REPLY_GOES_ON ? count - 1 : count;
+}
+
 /* "message" of a chat, else "response". */
 static void print_content(const struct reply *reply, const struct reply_piece *piece,
                           struct buf *out)
 {
+    uint32_t end = ended_calls(piece);
     buf_add_str(out, is_chat(reply) ? ",\"message\":{\"role\":\"assistant\",\"content\":"
                                     : ",\"response\":");
     json_print_string(out, piece->text);
     print_thought(piece->thought, out);
     if (is_chat(reply)) {
-        if (piece->calls) {
-            print_calls(reply, piece->calls, out);
+        if (end > reply->ended_calls) {
+            print_calls(reply, piece->calls, reply->ended_calls, end, out);
         }
         buf_add_char(out, '}');
     }
@@ -128,11 +138,13 @@ void reply_ollama_print(const struct reply *reply, const struct reply_piece *pie
 void reply_ollama_print_lines(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
     static const struct reply_piece nothing = {.choice = 0};
-    if (piece->text.len > 0 || piece->thought.len > 0 || piece->calls || piece->mark_count > 0) {
+    if (piece->text.len > 0 || piece->thought.len > 0 || ended_calls(piece) > reply->ended_calls ||
+        piece->mark_count > 0) {
         begin_line(reply, out);
         print_content(reply, piece, out);
         print_marks(reply, piece, out);
         buf_add_str(out, ",\"done\":false}\n");
+        reply->ended_calls = ended_calls(piece);
     }
     if (piece->reason != REPLY_GOES_ON) {
         begin_line(reply, out);
