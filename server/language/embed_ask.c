@@ -64,7 +64,7 @@ static enum status read_document(struct reader *r, struct span *out)
 
 static bool takes_ids(const struct reader *r)
 {
-    return r->ask->form & (EMBED_OPENAI | EMBED_TEI);
+    return r->ask->form & (EMBED_OPENAI | EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE);
 }
 
 static enum status add_text(struct reader *r)
@@ -82,16 +82,20 @@ static enum status add_text(struct reader *r)
                                                                : read_text(r, &text->text);
 }
 
-/* A text, texts, and of encoders ids or lists of ids. */
-static enum status read_texts(struct reader *r)
+static enum status make_room(struct reader *r)
 {
     struct embed_ask *ask = r->ask;
     uint32_t room = json_count_elements(r->in, EMBED_TEXTS_MAX);
     ask->text_count = 0;
     ask->texts = arena_array(r->arena, (size_t)room + 1, sizeof(ask->texts[0]));
-    if (!ask->texts) {
-        return no_memory(r);
-    }
+    return ask->texts ? ST_OK : no_memory(r);
+}
+
+/* A text, texts, and of encoders ids or lists of ids. */
+static enum status read_texts(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    TRY(make_room(r));
     bool is_list = json_peek(r->in) == JSON_ARRAY,
          is_ids = takes_ids(r) && ask_is_list_of_ids(r->in);
     if ((!is_list && !embed_ask_ranks(ask)) || is_ids) {
@@ -107,6 +111,56 @@ static enum status read_texts(struct reader *r)
         }
         TRY(add_text(r));
     }
+}
+
+/* The rest of a list, whose first element comes next: a text, or the two of a pair. */
+static enum status add_pair(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    if (ask->text_count == EMBED_TEXTS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected at most %d texts", EMBED_TEXTS_MAX);
+    }
+    struct embed_text *text = &ask->texts[ask->text_count++];
+    TRY(read_text(r, &text->text));
+    TRY(json_element(r->in, r->err));
+    if (r->in->is_closed) {
+        return ST_OK;
+    }
+    text->is_pair = true;
+    TRY(read_text(r, &text->second));
+    TRY(json_element(r->in, r->err));
+    return r->in->is_closed ? ST_OK
+                            : json_fail(r->in, r->err, ST_INVALID, "expected one text or two");
+}
+
+static enum status begin_list(struct reader *r)
+{
+    TRY(json_array(r->in, r->err));
+    TRY(json_element(r->in, r->err));
+    return r->in->is_closed ? json_fail(r->in, r->err, ST_INVALID, "expected one text or two")
+                            : ST_OK;
+}
+
+/* "a", ["a"] and ["a", "b"] are one text or pair; [["a"], ["b", "c"]] are several. */
+static enum status read_classified(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    TRY(make_room(r));
+    ask->is_one = true;
+    if (json_peek(r->in) != JSON_ARRAY) {
+        return add_text(r);
+    }
+    TRY(begin_list(r));
+    if (json_peek(r->in) != JSON_ARRAY) {
+        return add_pair(r);
+    }
+    ask->is_one = false;
+    do {
+        TRY(begin_list(r));
+        TRY(add_pair(r));
+        TRY(json_element(r->in, r->err));
+    } while (!r->in->is_closed);
+    return ST_OK;
 }
 
 static enum status read_one_text(struct reader *r)
@@ -228,18 +282,20 @@ static enum status read_wants_texts(struct reader *r)
 /* ---- all members ----------------------------------------------------------------------------- */
 
 #define OLLAMA (EMBED_OLLAMA | EMBED_OLLAMA_ONE)
-#define ANY (EMBED_OPENAI | EMBED_TEI | RANK_ROOT | RANK_COHERE | OLLAMA)
+#define TEI (EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE)
+#define ANY (EMBED_OPENAI | TEI | PREDICT_TEI | RANK_ROOT | RANK_COHERE | OLLAMA)
 
 static const struct member {
     const char *name;
     unsigned forms;
     reader_f *read;
 } members[] = {
-    {"model", EMBED_OPENAI | RANK_ROOT | RANK_COHERE, read_model},
+    {"model", EMBED_OPENAI | TEI | PREDICT_TEI | RANK_ROOT | RANK_COHERE, read_model},
     {"model", OLLAMA, read_tagged_model},
     {"input", EMBED_OPENAI | EMBED_OLLAMA, read_texts},
     {"prompt", EMBED_OLLAMA_ONE, read_one_text},
-    {"inputs", EMBED_TEI, read_texts},
+    {"inputs", TEI, read_texts},
+    {"inputs", PREDICT_TEI, read_classified},
     {"texts", RANK_TEI, read_tei_texts},
     {"documents", RANK_JINA | RANK_COHERE, read_documents},
     {"query", RANK_ROOT | RANK_COHERE, read_query},
@@ -247,9 +303,9 @@ static const struct member {
     {"dimensions", EMBED_OPENAI | EMBED_TEI | EMBED_OLLAMA, read_dimensions},
     {"normalize", EMBED_TEI, read_normalize},
     {"truncate", ANY, read_truncate},
-    {"truncation_direction", EMBED_TEI | RANK_TEI, read_direction},
+    {"truncation_direction", TEI | PREDICT_TEI | RANK_TEI, read_direction},
     {"keep_alive", ANY, read_keep_alive},
-    {"raw_scores", RANK_TEI, read_raw_scores},
+    {"raw_scores", PREDICT_TEI | RANK_TEI, read_raw_scores},
     {"return_text", RANK_TEI, read_wants_texts},
     {"return_documents", RANK_JINA | RANK_COHERE, read_wants_texts},
     {"top_n", RANK_JINA | RANK_COHERE, read_top},
@@ -295,7 +351,7 @@ static void settle(struct reader *r)
 {
     struct embed_ask *ask = r->ask;
     ask->form = r->settled ? r->settled : ask->form;
-    if (!(ask->form & RANK_TEI)) {
+    if (!(ask->form & (PREDICT_TEI | RANK_TEI))) {
         ask->wants_raw_scores = false;
     }
     if (!embed_ask_has_documents(ask)) {
@@ -309,8 +365,8 @@ static void settle(struct reader *r)
 const char *embed_ask_member(const struct embed_ask *ask)
 {
     return ask->form & (EMBED_OPENAI | EMBED_OLLAMA) ? "input"
+           : ask->form & (TEI | PREDICT_TEI)         ? "inputs"
            : ask->form == EMBED_OLLAMA_ONE           ? "prompt"
-           : ask->form == EMBED_TEI                  ? "inputs"
            : ask->form == RANK_TEI                   ? "texts"
            : ask->form == RANK_ROOT                  ? "texts or documents"
                                                      : "documents";

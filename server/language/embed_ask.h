@@ -4,6 +4,9 @@
  *
  *     EMBED_OPENAI  /v1/embeddings, OpenAI's: model, input, encoding_format, dimensions
  *     EMBED_TEI     /embed, TEI's: inputs, normalize, dimensions
+ *     EMBED_TEI_ALL     /embed_all, likewise: inputs; a vector for each token
+ *     EMBED_TEI_SPARSE  /embed_sparse, likewise: inputs; the numbers that are not 0
+ *     PREDICT_TEI   /predict, TEI's: inputs, texts or pairs of texts; raw_scores
  *     RANK_TEI      /rerank, TEI's: query, texts, raw_scores, return_text
  *     RANK_JINA     /v1/rerank, Jina's: model, query, documents, top_n, return_documents
  *     RANK_COHERE   /v2/rerank, Cohere's: the same; texts that are too long are cut
@@ -33,12 +36,17 @@ enum embed_form {
     RANK_COHERE = 16,
     EMBED_OLLAMA = 32,
     EMBED_OLLAMA_ONE = 64,
+    PREDICT_TEI = 128,
+    EMBED_TEI_ALL = 256,
+    EMBED_TEI_SPARSE = 512,
 };
 
 #define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */
 
 struct embed_text {
     struct span text;
+    struct span second; /* of a pair, which may be classified */
+    bool is_pair;
     const uint32_t *ids; /* instead of a text; NULL: there is a text */
     uint32_t id_count;
 };
@@ -49,6 +57,7 @@ struct embed_ask {
     const char *model; /* NULL: not named */
     struct embed_text *texts;
     uint32_t text_count;
+    bool is_one; /* to be classified: a text or a pair by itself, not in a list */
     bool has_query;
     struct span query;
     bool is_base64;

@@ -9,12 +9,15 @@
 #include "protocol/base64.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "server/language/texts.h"
 
 #define FLOAT_TEXT_BYTES 13 /* of a number in text, with its comma, as most have it */
 
 size_t embed_reply_bytes(const struct embed_reply *reply)
 {
-    return (size_t)reply->ask->text_count * reply->width * FLOAT_TEXT_BYTES;
+    uint64_t vectors =
+        reply->ask->form == EMBED_TEI_ALL ? reply->token_count : reply->ask->text_count;
+    return (size_t)vectors * reply->width * FLOAT_TEXT_BYTES;
 }
 
 static void print_float(struct buf *out, float value)
@@ -78,6 +81,43 @@ static void print_tei(const struct embed_reply *reply, struct buf *out)
     for (uint32_t i = 0; i < reply->ask->text_count; i++) {
         buf_add_str(out, i ? "," : "");
         print_vector(reply, i, out);
+    }
+    buf_add_char(out, ']');
+}
+
+/* For each text a list of the vectors of its tokens. */
+static void print_states(const struct embed_reply *reply, struct buf *out)
+{
+    uint32_t index = 0;
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_add_str(out, i ? ",[" : "[");
+        for (uint32_t j = 0; j < reply->items[i].count; j++) {
+            buf_add_str(out, j ? "," : "");
+            print_vector(reply, index++, out);
+        }
+        buf_add_char(out, ']');
+    }
+    buf_add_char(out, ']');
+}
+
+/* For each text its numbers that are not 0, with their places. */
+static void print_sparse(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        const float *vector = reply->vectors + (size_t)i * reply->width;
+        const char *before = "";
+        buf_add_str(out, i ? ",[" : "[");
+        for (uint32_t j = 0; j < reply->width; j++) {
+            if (vector[j] != 0) {
+                buf_printf(out, "%s{\"index\":%u,\"value\":", before, j);
+                print_float(out, vector[j]);
+                buf_add_char(out, '}');
+                before = ",";
+            }
+        }
+        buf_add_char(out, ']');
     }
     buf_add_char(out, ']');
 }
@@ -168,6 +208,54 @@ static enum status print_ranking(const struct embed_reply *reply, struct arena *
     return ST_OK;
 }
 
+/* ---- classes --------------------------------------------------------------------------------- */
+
+/* As exporters call a class that has no name. */
+static void print_label(const struct embed_reply *reply, uint32_t index, struct buf *out)
+{
+    if (index < reply->label_count) {
+        json_print_string(out, reply->labels[index]);
+    } else {
+        buf_printf(out, "\"LABEL_%u\"", index);
+    }
+}
+
+/* The classes of one text, the most probable one first. |ranks|: room for all. */
+static void print_classes(const struct embed_reply *reply, uint32_t text, struct rank *ranks,
+                          struct buf *out)
+{
+    const float *scores = reply->vectors + (size_t)text * reply->width;
+    for (uint32_t i = 0; i < reply->width; i++) {
+        ranks[i] = (struct rank){scores[i], i};
+    }
+    qsort(ranks, reply->width, sizeof(*ranks), compare_ranks);
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->width; i++) {
+        buf_add_str(out, i ? ",{\"score\":" : "{\"score\":");
+        print_float(out, ranks[i].score);
+        buf_add_str(out, ",\"label\":");
+        print_label(reply, ranks[i].index, out);
+        buf_add_char(out, '}');
+    }
+    buf_add_char(out, ']');
+}
+
+static enum status print_predictions(const struct embed_reply *reply, struct arena *arena,
+                                     struct buf *out, struct error *err)
+{
+    struct rank *ranks = arena_array(arena, reply->width, sizeof(*ranks));
+    if (!ranks) {
+        return arena_fail(arena, "the answer", err);
+    }
+    buf_add_str(out, reply->ask->is_one ? "" : "[");
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_classes(reply, i, ranks, out);
+    }
+    buf_add_str(out, reply->ask->is_one ? "" : "]");
+    return ST_OK;
+}
+
 enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena, struct buf *out,
                               struct error *err)
 {
@@ -175,6 +263,12 @@ enum status embed_reply_print(const struct embed_reply *reply, struct arena *are
         TRY(print_ranking(reply, arena, out, err));
     } else if (reply->ask->form == EMBED_OPENAI) {
         print_openai(reply, out);
+    } else if (reply->ask->form == PREDICT_TEI) {
+        TRY(print_predictions(reply, arena, out, err));
+    } else if (reply->ask->form == EMBED_TEI_ALL) {
+        print_states(reply, out);
+    } else if (reply->ask->form == EMBED_TEI_SPARSE) {
+        print_sparse(reply, out);
     } else if (reply->ask->form == EMBED_OLLAMA) {
         print_ollama(reply, out);
     } else if (reply->ask->form == EMBED_OLLAMA_ONE) {

@@ -10,12 +10,18 @@
 #include "base/status.h"
 #include "server/language/embed_ask.h"
 
-/* Vectors of |width| floats each, one for each text of |ask|; of a ranking one float each. */
+struct texts_ids;
+
+/* Vectors of |width| floats each, one for each text of |ask|, or for each token of each; of a
+ * ranking one float each. */
 struct embed_reply {
     const struct embed_ask *ask;
     const char *model;
     const float *vectors;
     uint32_t width;
+    const struct texts_ids *items; /* the texts as tokens */
+    const struct span *labels;     /* of classes: names of the first |label_count| */
+    uint32_t label_count;
     uint64_t token_count;
     uint64_t total_ns,
         load_ns; /* of Ollama's form: how long it has taken, and the load of the model */

@@ -160,15 +160,17 @@ static enum status take_options(struct embedder *embedder, const struct embedder
     settle_claim(embedder, options);
     if (options->pooling != EMBEDDER_UNSAID && is_none == embedder->has_states) {
         return error_set(err, ST_INVALID,
-                         is_none ? "embedding.pooling: expected mean, cls or last, because the "
-                                   "program gives a state for each token"
-                                 : "embedding.pooling: expected none, because the program gives "
-                                   "one vector for each text");
+                         is_none
+                             ? "embedding.pooling: expected mean, cls, last or splade, because the "
+                               "program gives a state for each token"
+                             : "embedding.pooling: expected none, because the program gives "
+                               "one vector for each text");
     }
     embedder->pooling = options->pooling       ? options->pooling
                         : embedder->has_states ? EMBEDDER_MEAN
                                                : EMBEDDER_NONE;
-    embedder->normalizes = !options->is_not_normalized;
+    embedder->normalizes = !options->is_not_normalized && embedder->pooling != EMBEDDER_SPLADE;
+    embedder->has_steps = options->has_steps;
     if (options->max_tokens > embedder->tokens_max) {
         return error_set(err, ST_INVALID,
                          "embedding.max_tokens: the program takes at most %u, got %llu",
@@ -277,20 +279,50 @@ static void take_row(const struct embedder *embedder, const uint8_t *bytes, uint
     }
 }
 
+static float value_at(const struct embedder *embedder, const uint8_t *bytes, size_t index)
+{
+    float value;
+    uint16_t bits;
+    if (embedder->floats == DT_F32) {
+        memcpy(&value, bytes + index * sizeof(value), sizeof(value));
+        return value;
+    }
+    memcpy(&bits, bytes + index * sizeof(bits), sizeof(bits));
+    return embedder->floats == DT_F16 ? number_from_f16(bits) : number_from_bf16(bits);
+}
+
 static void add_row(const struct embedder *embedder, const uint8_t *bytes, uint32_t index,
                     float *sum)
 {
     uint32_t width = embedder->width;
     for (uint32_t i = 0; i < width; i++) {
-        float value;
-        uint16_t bits;
-        if (embedder->floats == DT_F32) {
-            memcpy(&value, bytes + ((size_t)index * width + i) * sizeof(value), sizeof(value));
-        } else {
-            memcpy(&bits, bytes + ((size_t)index * width + i) * sizeof(bits), sizeof(bits));
-            value = embedder->floats == DT_F16 ? number_from_f16(bits) : number_from_bf16(bits);
+        sum[i] += value_at(embedder, bytes, (size_t)index * width + i);
+    }
+}
+
+/* The logarithm grows with its argument, so it is taken once, of the greatest. */
+static void pool_words(const struct embedder *embedder, const uint8_t *row, uint32_t count,
+                       float *out)
+{
+    uint32_t width = embedder->width;
+    memset(out, 0, width * sizeof(float));
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < width; j++) {
+            float value = value_at(embedder, row, (size_t)i * width + j);
+            out[j] = value > out[j] ? value : out[j];
         }
-        sum[i] += value;
+    }
+    for (uint32_t j = 0; j < width; j++) {
+        out[j] = log1pf(out[j]);
+    }
+}
+
+void embedder_take_states(const struct embedder *embedder, const uint8_t *row, uint32_t count,
+                          float *out)
+{
+    OBJ_CHECK(embedder, EMBEDDER_MAGIC);
+    for (uint32_t i = 0; i < count; i++) {
+        take_row(embedder, row, i, out + (size_t)i * embedder->width);
     }
 }
 
@@ -298,6 +330,10 @@ void embedder_pool(const struct embedder *embedder, const uint8_t *row, uint32_t
 {
     OBJ_CHECK(embedder, EMBEDDER_MAGIC);
     must(count > 0);
+    if (embedder->pooling == EMBEDDER_SPLADE) {
+        pool_words(embedder, row, count, out);
+        return;
+    }
     bool is_last = embedder->pooling == EMBEDDER_LAST;
     take_row(embedder, row, is_last ? count - 1 : 0, out);
     if (embedder->pooling != EMBEDDER_MEAN) {

@@ -39,6 +39,8 @@ enum embedder_pooling {
     EMBEDDER_MEAN, /* of the states of all tokens */
     EMBEDDER_CLS,  /* the state of the first token */
     EMBEDDER_LAST, /* the state of the last token */
+    /* of logits of words: for each word log(1 + x), x the greatest of all tokens, at least 0 */
+    EMBEDDER_SPLADE,
     EMBEDDER_NONE, /* the program has done it */
 };
 
@@ -66,6 +68,7 @@ enum embedder_claim {
 struct embedder_options {
     bool is_said;     /* it is an encoder, whatever its inputs are called */
     bool has_classes; /* the card has labels or an answer for a result */
+    bool has_steps;   /* the card has steps behind a result, such as a softmax */
     enum embedder_pooling pooling;
     bool is_not_normalized;
     uint64_t max_tokens; /* 0: as many as the program takes */
@@ -87,6 +90,7 @@ struct embedder {
     uint32_t rows_max;   /* b */
     enum embedder_pooling pooling;
     bool normalizes;
+    bool has_steps;      /* scores of classes are as the card wants them */
     char *prefix;        /* owned; or NULL */
     uint32_t pad;        /* the id of padding */
     struct words *words; /* owned */
@@ -108,6 +112,10 @@ bool embedder_fits(const struct rt_method *method);
 /* Computes the vector of one text at |out|, which has |width| floats, not normalised: |row| has the
  * states of |length| tokens, of which the first |count| are the text's; or the vector itself. */
 void embedder_pool(const struct embedder *embedder, const uint8_t *row, uint32_t count, float *out);
+
+/* Copies the states of the first |count| tokens of |row| to |out|, |width| floats each. */
+void embedder_take_states(const struct embedder *embedder, const uint8_t *row, uint32_t count,
+                          float *out);
 
 /* Divides by the length, if that is not 0. */
 void embedder_normalize(float *vector, uint32_t width);

@@ -7,9 +7,14 @@ run_peers.py asks the same with clients of those servers.
 usage: run_doors.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import math
+import shutil
 import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
-from run_embeddings import ENCODER, PAIRS, QUERY
+from run_embeddings import ENCODER, FOLDER, PAIRS, QUERY, TEXTS, WIDTH, expect_close
 from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, ask, post
 from run_http import Client, Daemon, Report, build_request, expect
 
@@ -107,7 +112,7 @@ def tokens():
         long = ask(client, "/tokenize", {"prompt": "hello " * 60000})
         expect("long", long["count"] > 60000, True)
         for path, body, why in (
-                ("/tokenize", {}, "prompt, content or messages is missing"),
+                ("/tokenize", {}, "prompt, content, messages or inputs is missing"),
                 ("/tokenize", {"messages": []}, "messages: expected at least one"),
                 ("/tokenize", {"messages": [{"role": "user"}]}, "messages[0]: content is missing"),
                 ("/tokenize", {"prompt": 5}, "prompt: expected a string"),
@@ -152,7 +157,136 @@ def rankings():
         expect("form", refusal(client, "/v2/rerank", {"query": "a"}), "documents is missing")
 
 
-CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings)
+@contextmanager
+def classifier(card, program="classes"):
+    """A server of one program of the encoder's folder, with |card|."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(FOLDER / f"{program}.pte", folder / "model.pte")
+        shutil.copy(FOLDER / "tokenizer.json", folder)
+        (folder / "model.card.json").write_text(json.dumps(card))
+        with Daemon([*ENCODER, "--model", f"cls={folder / 'model.pte'}"]) as daemon:
+            yield Client(daemon.port)
+
+
+def softmax(logits):
+    exponents = [math.exp(x - max(logits)) for x in logits]
+    return [x / sum(exponents) for x in exponents]
+
+
+def classes():
+    """/predict: the classes of texts and of pairs, the most probable one first."""
+    with classifier({"labels": ["a", "b", "c"]}) as client:
+        logits = [ask(client, "/v2/models/cls/embed", {"inputs": text, "normalize": False})[0]
+                  for text in TEXTS[:2]]
+        for raw in (False, True):
+            wanted = logits[0] if raw else softmax(logits[0])
+            rows = ask(client, "/predict", {"inputs": TEXTS[0], "raw_scores": raw})
+            got = {row["label"]: row["score"] for row in rows}
+            expect_close("scores", [got[label] for label in "abc"], wanted)
+            expect("order", [row["score"] for row in rows], sorted(got.values(), reverse=True))
+        several = ask(client, "/predict", {"inputs": [[text] for text in TEXTS[:2]]})
+        expect("a list", several[0], ask(client, "/predict", {"inputs": [TEXTS[0]]}))
+        expect_close("the second", sorted(row["score"] for row in several[1]),
+                     sorted(softmax(logits[1])))
+        pair = ask(client, "/predict", {"inputs": TEXTS[:2]})
+        expect("a pair", ask(client, "/predict", {"inputs": [TEXTS[:2], TEXTS[:1]]})[0], pair)
+        expect("is not its first text", pair == several[0], False)
+        # A cross-encoder has one class.
+        text = PAIRS[0]["text"]
+        scored = ask(client, "/predict", {"inputs": [QUERY, text], "model": "enc.score",
+                                          "raw_scores": True, "truncate": True})
+        expect("label", scored[0]["label"], "LABEL_0")
+        expect_close("score", [scored[0]["score"]], [PAIRS[0]["logit"]])
+        for inputs, why in (([], "inputs: expected one text or two"),
+                            ([[]], "inputs[0]: expected one text or two"),
+                            (["a", "b", "c"], "inputs[2]: expected one text or two"),
+                            ([["a", "b", "c"]], "inputs[0][2]: expected one text or two"),
+                            ([["a"], "b"], "inputs[1]: expected an array"),
+                            (["a", ["b"]], "inputs[1]: expected a string"),
+                            (5, "inputs: expected a string"), ([5], "inputs[0]: expected a string"),
+                            ([["a"]] * 2049, "inputs[2048][0]: expected at most 2048"),
+                            ("hello " * 200, "inputs[0]: it has 202 tokens")):
+            expect(why, why in refusal(client, "/predict", {"inputs": inputs}), True)
+        expect("vectors", "use /embed" in refusal(client, "/predict", {"inputs": "a",
+                                                                       "model": "enc"}), True)
+        refusal(client, "/predict", {"inputs": "a", "model": "nobody"}, 404)
+    with classifier({"outputs": [{"name": "scores", "steps": ["softmax"]}]}) as client:
+        rows = ask(client, "/predict", {"inputs": TEXTS[0]})
+        got = {row["label"]: row["score"] for row in rows}
+        expect_close("once", [got[f"LABEL_{i}"] for i in range(3)], softmax(logits[0]))
+    with Daemon(CHAT) as daemon:
+        expect("none", refusal(Client(daemon.port), "/predict", {"inputs": "a"}, 404),
+               "no classifier of texts is loaded")
+
+
+def states():
+    """A vector for each token, and what becomes of them: their mean, the words that they say."""
+    words = {"methods": {"forward": {"embedding": {"pooling": "splade"}}}}
+    with classifier(words, "model") as client:
+        both = ask(client, "/embed_all", {"inputs": TEXTS[:2], "model": "enc"})
+        means = ask(client, "/v2/models/enc/embed", {"inputs": TEXTS[:2], "normalize": False})
+        sparse = ask(client, "/embed_sparse", {"inputs": TEXTS[:2], "model": "cls"})
+        for rows, mean, words in zip(both, means, sparse):
+            expect("width", {len(row) for row in rows}, {WIDTH})
+            expect_close("mean", [sum(column) / len(rows) for column in zip(*rows)], mean)
+            peaks = [math.log1p(max(0, *column)) for column in zip(*rows)]
+            expect("places", [word["index"] for word in words],
+                   [i for i, peak in enumerate(peaks) if peak > 0])
+            expect_close("values", [word["value"] for word in words],
+                         [peak for peak in peaks if peak > 0])
+        dense = ask(client, "/v2/models/cls/embed", {"inputs": TEXTS[0]})[0]
+        expect("dense", [x for x in dense if x], [word["value"] for word in sparse[0]])
+        expect("ids", len(ask(client, "/embed_all", {"inputs": [[2, 5, 3]], "model": "enc"})[0]), 3)
+        why = refusal(client, "/embed_sparse", {"inputs": "a", "model": "enc"})
+        expect("not sparse", "gives no sparse vectors" in why, True)
+        expect("too long", "tokens" in refusal(client, "/embed_all", {"inputs": "hello " * 99,
+                                                                      "model": "enc"}), True)
+    with classifier({}) as client:
+        why = refusal(client, "/embed_all", {"inputs": "a", "model": "cls"})
+        expect("one vector", "not one for each token" in why, True)
+    with Daemon([*ENCODER, "--ring-bytes=1M"]) as daemon:
+        client = Client(daemon.port)
+        many = {"inputs": ["hello " * 40] * 2000, "model": "enc"}
+        expect("no room", post(client, "/embed_all", many), 413)
+        expect("alive", post(client, "/embed_all", {"inputs": "a", "model": "enc"}), 200)
+
+
+def facts():
+    """/info, and tokens as TEI has them."""
+    with classifier({"labels": ["a", "b", "c"]}) as client:
+        info = fetch(client, "/info?model=enc")
+        expect("an encoder", (info["model_id"], info["model_type"], info["max_input_length"]),
+               ("enc", {"embedding": {"pooling": "mean"}}, 48))
+        expect("several", get(client, "/info"), 400)
+        kind = fetch(client, "/info?model=cls")["model_type"]["classifier"]
+        expect("labels", (kind["id2label"]["1"], kind["label2id"]["c"]), ("b", 2))
+        expect("pairs", list(fetch(client, "/info?model=enc.score")["model_type"]), ["reranker"])
+        expect("nobody", get(client, "/info?model=nobody"), 404)
+        expect("malformed", get(client, "/info?model=%zz"), 400)
+        rows = ask(client, "/tokenize", {"model": "enc", "inputs": ["cat dog", "cat"]})
+        plain = ask(client, "/tokenize", {"model": "enc", "prompt": "cat dog"})["tokens"]
+        expect("ids", [row["id"] for row in rows[0]], plain)
+        expect("special", [row["special"] for row in rows[0]], [True, False, False, True])
+        expect("text", rows[1][1], {"id": plain[1], "text": " cat", "special": False,
+                                    "start": None, "stop": None})
+        alone = ask(client, "/tokenize", {"model": "enc", "inputs": "cat",
+                                          "add_special_tokens": False})
+        expect("alone", alone, [[rows[1][1]]])
+        for inputs, why in ((5, "inputs: expected a string"), ([5], "inputs[0]: expected a string"),
+                            ([["a"]], "inputs[0]: expected a string"),
+                            (["a"] * 2049, "inputs[2048]: expected at most 2048")):
+            expect(why, why in refusal(client, "/tokenize", {"model": "enc", "inputs": inputs}),
+                   True)
+    with Daemon(CHAT) as daemon:
+        expect("no encoder", get(Client(daemon.port), "/info"), 404)
+    with Daemon(["--model", f"cls={FOLDER / 'classes.pte'}"]) as daemon:
+        info = fetch(Client(daemon.port), "/info")
+        expect("a classifier", (info["model_id"], list(info["model_type"])),
+               ("cls", ["classifier"]))
+
+
+CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings, classes, states, facts)
 
 
 def main():

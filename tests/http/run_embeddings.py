@@ -194,8 +194,8 @@ def refusals():
         tei = (
             ("/v2/models/enc/embed", {"inputs": long}, "inputs[0]: it has 74 tokens"),
             ("/v2/models/enc/embed", {"inputs": "a", "truncation_direction": "Left"}, "Right"),
-            ("/embed", {"inputs": "a", "model": "enc"},
-             "several models could answer: use POST /v2/models/{m}/embed"),
+            ("/embed", {"inputs": "a"},
+             "model is missing: several could answer"),
             ("/rerank", {"texts": ["a"]}, "query is missing"),
             ("/rerank", {"query": "a"}, "texts or documents is missing"),
             ("/rerank", {"query": "a", "texts": [[1]]}, "texts[0]"),

@@ -366,7 +366,7 @@ static void members_of_methods(void **state)
     RULES(
         "add", {"{\"embedding\": 1}", "embedding: expected an object, got a number"},
         {"{\"embedding\": {\"pooling\": \"max\"}}",
-         "embedding.pooling: expected mean, cls, last or none"},
+         "embedding.pooling: expected mean, cls, last, splade or none"},
         {"{\"embedding\": {\"max_tokens\": 0}}", "embedding.max_tokens: expected at least 1"},
         {"{\"embedding\": {\"normalize\": 1}}",
          "embedding.normalize: expected a boolean, got a number"},

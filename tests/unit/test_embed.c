@@ -33,7 +33,7 @@ static void texts_come_alone_or_in_a_list(void **state)
     assert_ok(err, parse(EMBED_TEI, "{\"inputs\":[\"a\",\"b\"],\"model\":\"m\"}"));
     assert_int_equal(ask.text_count, 2);
     assert_true(span_is(ask.texts[1].text, "b"));
-    assert_null(ask.model); /* the target names it */
+    assert_string_equal(ask.model, "m"); /* as the target may do, too */
     assert_ok(err, parse(RANK_TEI, "{\"query\":\"q\",\"texts\":[\"a\"]}"));
     assert_true(ask.has_query && span_is(ask.query, "q"));
     assert_false(ask.wants_texts);
@@ -153,6 +153,49 @@ static void texts_are_bounded(void **state)
                  "input[2048]: expected at most 2048 texts");
 }
 
+static void texts_and_pairs_are_classified(void **state)
+{
+    static const struct {
+        const char *inputs;
+        uint32_t count;
+        bool is_one, is_pair;
+    } rows[] = {{"\"a\"", 1, true, false},
+                {"[\"a\"]", 1, true, false},
+                {"[\"a\",\"b\"]", 1, true, true},
+                {"[[\"a\"]]", 1, false, false},
+                {"[[\"a\"],[\"c\"],[\"a\",\"b\"]]", 3, false, true}};
+    char body[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(body, sizeof(body), "{\"inputs\":%s,\"raw_scores\":true}", rows[i].inputs);
+        assert_ok(err, parse(PREDICT_TEI, body));
+        const struct embed_text *last = &ask.texts[rows[i].count - 1];
+        assert_int_equal(ask.text_count, rows[i].count);
+        assert_true(ask.is_one == rows[i].is_one && last->is_pair == rows[i].is_pair);
+        assert_true(span_is(last->text, "a") && ask.wants_raw_scores);
+        assert_true(!last->is_pair || span_is(last->second, "b"));
+    }
+    static const char *const bad[] = {
+        "[]",           "[[]]", "[\"a\",\"b\",\"c\"]", "[[\"a\"],5]", "[\"a\"",
+        "[[\"a\"],[]]", "{}",   "[[[\"a\"]]]",         "[5]",         "[\"a\",null]"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(body, sizeof(body), "{\"inputs\":%s}", bad[i]);
+        assert_int_equal(parse(PREDICT_TEI, body), ST_INVALID);
+    }
+}
+
+static void a_prompt_is_one_text(void **state)
+{
+    (void)state;
+    assert_ok(err, parse(EMBED_OLLAMA_ONE, "{\"prompt\":\"a\",\"model\":\"m:latest\"}"));
+    assert_true(ask.text_count == 1 && ask.cuts);
+    assert_string_equal(ask.model, "m");
+    assert_ok(err, parse(EMBED_OLLAMA, "{\"input\":[\"a\",\"b\"],\"truncate\":false}"));
+    assert_true(ask.text_count == 2 && !ask.cuts);
+    assert_int_equal(parse(EMBED_OLLAMA, "{\"input\":[1]}"), ST_INVALID);
+    assert_int_equal(parse(EMBED_OLLAMA_ONE, "{\"prompt\":[\"a\"]}"), ST_INVALID);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static const float vectors[] = {1, -0.5f, 0.25f, 3};
@@ -262,6 +305,8 @@ int main(void)
         TEST(a_body_of_the_root_has_one_of_two_forms),
         TEST(bad_requests_say_what_is_wrong),
         TEST(texts_are_bounded),
+        TEST(texts_and_pairs_are_classified),
+        TEST(a_prompt_is_one_text),
         TEST(vectors_in_the_form_of_openai),
         TEST(vectors_in_the_form_of_tei),
         TEST(a_ranking_is_sorted),

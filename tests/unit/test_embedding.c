@@ -261,7 +261,8 @@ static void mistakes_have_their_texts(void **state)
         {&embedding_openai, "{\"model\":\"nobody\",\"input\":\"a\"}", "nobody", ST_NOT_FOUND},
         {&embedding_openai, "{\"input\":\"a\"}", "model is missing: several could answer",
          ST_INVALID},
-        {&embedding_tei, "{\"inputs\":\"a\"}", "use POST /v2/models/{m}/embed", ST_INVALID},
+        {&embedding_tei, "{\"inputs\":\"a\"}", "model is missing: several could answer",
+         ST_INVALID},
         {&embedding_rank, "{\"texts\":[\"a\"]}", "query is missing", ST_INVALID},
         {&embedding_rank, "{\"query\":\"a\",\"texts\":[[1]]}", "texts[0]", ST_INVALID},
     };

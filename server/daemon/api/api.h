@@ -63,6 +63,7 @@ api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize
 api_handler_f api_apply_template, api_count_tokens;              /* api_chat.c */
 api_handler_f api_props;                                         /* api_props.c */
 api_handler_f api_tags, api_ps, api_show, api_refuse_change;     /* api_ollama.c */
+api_handler_f api_info;                                          /* api_info.c */
 api_handler_f api_graph;                                         /* api_graph.c */
 api_handler_f api_openapi;                                       /* api_openapi.c */
 api_handler_f api_console;                                       /* api_console.c */

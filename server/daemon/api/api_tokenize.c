@@ -6,6 +6,10 @@
  *
  *     {"model": M, "prompt": T | "messages": [...], "add_special_tokens": B}   vLLM
  *     {"content": T, "add_special": B, "with_pieces": B}                       llama.cpp
+ *
+ * Those of TEI have an answer of their own, a list for each text:
+ *
+ *     {"inputs": T | [T], "add_special_tokens": B}                             TEI
  */
 #include "config.h"
 
@@ -18,6 +22,7 @@
 #include "server/daemon/request/request.h"
 #include "server/language/ask.h"
 #include "server/language/ask_values.h"
+#include "server/language/embed_ask.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/words.h"
@@ -41,6 +46,8 @@ struct words_query {
     bool says_special, adds_special; /* what stands around a text */
     bool adds_special_else;          /* if the request does not say */
     bool wants_pieces, wants_texts;
+    struct span *inputs; /* of TEI; NULL: not given */
+    uint32_t input_count;
     uint32_t *ids;
     uint32_t count;
 };
@@ -102,6 +109,38 @@ static enum status read_prompt(struct reader *r)
     return read_text(r);
 }
 
+static enum status read_input(struct reader *r)
+{
+    struct words_query *query = r->query;
+    if (query->input_count == EMBED_TEXTS_MAX) {
+        return json_fail(&r->in, r->err, ST_INVALID, "expected at most %d texts", EMBED_TEXTS_MAX);
+    }
+    struct span *text = &query->inputs[query->input_count++];
+    return ask_read_text(&r->in, &r->request->infer.arena, text, r->err);
+}
+
+static enum status read_inputs(struct reader *r)
+{
+    struct words_query *query = r->query;
+    uint32_t room = json_count_elements(&r->in, EMBED_TEXTS_MAX);
+    query->is_given = query->adds_special_else = true;
+    query->inputs = arena_array(&r->request->infer.arena, (size_t)room + 1, sizeof(struct span));
+    if (!query->inputs) {
+        return arena_fail(&r->request->infer.arena, "the texts", r->err);
+    }
+    if (json_peek(&r->in) != JSON_ARRAY) {
+        return read_input(r);
+    }
+    TRY(json_array(&r->in, r->err));
+    while (true) {
+        TRY(json_element(&r->in, r->err));
+        if (r->in.is_closed) {
+            return ST_OK;
+        }
+        TRY(read_input(r));
+    }
+}
+
 /* The whole body is read again, as one of chats. */
 static enum status read_messages(struct reader *r)
 {
@@ -159,13 +198,14 @@ static const struct member {
     {"prompt", ANY_TEXT, read_prompt},       {"content", ANY_TEXT, read_text},
     {"messages", ANY_TEXT, read_messages},   {"add_special_tokens", ANY_TEXT, read_special},
     {"with_pieces", ANY_TEXT, read_pieces},  {"return_token_strs", ANY_TEXT, read_texts},
+    {"inputs", ANY_TEXT, read_inputs},
 };
 
 /* The members of the form that must be there, for people. */
 static const char *needed(const struct words_query *query)
 {
     return query->form == OWN_TEXT   ? "text"
-           : query->form == ANY_TEXT ? "prompt, content or messages"
+           : query->form == ANY_TEXT ? "prompt, content, messages or inputs"
                                      : "tokens";
 }
 
@@ -319,12 +359,51 @@ static enum status print_tokens(struct buf *out, const struct words *words,
     return status;
 }
 
+/* {"id", "text", "special", "start", "stop"}: where in its text a token begins is not known. */
+static enum status print_simple(struct buf *out, const struct words *words, uint32_t id,
+                                struct buf *piece, struct error *err)
+{
+    buf_reset(piece);
+    TRY(words_bytes(words, id, piece, err));
+    buf_printf(out, "{\"id\":%u,\"text\":", id);
+    json_print_string(out, buf_span(piece));
+    buf_printf(out, ",\"special\":%s,\"start\":null,\"stop\":null}",
+               words_is_special(words, id) ? "true" : "false");
+    return ST_OK;
+}
+
+/* The tokens of each text of TEI's form. */
+static enum status print_inputs(struct buf *out, const struct vocabulary *vocabulary,
+                                struct words_query *query, struct error *err)
+{
+    struct buf piece;
+    enum status status = ST_OK;
+    bool is_around = !query->says_special || query->adds_special;
+    buf_init(&piece, GENERATOR_TOKEN_BYTES_MAX);
+    for (uint32_t i = 0; i < query->input_count && status == ST_OK; i++) {
+        status = encode(vocabulary, query, query->inputs[i], !is_around, err);
+        buf_add_str(out, i ? ",[" : "[[");
+        for (uint32_t j = 0; status == ST_OK && j < query->count; j++) {
+            buf_add_str(out, j ? "," : "");
+            status = print_simple(out, vocabulary->words, query->ids[j], &piece, err);
+        }
+        buf_add_char(out, ']');
+    }
+    buf_add_str(out, query->input_count ? "]" : "[]");
+    buf_fini(&piece);
+    return status;
+}
+
 enum status api_tokenize(struct request *request, struct error *err)
 {
     struct words_query query = {.form = OWN_TEXT};
     struct buf *out = &request->out;
     struct vocabulary vocabulary;
     TRY(begin(request, &query, &vocabulary, err));
+    if (query.inputs) {
+        TRY(print_inputs(out, &vocabulary, &query, err));
+        return api_check_printed(request, err);
+    }
     if (query.is_chat) {
         TRY(encode_chat(request, &vocabulary, &query, err));
     } else {

@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libapi.a
 	%D%/api_metrics_shares.c \
 	%D%/api_model.c \
 	%D%/api_openapi.c \
+	%D%/api_info.c \
 	%D%/api_ollama.c \
 	%D%/api_props.c \
 	%D%/api_region.c \

@@ -41,6 +41,7 @@ struct embedding {
     const float *answer; /* within |vectors|: |width| floats for each text */
     uint32_t width;
     uint64_t token_count;
+    size_t state_count;      /* of a vector for each token: taken so far */
     struct runs_times times; /* the loop's */
 };
 
@@ -77,53 +78,102 @@ static int find(struct infer *infer, struct error *err)
     return infer->model_name[0] ? infer_find_target(infer, err) : infer_find_any(infer, err);
 }
 
-/* Models that could answer, by how well: for a ranking those that read pairs come first. */
+/* How well models can answer, best first: for a ranking those that read pairs come first. */
+#define PLACES (2 * EMBEDDER_CLAIMS)
+
 struct answerers {
-    uint32_t counts[2 * EMBEDDER_CLAIMS];
-    char names[2 * EMBEDDER_CLAIMS][MODEL_NAME_MAX + 1]; /* of the last one */
+    uint32_t counts[PLACES];
+    char names[PLACES][MODEL_NAME_MAX + 1]; /* of the last one */
 };
 
-static void note_answerer(struct answerers *all, const struct model *model, bool is_ranking)
+/* PLACES: it cannot. */
+static unsigned place_of(const struct model_uses *uses, enum embed_form form)
 {
-    const struct model_uses *uses = &model->uses;
-    bool ranks = uses->ranks && is_ranking;
-    if (!model_is_to_be_had(model) || (!uses->embeds && !ranks)) {
+    bool is_ranking = form & (RANK_ROOT | RANK_COHERE);
+    if (form == PREDICT_TEI) {
+        return uses->embeds && uses->embeds_claim == EMBEDDER_CLASSES ? 0
+               : uses->ranks                                          ? 1
+                                                                      : PLACES;
+    }
+    return uses->ranks && is_ranking ? uses->embeds_claim
+           : uses->embeds            ? uses->embeds_claim + EMBEDDER_CLAIMS
+                                     : PLACES;
+}
+
+static void note_answerer(struct answerers *all, const struct model *model, enum embed_form form)
+{
+    unsigned place = place_of(&model->uses, form);
+    if (!model_is_to_be_had(model) || place == PLACES) {
         return;
     }
-    unsigned place = uses->embeds_claim + (ranks ? 0 : EMBEDDER_CLAIMS);
     all->counts[place] += strcmp(all->names[place], model->name) != 0; /* versions are neighbours */
     snprintf(all->names[place], sizeof(all->names[place]), "%s", model->name);
 }
 
-/* Routes of other servers, which have one model each, name none. Then the model is meant that has
- * what the route needs: a card's word counts first, then names and shapes of results. */
-static enum status find_only(struct infer *infer, bool is_ranking, bool takes_name,
-                             char out_name[MODEL_NAME_MAX + 1], struct error *err)
+enum status embedding_find_only(struct infer *infer, enum embed_form form,
+                                char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
     struct repository_index *index = repository_ref_index(&infer->serving->repository);
     struct answerers all = {.counts = {0}};
     unsigned best = 0;
     for (uint32_t i = 0; i < index->count; i++) {
-        note_answerer(&all, index->models[i], is_ranking);
+        note_answerer(&all, index->models[i], form);
     }
     repository_unref_index(index);
-    while (best < 2 * EMBEDDER_CLAIMS && all.counts[best] == 0) {
+    while (best < PLACES && all.counts[best] == 0) {
         best++;
     }
-    if (best == 2 * EMBEDDER_CLAIMS) {
-        return error_set(err, ST_NOT_FOUND, "no encoder of texts is loaded");
+    if (best == PLACES) {
+        return error_set(err, ST_NOT_FOUND, "no %s of texts is loaded",
+                         form == PREDICT_TEI ? "classifier" : "encoder");
     }
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
-    return all.counts[best] == 1 ? ST_OK
-           : takes_name ? error_set(err, ST_INVALID, "model is missing: several could answer")
-                        : error_set(err, ST_INVALID,
-                                    "several models could answer: use POST /v2/models/{m}/%s",
-                                    is_ranking ? "rerank" : "embed");
+    return all.counts[best] == 1
+               ? ST_OK
+               : error_set(err, ST_INVALID, "model is missing: several could answer");
 }
 
 static bool is_ranking(const struct embedding *embedding)
 {
     return embed_ask_ranks(&embedding->ask);
+}
+
+/* Scores of classes: what a classifier of texts gives, or a cross-encoder. */
+static bool gives_classes(const struct model *model)
+{
+    const struct embedder *embedder = model->embedder;
+    return !embedder->has_states && (embedder->is_ranker || embedder->claim == EMBEDDER_CLASSES);
+}
+
+static enum status check_use(const struct embedding *embedding, const struct model *model,
+                             struct error *err)
+{
+    const struct embedder *embedder = embedding->embedder;
+    enum embed_form form = embedding->ask.form;
+    if (form == PREDICT_TEI) {
+        return gives_classes(model)
+                   ? ST_OK
+                   : error_set(err, ST_INVALID,
+                               "model '%s' gives vectors of texts, not scores of classes: use "
+                               "/embed",
+                               model->name);
+    }
+    if (embedder->is_ranker && !is_ranking(embedding)) {
+        return error_set(err, ST_INVALID,
+                         "model '%s' gives scores of pairs, not vectors of texts: use /rerank",
+                         model->name);
+    }
+    if (form == EMBED_TEI_ALL && !embedder->has_states) {
+        return error_set(err, ST_INVALID,
+                         "model '%s' gives one vector for each text, not one for each token",
+                         model->name);
+    }
+    return form != EMBED_TEI_SPARSE || embedder->pooling == EMBEDDER_SPLADE
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "model '%s' gives no sparse vectors: that takes a program with logits "
+                           "of words, and a card with \"pooling\": \"splade\"",
+                           model->name);
 }
 
 static enum status find_model(struct infer *infer, struct embedding *embedding, struct error *err)
@@ -132,8 +182,7 @@ static enum status find_model(struct infer *infer, struct embedding *embedding, 
     char only[MODEL_NAME_MAX + 1];
     const char *name = embedding->ask.model ? embedding->ask.model : infer->model_name;
     if (!call->model && !*name) {
-        bool takes_name = embedding->ask.form != EMBED_TEI;
-        TRY(find_only(infer, is_ranking(embedding), takes_name, only, err));
+        TRY(embedding_find_only(infer, embedding->ask.form, only, err));
         name = only;
     }
     if (!call->model) {
@@ -143,11 +192,7 @@ static enum status find_model(struct infer *infer, struct embedding *embedding, 
     if (!embedding->embedder) {
         return model_refuse_texts(call->model, "encoder of texts", err);
     }
-    if (embedding->embedder->is_ranker && !is_ranking(embedding)) {
-        return error_set(err, ST_INVALID,
-                         "model '%s' gives scores of pairs, not vectors of texts: use /rerank",
-                         call->model->name);
-    }
+    TRY(check_use(embedding, call->model, err));
     /* For logs: the target may have no name. */
     snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
     return ST_OK;
@@ -209,7 +254,7 @@ static enum status encode(struct infer *infer, const struct span *texts, uint32_
                          .count = count,
                          .max = embedder->tokens_max,
                          .cuts = embedding->ask.cuts};
-    if (!embedder->is_ranker) {
+    if (!embedder->is_ranker && embedding->ask.form != PREDICT_TEI) {
         TRY(put_prefix(&infer->arena, embedder->prefix, &pair.items[0], err));
     }
     return texts_encode(embedder->words, &pair, &infer->arena, out, err);
@@ -224,11 +269,14 @@ static enum status take_text(struct infer *infer, uint32_t index, struct texts_i
     if (text->ids) {
         return take_ids(embedding, text, out, err);
     }
-    if (embedding->embedder->is_ranker) {
+    bool is_ranked = embedding->embedder->is_ranker && is_ranking(embedding);
+    if (is_ranked) {
         texts[0] = embedding->ask.query;
         texts[1] = text->text;
+    } else if (text->is_pair) {
+        texts[1] = text->second;
     }
-    return encode(infer, texts, embedding->embedder->is_ranker ? 2 : 1, out, err);
+    return encode(infer, texts, is_ranked || text->is_pair ? 2 : 1, out, err);
 }
 
 static enum status take_texts(struct infer *infer, struct error *err)
@@ -257,13 +305,20 @@ static enum status take_texts(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
+static bool has_all(const struct embedding *embedding)
+{
+    return embedding->ask.form == EMBED_TEI_ALL;
+}
+
 /* Where memory for requests is short for now, the request waits, and is parsed again. */
 static enum status make_room(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = embedding_of(infer);
     size_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
-    size_t items = (size_t)embedding->ask.text_count + 1; /* there may be a query */
-    size_t bytes = items * (width + 1) * sizeof(float);   /* 2^11, 2^20 and 2^2 at most */
+    /* There may be a query; 2^31 tokens at most. */
+    size_t items =
+        has_all(embedding) ? (size_t)embedding->token_count : (size_t)embedding->ask.text_count + 1;
+    size_t bytes = items * (width + 1) * sizeof(float); /* 2^20 and 2^2 at most */
     if (wanted > width) {
         return error_set(err, ST_INVALID, "dimensions: the model has %zu, got %zu", width, wanted);
     }
@@ -287,8 +342,12 @@ static enum status parse_form(struct infer *infer, enum embed_form form,
     infer->has_keep = embedding->ask.has_keep;
     infer->keep_ns = embedding->ask.keep_ns;
     TRY(find_model(infer, embedding, err));
-    TRY(make_room(infer, err));
     infer->call.sample_count = embedding->ask.text_count;
+    if (has_all(embedding)) { /* how much room it takes, the tokens say */
+        TRY(take_texts(infer, err));
+        return make_room(infer, err);
+    }
+    TRY(make_room(infer, err));
     return take_texts(infer, err);
 }
 
@@ -305,6 +364,9 @@ PARSE(parse_openai, EMBED_OPENAI)
 PARSE(parse_tei, EMBED_TEI)
 PARSE(parse_ollama, EMBED_OLLAMA)
 PARSE(parse_ollama_one, EMBED_OLLAMA_ONE)
+PARSE(parse_all, EMBED_TEI_ALL)
+PARSE(parse_sparse, EMBED_TEI_SPARSE)
+PARSE(parse_predict, PREDICT_TEI)
 PARSE(parse_rank, RANK_ROOT)
 PARSE(parse_rank_jina, RANK_JINA)
 PARSE(parse_rank_cohere, RANK_COHERE)
@@ -407,14 +469,30 @@ static void count_run(struct infer *infer)
     }
 }
 
+/* The result that is answered, if people know it. */
+static const struct model_io *find_output(const struct infer *infer)
+{
+    const struct model *model = infer->call.model;
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        if (model->outputs[i].index == embedding_of(infer)->embedder->result) {
+            return &model->outputs[i];
+        }
+    }
+    return NULL;
+}
+
 static struct embed_reply reply_of(const struct infer *infer)
 {
     const struct embedding *embedding = embedding_of(infer);
+    const struct model_io *io = find_output(infer);
     return (struct embed_reply){
         .ask = &embedding->ask,
         .model = infer->call.model->name,
         .vectors = embedding->answer,
         .width = embedding->width,
+        .items = embedding->items,
+        .labels = io ? io->labels : NULL,
+        .label_count = io ? io->label_count : 0,
         .token_count = embedding->token_count,
         .total_ns = uv_hrtime() - infer->arrived_ns,
         .load_ns = infer->waited_ns,
@@ -461,9 +539,16 @@ static enum status take_vectors(struct embedding *embedding, const struct rt_res
             result->bytes.len, embedding->rows, embedding->length, bytes * embedding->rows);
     }
     for (uint32_t row = 0; row < embedding->rows; row++) {
-        uint32_t index = embedding->done_count + row;
-        embedder_pool(embedder, result->bytes.ptr + row * bytes, embedding->items[index].count,
-                      embedding->vectors + (size_t)index * embedder->width);
+        uint32_t index = embedding->done_count + row, count = embedding->items[index].count;
+        const uint8_t *states = result->bytes.ptr + row * bytes;
+        if (has_all(embedding)) {
+            embedder_take_states(embedder, states, count,
+                                 embedding->vectors + embedding->state_count * embedder->width);
+            embedding->state_count += count;
+        } else {
+            embedder_pool(embedder, states, count,
+                          embedding->vectors + (size_t)index * embedder->width);
+        }
     }
     embedding->done_count += embedding->rows;
     return ST_OK;
@@ -474,7 +559,8 @@ static void shape_vectors(struct embedding *embedding)
 {
     const struct embed_ask *ask = &embedding->ask;
     uint32_t width = embedding->embedder->width;
-    bool is_tei = ask->form & (EMBED_TEI | EMBED_OLLAMA);
+    bool is_tei =
+        ask->form & (EMBED_TEI | EMBED_OLLAMA) && embedding->embedder->pooling != EMBEDDER_SPLADE;
     bool normalizes = ask->says_normalize ? ask->normalizes
                       : is_tei            ? true
                                           : embedding->embedder->normalizes;
@@ -513,6 +599,34 @@ static void score_pairs(struct embedding *embedding)
     }
 }
 
+/* What the scores of a text say together, unless the card has computed that. */
+static void share_classes(struct embedding *embedding)
+{
+    const struct embedder *embedder = embedding->embedder;
+    uint32_t width = embedder->width;
+    if (embedding->ask.wants_raw_scores || embedder->has_steps) {
+        return;
+    }
+    if (width == 1) {
+        score_pairs(embedding);
+        return;
+    }
+    for (uint32_t i = 0; i < embedding->item_count; i++) {
+        float *scores = embedding->vectors + (size_t)i * width, greatest = scores[0];
+        double sum = 0;
+        for (uint32_t j = 1; j < width; j++) {
+            greatest = scores[j] > greatest ? scores[j] : greatest;
+        }
+        for (uint32_t j = 0; j < width; j++) {
+            scores[j] = expf(scores[j] - greatest);
+            sum += (double)scores[j];
+        }
+        for (uint32_t j = 0; j < width; j++) {
+            scores[j] = (float)(scores[j] / sum);
+        }
+    }
+}
+
 static enum status sample(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = embedding_of(infer);
@@ -521,7 +635,12 @@ static enum status sample(struct infer *infer, struct error *err)
     if (embedding->done_count < embedding->item_count) {
         return ST_OK;
     }
-    if (embedding->is_query_first) {
+    if (has_all(embedding)) {
+        return ST_OK; /* they are as the model gives them */
+    }
+    if (embedding->ask.form == PREDICT_TEI) {
+        share_classes(embedding);
+    } else if (embedding->is_query_first) {
         compare_vectors(embedding);
     } else if (is_ranking(embedding)) {
         score_pairs(embedding);
@@ -597,6 +716,9 @@ const struct codec embedding_tei = {.parse = parse_tei, .name_input = codec_name
 const struct codec embedding_ollama = {.parse = parse_ollama, .name_input = codec_name_none};
 const struct codec embedding_ollama_one = {.parse = parse_ollama_one,
                                            .name_input = codec_name_none};
+const struct codec embedding_all = {.parse = parse_all, .name_input = codec_name_none};
+const struct codec embedding_sparse = {.parse = parse_sparse, .name_input = codec_name_none};
+const struct codec embedding_predict = {.parse = parse_predict, .name_input = codec_name_none};
 const struct codec embedding_rank = {.parse = parse_rank, .name_input = codec_name_none};
 const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};
 const struct codec embedding_rank_cohere = {.parse = parse_rank_cohere,

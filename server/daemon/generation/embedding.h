@@ -21,12 +21,22 @@
 #define PTED_SERVER_DAEMON_GENERATION_EMBEDDING_H
 
 #include "server/daemon/infer/infer.h"
+#include "server/language/embed_ask.h"
 
 struct infer;
 
 /* For the routes of route.def. */
 extern const struct infer_ops embedding_ops;
 extern const struct codec embedding_openai, embedding_tei, embedding_rank, embedding_rank_jina,
-    embedding_rank_cohere, embedding_ollama, embedding_ollama_one;
+    embedding_rank_cohere, embedding_ollama, embedding_ollama_one, embedding_predict, embedding_all,
+    embedding_sparse;
+
+/*
+ * Finds the model that a request of |form| means, if it names none: the one that has what the form
+ * needs. A card's word counts first, then names and shapes of results. ST_NOT_FOUND; ST_INVALID:
+ * several are alike in that. Any thread.
+ */
+MUST_CHECK enum status embedding_find_only(struct infer *infer, enum embed_form form,
+                                           char out_name[MODEL_NAME_MAX + 1], struct error *err);
 
 #endif

@@ -201,7 +201,7 @@ struct card_warm_ups {
 };
 
 /* A card's settings for an encoder of texts (server/language/embedder.h). */
-enum card_pooling { CARD_POOLING_UNSAID, CARD_MEAN, CARD_CLS, CARD_LAST, CARD_NONE };
+enum card_pooling { CARD_POOLING_UNSAID, CARD_MEAN, CARD_CLS, CARD_LAST, CARD_SPLADE, CARD_NONE };
 
 struct card_embedding {
     bool is_said;

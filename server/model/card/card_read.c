@@ -289,7 +289,7 @@ static enum status read_warm_up(const struct reader *r, struct card_method *meth
 static enum status read_pooling(const struct reader *r, const struct cJSON *value,
                                 enum card_pooling *out, struct error *err)
 {
-    static const char *const names[] = {NULL, "mean", "cls", "last", "none"};
+    static const char *const names[] = {NULL, "mean", "cls", "last", "splade", "none"};
     TABLE_ENDS_WITH(names, CARD_NONE);
     const char *text;
     TRY(document_text(r->in, value, &text, err));
@@ -299,7 +299,7 @@ static enum status read_pooling(const struct reader *r, const struct cJSON *valu
             return ST_OK;
         }
     }
-    return document_fail(r->in, value, err, ST_INVALID, "expected mean, cls, last or none");
+    return document_fail(r->in, value, err, ST_INVALID, "expected mean, cls, last, splade or none");
 }
 
 static enum status read_embedding_member(const struct reader *r, const struct cJSON *value,

@@ -220,7 +220,7 @@ static const char defs[] =
     "    \"embedding\": {\n"
     "      \"type\": \"object\",\n"
     "      \"properties\": {\n"
-    "        \"pooling\": {\"enum\": [\"mean\", \"cls\", \"last\", \"none\"]},\n"
+    "        \"pooling\": {\"enum\": [\"mean\", \"cls\", \"last\", \"splade\", \"none\"]},\n"
     "        \"normalize\": {\"type\": \"boolean\"},\n"
     "        \"max_tokens\": {\"type\": \"integer\", \"minimum\": 1},\n"
     "        \"prefix\": {\"type\": \"string\"}\n"

@@ -34,6 +34,17 @@ static bool has_classes(const struct card *card, const struct rt_method *method)
     return has;
 }
 
+/* Does the card say that something is computed behind a result? */
+static bool has_steps(const struct card_method *about, const struct rt_method *method)
+{
+    bool has = false;
+    for (uint32_t i = 0; about && i < rt_method_result_count(method); i++) {
+        const struct card_io *io = card_find_io(about, RT_RESULT, i);
+        has |= io && io->step_count > 0;
+    }
+    return has;
+}
+
 /* The card's settings of an encoder must fit. */
 static enum status open_embedder(struct rt_method *method, const struct card *card,
                                  const char *path, const char *tokenizer, struct embedder **out,
@@ -45,6 +56,7 @@ static enum status open_embedder(struct rt_method *method, const struct card *ca
     const struct embedder_options options = {
         .is_said = said->is_said,
         .has_classes = has_classes(card, method),
+        .has_steps = has_steps(about, method),
         .pooling = (enum embedder_pooling)said->pooling,
         .is_not_normalized = said->is_not_normalized,
         .max_tokens = said->max_tokens,
