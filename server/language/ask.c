@@ -321,21 +321,32 @@ static enum status read_stream_options(struct ask_reader *r)
     }
 }
 
-/* Of completions a number of tokens, of chats a switch beside top_logprobs. */
-static enum status read_logprobs(struct ask_reader *r)
+static enum status read_top_count(struct ask_reader *r, uint32_t *out)
 {
-    if (r->ask->form != ASK_COMPLETION) {
-        return json_read_bool(r->in, &r->ask->wants_logprobs, r->err);
-    }
     uint64_t count;
     TRY(json_read_u64(r->in, &count, r->err));
     if (count > SAMPLER_TOP_MAX) {
         return json_fail(r->in, r->err, ST_INVALID, "expected a number from 0 to %d",
                          SAMPLER_TOP_MAX);
     }
-    r->ask->wants_logprobs = true;
-    r->ask->top_count = (uint32_t)count;
+    *out = (uint32_t)count;
     return ST_OK;
+}
+
+/* Of completions a number of tokens, of chats a switch beside top_logprobs. */
+static enum status read_logprobs(struct ask_reader *r)
+{
+    if (r->ask->form != ASK_COMPLETION) {
+        return json_read_bool(r->in, &r->ask->wants_logprobs, r->err);
+    }
+    r->ask->wants_logprobs = true;
+    return read_top_count(r, &r->ask->top_count);
+}
+
+static enum status read_prompt_logprobs(struct ask_reader *r)
+{
+    r->ask->wants_prompt_logprobs = true;
+    return read_top_count(r, &r->ask->prompt_top_count);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -657,10 +668,15 @@ static enum status check(struct ask_reader *r)
                          "best_of: expected n (%u), got %u: every answer is sent", ask->n,
                          ask->best_of);
     }
-    if (ask->echoes && ask->wants_logprobs) {
-        return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
+    if (ask->wants_prompt_logprobs && ask->is_stream) {
+        return error_set(r->err, ST_INVALID, "prompt_logprobs: not in a stream; echo has them");
     }
     return keep_texts(r);
+}
+
+bool ask_scores_prompt(const struct ask *ask)
+{
+    return ask->wants_prompt_logprobs || (ask->echoes && ask->wants_logprobs);
 }
 
 enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, struct arena *arena,

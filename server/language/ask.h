@@ -90,6 +90,8 @@ struct ask {
     bool wants_usage;    /* in the last event of a stream */
     bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
     uint32_t top_count;
+    bool wants_prompt_logprobs; /* in a list of its own, with |prompt_top_count| beside each */
+    uint32_t prompt_top_count;
     enum ask_shape shape;
     struct span grammar;      /* a JSON Schema, an expression, texts as JSON, GBNF, or the tool to
                                  call, if one */
@@ -107,6 +109,9 @@ static inline bool ask_is_chat(const struct ask *ask)
 {
     return (ask->form & ASK_CHATS) && !ask->is_raw;
 }
+
+/* Are logarithms of the prompt's tokens wanted, in either form? */
+bool ask_scores_prompt(const struct ask *ask);
 
 /* Returns a request that says nothing; see ask_take_defaults(). */
 struct ask ask_new(enum ask_form form);

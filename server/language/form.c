@@ -127,6 +127,7 @@ static bool read(struct rt_method *method, struct form *form)
     form->step_max = (uint32_t)tokens->shape.dims[1];
     form->is_step_fixed = !rt_io_is_dynamic(tokens, 1);
     form->has_all_logits = logits->shape.rank == 3;
+    form->gives_all_logits = form->has_all_logits && logits->shape.dims[1] >= tokens->shape.dims[1];
     return true;
 }
 
@@ -198,4 +199,10 @@ const struct form *forms_choose(const struct forms *forms, uint32_t left)
     const struct form *prefill = &forms->prefill;
     uint32_t least = prefill->is_step_fixed ? prefill->step_max : 2;
     return prefill->method && left >= least ? prefill : &forms->step;
+}
+
+const struct form *forms_choose_scored(const struct forms *forms, uint32_t left)
+{
+    const struct form *form = forms_choose(forms, left);
+    return form->gives_all_logits ? form : &forms->step;
 }

@@ -42,7 +42,8 @@ struct form {
     uint32_t position_input, row_input, mask_input;
     bool has_positions;    /* one for each token, not for the first alone */
     uint32_t mask_columns; /* 0: as many as the context has tokens */
-    bool has_all_logits;   /* [1, n, vocab]: only the logits of the last token are wanted */
+    bool has_all_logits;   /* [1, n, vocab]: those of the last token give the next one */
+    bool gives_all_logits; /* n may be all tokens of a call, and not the last one alone */
     uint32_t step_max;     /* tokens that one call takes */
     bool is_step_fixed;    /* it takes just as many, not fewer */
 };
@@ -76,5 +77,9 @@ enum reason form_why_not_positional(const struct form *form);
 
 /* Returns how a call with the next of |left| tokens is made, none of which has a logit yet. */
 const struct form *forms_choose(const struct forms *forms, uint32_t left);
+
+/* Returns the same where the logits of every token are wanted: a call of all tokens if a method
+ * gives them, or else a call of one token. */
+const struct form *forms_choose_scored(const struct forms *forms, uint32_t left);
 
 #endif

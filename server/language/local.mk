@@ -27,6 +27,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/form.c %D%/form.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \
+	%D%/reply_marks.c %D%/reply_marks.h \
 	%D%/reply_message.c %D%/reply_message.h \
 	%D%/reply_ollama.c %D%/reply_ollama.h \
 	%D%/reply_response.c %D%/reply_response.h \

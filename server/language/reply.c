@@ -10,13 +10,12 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
+#include "server/language/reply_marks.h"
 #include "server/language/reply_message.h"
 #include "server/language/reply_ollama.h"
 #include "server/language/reply_response.h"
 #include "server/language/tools.h"
 #include "server/language/words.h"
-
-#define WORD_BYTES_MAX 4096 /* of a token in a list of logarithms */
 
 static const char *reason_text(enum reply_reason reason)
 {
@@ -50,101 +49,7 @@ bool reply_has_news_of_calls(const struct reply_piece *piece)
                             reply_untold_arguments(piece, piece->calls->count - 1).len > 0);
 }
 
-/* ---- logarithms ------------------------------------------------------------------------------ */
-
-static void print_f32(struct buf *out, float value)
-{
-    uint8_t text[NUMBER_TEXT_MAX];
-    /* A client expects a number. No token is that improbable. */
-    size_t len = number_print_f32(text, value > -9999 ? value : -9999, NUMBER_NAN_NULL);
-    buf_add(out, text, len);
-}
-
-static void word_of(const struct reply *reply, uint32_t id, struct buf *word)
-{
-    struct error ignored;
-    buf_reset(word);
-    (void)!words_bytes(reply->words, id, word, &ignored); /* then it is shorter, or empty */
-}
-
-/* "token", "logprob", "bytes": members of a list of chats. */
-static void print_chosen(const struct reply *reply, const struct sampler_choice *choice,
-                         struct buf *word, struct buf *out)
-{
-    word_of(reply, choice->id, word);
-    buf_add_str(out, "\"token\":");
-    json_print_string(out, buf_span(word));
-    buf_add_str(out, ",\"logprob\":");
-    print_f32(out, choice->logprob);
-    buf_add_str(out, ",\"bytes\":[");
-    for (size_t i = 0; i < word->len; i++) {
-        buf_printf(out, "%s%u", i ? "," : "", word->ptr[i]);
-    }
-    buf_add_char(out, ']');
-}
-
-void reply_print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
-{
-    struct buf text, *word = &text;
-    buf_init(word, WORD_BYTES_MAX);
-    buf_add_char(out, '[');
-    for (uint32_t i = 0; i < piece->mark_count; i++) {
-        const struct sampler_mark *mark = &piece->marks[i];
-        buf_add_str(out, i ? ",{" : "{");
-        print_chosen(reply, &mark->chosen, word, out);
-        buf_add_str(out, ",\"top_logprobs\":[");
-        for (uint32_t j = 0; j < mark->top_count; j++) {
-            buf_add_str(out, j ? ",{" : "{");
-            print_chosen(reply, &mark->top[j], word, out);
-            buf_add_char(out, '}');
-        }
-        buf_add_str(out, "]}");
-    }
-    buf_add_char(out, ']');
-    buf_fini(word);
-}
-
-static void print_chat_marks(const struct reply *reply, const struct reply_piece *piece,
-                             struct buf *out)
-{
-    buf_add_str(out, "{\"content\":");
-    reply_print_marks(reply, piece, out);
-    buf_add_str(out, ",\"refusal\":null}");
-}
-
-/* Each token has a member, so a token whose text another has is left out. */
-static bool is_repeated(const struct reply *reply, const struct sampler_mark *mark, uint32_t index,
-                        struct buf *word, struct buf *other)
-{
-    word_of(reply, mark->top[index].id, word);
-    for (uint32_t i = 0; i < index; i++) {
-        word_of(reply, mark->top[i].id, other);
-        if (span_equal(buf_span(word), buf_span(other))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void print_tops(const struct reply *reply, const struct sampler_mark *mark, struct buf *word,
-                       struct buf *out)
-{
-    struct buf other;
-    const char *before = "";
-    buf_init(&other, WORD_BYTES_MAX);
-    buf_add_char(out, '{');
-    for (uint32_t i = 0; i < mark->top_count; i++) {
-        if (!is_repeated(reply, mark, i, word, &other)) {
-            buf_add_str(out, before);
-            json_print_string(out, buf_span(word));
-            buf_add_char(out, ':');
-            print_f32(out, mark->top[i].logprob);
-            before = ",";
-        }
-    }
-    buf_add_char(out, '}');
-    buf_fini(&other);
-}
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 size_t reply_count_characters(struct span text)
 {
@@ -155,58 +60,15 @@ size_t reply_count_characters(struct span text)
     return count;
 }
 
-/* Offsets count characters, as clients index strings. */
-static void print_text_marks(const struct reply *reply, const struct reply_piece *piece,
-                             struct buf *out)
-{
-    struct buf text, *word = &text;
-    size_t offset = piece->character_offset;
-    buf_init(word, WORD_BYTES_MAX);
-    buf_add_str(out, "{\"tokens\":[");
-    for (uint32_t i = 0; i < piece->mark_count; i++) {
-        word_of(reply, piece->marks[i].chosen.id, word);
-        buf_add_str(out, i ? "," : "");
-        json_print_string(out, buf_span(word));
-    }
-    buf_add_str(out, "],\"token_logprobs\":[");
-    for (uint32_t i = 0; i < piece->mark_count; i++) {
-        buf_add_str(out, i ? "," : "");
-        print_f32(out, piece->marks[i].chosen.logprob);
-    }
-    buf_add_str(out, "],\"top_logprobs\":[");
-    for (uint32_t i = 0; i < piece->mark_count; i++) {
-        buf_add_str(out, i ? "," : "");
-        print_tops(reply, &piece->marks[i], word, out);
-    }
-    buf_add_str(out, "],\"text_offset\":[");
-    for (uint32_t i = 0; i < piece->mark_count; i++) {
-        buf_printf(out, "%s%zu", i ? "," : "", offset);
-        word_of(reply, piece->marks[i].chosen.id, word);
-        offset += reply_count_characters(buf_span(word));
-    }
-    buf_add_str(out, "]}");
-    buf_fini(word);
-}
-
-static void print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
-{
-    buf_add_str(out, ",\"logprobs\":");
-    if (!reply->ask->wants_logprobs) {
-        buf_add_str(out, "null");
-        return;
-    }
-    (reply->ask->form == ASK_CHAT ? print_chat_marks : print_text_marks)(reply, piece, out);
-}
-
 /* ---- OpenAI's API ---------------------------------------------------------------------------- */
 
+/* Up to the choices. */
 static void begin_object(const struct reply *reply, const char *object, struct buf *out)
 {
     buf_printf(out, "{\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
                reply->ask->form == ASK_CHAT ? "chatcmpl" : "cmpl", reply->id, object,
                reply->created);
     json_print_string(out, span_str(reply->model));
-    buf_add_str(out, ",\"choices\":[");
 }
 
 /* What of the answer's tokens was not its text. */
@@ -241,7 +103,7 @@ static void print_usage(const struct reply *reply, struct buf *out)
 
 static void end_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
-    print_marks(reply, piece, out);
+    reply_marks_print(reply, piece, out);
     buf_printf(out, ",\"finish_reason\":%s}", reason_text(piece->reason));
 }
 
@@ -249,6 +111,7 @@ static void print_text(const struct reply *reply, const struct reply_piece *piec
 {
     buf_printf(out, "{\"index\":%u,\"text\":", piece->choice);
     json_print_string(out, piece->text);
+    reply_marks_print_prompt(reply, piece, out);
     end_choice(reply, piece, out);
 }
 
@@ -392,6 +255,10 @@ static void begin_choice(const struct reply *reply, const struct reply_piece *pi
 {
     if (piece->choice == 0) {
         begin_object(reply, object, out);
+        if (reply->ask->form == ASK_CHAT) { /* its choices have one prompt */
+            reply_marks_print_prompt(reply, piece, out);
+        }
+        buf_add_str(out, ",\"choices\":[");
     } else {
         buf_add_char(out, ',');
     }
@@ -424,6 +291,7 @@ static void begin_event(const struct reply *reply, struct buf *out)
     bool is_chat = reply->ask->form == ASK_CHAT;
     buf_add_str(out, "data: ");
     begin_object(reply, is_chat ? "chat.completion.chunk" : "text_completion", out);
+    buf_add_str(out, ",\"choices\":[");
 }
 
 static void print_chunk(struct reply *reply, const struct reply_piece *piece, struct buf *out)

@@ -65,6 +65,11 @@ struct reply_piece {
     struct span text;
     const struct sampler_mark *marks; /* if logarithms are wanted */
     uint32_t mark_count;
+    /* If those of the prompt are wanted, and in the first piece: its ids, and a mark for each but
+     * the first. */
+    const uint32_t *prompt;
+    const struct sampler_mark *prompt_marks;
+    uint32_t prompt_count;
     size_t text_offset;      /* bytes of the choice before |text| */
     size_t character_offset; /* its characters, if logarithms are wanted */
     struct span thought;     /* likewise, of the thoughts */
@@ -78,10 +83,6 @@ struct reply_piece {
 
 /* Returns the number of characters that begin in |text|, which may end in the middle of one. */
 size_t reply_count_characters(struct span text);
-
-/* Prints the tokens of |piece| with their logarithms as a list: {"token", "logprob", "bytes",
- * "top_logprobs"}. */
-void reply_print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
 
 /* Returns the arguments of call |index| of |piece| that earlier events have not told. */
 struct span reply_untold_arguments(const struct reply_piece *piece, uint32_t index);

@@ -8,6 +8,7 @@
 
 #include "protocol/json.h"
 #include "protocol/oip_reply.h"
+#include "server/language/reply_marks.h"
 #include "server/language/tools.h"
 
 #define NS_PER_S 1000000000u
@@ -108,7 +109,7 @@ static void print_marks(const struct reply *reply, const struct reply_piece *pie
 {
     if (reply->ask->wants_logprobs) {
         buf_add_str(out, ",\"logprobs\":");
-        reply_print_marks(reply, piece, out);
+        reply_marks_print_list(reply, piece, out);
     }
 }
 

@@ -252,6 +252,16 @@ float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id)
     return (float)((double)logits[id] - log_sum(logits, vocab));
 }
 
+uint32_t sampler_rank(const float *logits, uint32_t vocab, uint32_t id)
+{
+    uint32_t rank = 1;
+    must(id < vocab);
+    for (uint32_t i = 0; i < vocab; i++) {
+        rank += logits[i] > logits[id];
+    }
+    return rank;
+}
+
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u; /* the finalizer of SplitMix64 */
@@ -528,6 +538,7 @@ enum status sampler_mark_token(struct sampler *sampler, const float *logits, uin
     must(id < sampler->vocab && top_count <= SAMPLER_TOP_MAX);
     double sum = log_sum(logits, sampler->vocab);
     out->chosen = (struct sampler_choice){id, (float)((double)logits[id] - sum)};
+    out->rank = 0;
     out->top_count = 0;
     if (top_count == 0) {
         return ST_OK;

@@ -50,9 +50,10 @@ struct sampler_choice {
     float logprob; /* natural logarithm of the probability that the model itself gives it */
 };
 
-/* A token of an answer, with the most probable ones in its place. */
+/* A token of an answer or a prompt, with the most probable ones in its place. */
 struct sampler_mark {
     struct sampler_choice chosen;
+    uint32_t rank; /* of the chosen one, see sampler_rank(); 0: not wanted */
     uint32_t top_count;
     struct sampler_choice top[SAMPLER_TOP_MAX];
 };
@@ -96,6 +97,9 @@ MUST_CHECK enum status sampler_mark_token(struct sampler *sampler, const float *
 
 /* Returns the logarithm of the probability of |id|, as the model itself gives it. */
 float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id);
+
+/* Returns the place of |id| among all tokens, from 1: one more than those with a larger logit. */
+uint32_t sampler_rank(const float *logits, uint32_t vocab, uint32_t id);
 
 /* Returns the memory that it takes now. */
 size_t sampler_bytes(const struct sampler *sampler);

@@ -34,6 +34,7 @@ HTTP_TESTS = \
 	%D%/run_idle.py \
 	%D%/run_layouts.py \
 	%D%/run_lifecycle.py \
+	%D%/run_lm_eval.py \
 	%D%/run_media.py \
 	%D%/run_pte_media.py \
 	%D%/run_memory.py \
@@ -57,6 +58,7 @@ HTTP_TESTS = \
 	%D%/run_responses.py \
 	%D%/run_s3.py \
 	%D%/run_sched.py \
+	%D%/run_scoring.py \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \
 	%D%/run_shares.py \

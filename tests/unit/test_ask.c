@@ -440,9 +440,24 @@ static void logprobs_differ_by_form(void **state)
     refuses(C, "\"temprature\":{\"a\":[1]}", "did you mean 'temperature'?");
     refuses(R, "\"strem\":true", "did you mean 'stream'?");
     refuses(M, "\"top_logprobs\":3", "top_logprobs: expected logprobs to be true");
-    refuses(C, "\"logprobs\":1,\"echo\":true", "the tokens of a prompt have no logprobs here");
     refuses(C, "\"n\":2,\"best_of\":3", "best_of: expected n (2), got 3");
     assert_ok(err, parse_with(C, "\"n\":3,\"best_of\":3"));
+}
+
+static void prompts_are_scored_in_two_forms(void **state)
+{
+    (void)state;
+    assert_ok(err, parse_with(C, "\"logprobs\":1,\"echo\":true,\"stream\":true"));
+    assert_true(ask_scores_prompt(&ask));
+    assert_ok(err, parse_with(C, "\"logprobs\":1"));
+    assert_false(ask_scores_prompt(&ask));
+    assert_ok(err, parse_with(C, "\"echo\":true"));
+    assert_false(ask_scores_prompt(&ask));
+    assert_ok(err, parse_with(M, "\"prompt_logprobs\":20"));
+    assert_true(ask_scores_prompt(&ask) && ask.prompt_top_count == 20 && !ask.wants_logprobs);
+    refuses(M, "\"prompt_logprobs\":21", "expected a number from 0 to 20");
+    refuses(M, "\"prompt_logprobs\":-1", "prompt_logprobs");
+    refuses(C, "\"prompt_logprobs\":0,\"stream\":true", "prompt_logprobs: not in a stream");
 }
 
 static void one_form_of_an_answer(void **state)
@@ -531,6 +546,7 @@ int main(void)
         TEST(stops_are_a_few_short_texts),
         TEST(biases_are_numbers_for_ids),
         TEST(logprobs_differ_by_form),
+        TEST(prompts_are_scored_in_two_forms),
         TEST(one_form_of_an_answer),
         TEST(tools_are_chosen),
         TEST(a_stream_may_count),

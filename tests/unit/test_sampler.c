@@ -337,6 +337,8 @@ static void logarithms(void **state)
     for (uint32_t i = 0; i < mark.top_count; i++) {
         assert_true(fabs((double)mark.top[i].logprob - (double)LOGITS[mark.top[i].id] + log(sum)) <
                     1e-5);
+        uint32_t rank = i == 2 ? 2 : i + 1; /* two are equal */
+        assert_int_equal(sampler_rank(LOGITS, VOCAB, mark.top[i].id), rank);
         float same = sampler_logprob(LOGITS, VOCAB, mark.top[i].id);
         assert_true(fabsf(same - mark.top[i].logprob) < 1e-6F);
     }

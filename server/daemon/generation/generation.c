@@ -53,6 +53,7 @@ void generation_let_go(struct generation *generation)
     thinking_fini(&generation->thinking);
     buf_fini(&generation->raw);
     buf_fini(&generation->marks);
+    buf_fini(&generation->prompt_marks);
     free(generation->tokens);
     free(generation->row);
     generation->constraint = NULL;
@@ -82,7 +83,7 @@ static size_t held_heap(const struct generation *generation)
     bytes += generation->row ? generator->vocab * sizeof(generation->row[0]) : 0;
     bytes += generation->reader ? tools_reader_bytes(generation->reader) : 0;
     bytes += generation->constraint ? constraint_bytes(generation->constraint) : 0;
-    return bytes;
+    return bytes + generation_score_bytes(generation);
 }
 
 /* Of the text so far: the buffer of an earlier request may be larger than this one makes it. */
@@ -192,6 +193,11 @@ static enum status put_past(struct infer *infer, struct error *err)
     return form->position_input ? put_position(infer, err) : ST_OK;
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Tokens of a prompt that a step takes. Others that wait for their next token wait for this step.
  */
 static uint32_t prefill_max(const struct generation *generation, const struct params *params)
@@ -214,15 +220,25 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
 static void choose_step(struct generation *generation, const struct params *params)
 {
     const struct generator *generator = generation->generator;
-    uint32_t left = generation->token_count - generation->fed_count;
-    generation->form = forms_choose(&generator->forms, left);
-    uint32_t max = prefill_max(generation, params);
-    if (!generator_has_cache(generator)) {
-        generation->step_count = generation->token_count; /* it remembers nothing */
+    uint32_t left = generation->token_count - generation->fed_count, max = UINT32_MAX;
+    if (generation_scores(generation)) {
+        generation->form = generation_score_form(generation, left, &max);
     } else {
-        generation->step_count = left < max ? left : max;
+        generation->form = forms_choose(&generator->forms, left);
+    }
+    if (!generator_has_cache(generator)) { /* it remembers nothing */
+        generation->step_count = least(generation->token_count, max);
+    } else {
+        generation->step_count = least(left, least(max, prefill_max(generation, params)));
     }
     must(generation->step_count > 0);
+}
+
+/* Tokens that have had their step when the present one is over. */
+static uint32_t step_end(const struct generation *generation)
+{
+    bool has_cache = generator_has_cache(generation->generator);
+    return (has_cache ? generation->fed_count : 0) + generation->step_count;
 }
 
 static enum status decode(struct infer *infer, struct error *err)
@@ -298,8 +314,7 @@ static void count_run(struct infer *infer)
         counter_add(&stats->prefix_hits, generation->cached_count > 0);
         generation->cached_count = 0;
     }
-    if (generation->fed_count + generation->step_count < generation->token_count &&
-        generator_has_cache(generation->generator)) {
+    if (step_end(generation) < generation->token_count) {
         return;
     }
     uint64_t now_ns = uv_hrtime();
@@ -341,7 +356,8 @@ static bool is_long(const struct infer *infer, enum infer_step step)
         return generation->first_ns == 0;
     }
     return step == INFER_SAMPLE &&
-           (generation->constraint || may_begin_long(generation) || may_find_long(generation) ||
+           (generation->constraint || ask_scores_prompt(&generation->ask) ||
+            may_begin_long(generation) || may_find_long(generation) ||
             sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
                             generation->draft_count + 1));
 }
@@ -351,11 +367,10 @@ static bool is_long(const struct infer *infer, enum infer_step step)
 static enum status sample(struct infer *infer, struct error *err)
 {
     struct generation *generation = generation_of(infer);
-    bool has_cache = generator_has_cache(generation->generator);
-    uint32_t end =
-        has_cache ? generation->fed_count + generation->step_count : generation->step_count;
+    uint32_t end = step_end(generation);
     if (generation->taken_count == 0) {
         generation_prefix_note(infer);
+        TRY(generation_score_take(infer, err));
     }
     if (generation->taken_count == 0 && end < generation->token_count) {
         generation->fed_count = end;

@@ -79,6 +79,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     if (generation->reader) {
         tools_reader_restart(generation->reader);
     }
+    generation_score_begin(generation);
     buf_reset(&generation->marks);
     generation->settled_marks = generation->told_thought_bytes = 0;
     stops_restart(&generation->stops);
@@ -131,6 +132,8 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     }
     ask->sampler.seed = ask->has_seed ? ask->sampler.seed : generation_random_bits();
     buf_init(&generation->marks, mark_max(generation) * sizeof(struct sampler_mark));
+    buf_init(&generation->prompt_marks,
+             generation->generator->context * sizeof(struct sampler_mark));
     if (generation->generator->logits != DT_F32) {
         generation->row = malloc(generation->generator->vocab * sizeof(float));
         if (!generation->row) {
@@ -144,16 +147,15 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
 
 /* ---- the next token -------------------------------------------------------------------------- */
 
-/* The logits behind the last token of the step. */
-static const float *find_logits(struct generation *generation, const struct rt_result *result)
+const float *generation_logits(struct generation *generation, const struct rt_result *result,
+                               uint32_t index)
 {
     const struct generator *generator = generation->generator;
     uint32_t vocab = generator->vocab;
     uint64_t rows = result->bytes.len / dtype_bytes(generator->logits) / vocab;
-    uint64_t row = generation->form->has_all_logits && generation->step_count <= rows
-                       ? generation->step_count - 1u
-                       : rows - 1;
-    must(rows > 0);
+    uint64_t row =
+        generation->form->has_all_logits && generation->step_count <= rows ? index : rows - 1;
+    must(rows > 0 && index < generation->step_count);
     if (generator->logits == DT_F32) {
         return (const float *)(const void *)result->bytes.ptr + row * vocab;
     }
@@ -186,7 +188,7 @@ static enum status choose_token(struct generation *generation, const struct rt_r
             return ST_OK;
         }
     }
-    const float *logits = find_logits(generation, result);
+    const float *logits = generation_logits(generation, result, generation->step_count - 1);
     uint64_t index = (uint64_t)generation->choice << 32 | generation->answer_count;
     TRY(sampler_choose(&generation->sampler, logits, allowed, index, out_id, err));
     if (ask->wants_logprobs) {
@@ -349,11 +351,15 @@ static struct reply_piece piece_of(struct generation *generation, const struct t
     size_t end = calls ? calls->text_bytes : stops->ready_bytes;
     end = end > told ? end : told;
     must(end <= stops->ready_bytes);
+    bool has_prompt = ask_scores_prompt(&generation->ask) && !generation->has_begun;
     return (struct reply_piece){
         .choice = generation->choice,
         .text = span_of(stops->text.ptr + told, end - told),
         .marks = (const struct sampler_mark *)(const void *)generation->marks.ptr,
         .mark_count = (uint32_t)(generation->settled_marks / sizeof(struct sampler_mark)),
+        .prompt = has_prompt ? generation->tokens : NULL,
+        .prompt_marks = (const struct sampler_mark *)(const void *)generation->prompt_marks.ptr,
+        .prompt_count = has_prompt ? generation->prompt_count : 0,
         .text_offset = told,
         .thought = span_of(thought->ptr + thought_told, thought->len - thought_told),
         .thought_offset = thought_told,

@@ -72,6 +72,9 @@ void generation_prefix_find(struct infer *infer)
         return;
     }
     generation->has_looked = true;
+    if (generation_scores(generation)) {
+        return; /* a kept state has no logits */
+    }
     must(generation->fed_count == 0 && !infer->call.sequence);
     generation->fed_count = use_kept(infer);
     generation->cached_count = generation->fed_count;

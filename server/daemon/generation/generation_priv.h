@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by generation.c and its parts: generation_parse.c, generation_choice.c and
- * generation_prefix.c. Rules as in generation.h. */
+/* Shared by generation.c and its parts, generation_*.c. Rules as in generation.h. */
 #ifndef PTED_SERVER_DAEMON_GENERATION_GENERATION_PRIV_H
 #define PTED_SERVER_DAEMON_GENERATION_GENERATION_PRIV_H
 
@@ -79,6 +78,7 @@ struct generation {
     size_t told_characters;             /* of the text, if logarithms are wanted */
     struct buf marks;     /* struct sampler_mark, if logarithms are wanted: of tokens not told */
     size_t settled_marks; /* bytes of them: of tokens of the answer, and of no marker */
+    struct buf prompt_marks; /* likewise: of the prompt's tokens but the first, if wanted */
     float *row;           /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
     bool is_decoding; /* in generator->decoding */
@@ -138,6 +138,30 @@ MUST_CHECK enum status generation_choice_weigh(struct infer *infer, struct error
  * After the last one of a choice the next choice begins, or the generation is over. */
 MUST_CHECK enum status generation_choice_take(struct infer *infer, const struct rt_result *result,
                                               struct error *err);
+
+/* Returns the logits behind token |index| of the step with |result|; valid until the next call. */
+const float *generation_logits(struct generation *generation, const struct rt_result *result,
+                               uint32_t index);
+
+/* ---- generation_score.c ---------------------------------------------------------------------- */
+
+/* Call when a choice begins: choices of one prompt share its marks. */
+void generation_score_begin(struct generation *generation);
+
+/* Are marks of the prompt wanted that are not there? */
+bool generation_scores(const struct generation *generation);
+
+/* Returns how the next step of a prompt whose marks are wanted is made. |*max| is lowered to the
+ * tokens that it may have, or, of a model without a cache, set to those that it has. */
+const struct form *generation_score_form(const struct generation *generation, uint32_t left,
+                                         uint32_t *max);
+
+/* Takes marks of the prompt from the results of the step, if they are wanted. ST_WOULD_BE_HEAVY:
+ * call it again, see generation_choice_weigh(). */
+MUST_CHECK enum status generation_score_take(struct infer *infer, struct error *err);
+
+/* Returns the memory of the marks, and of their text when a choice will be printed. */
+size_t generation_score_bytes(const struct generation *generation);
 
 /* ---- generation_drafts.c --------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libgeneration.a
 	%D%/generation_drafts.c \
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
+	%D%/generation_score.c \
 	%D%/generation_priv.h \
 	%D%/runs.c %D%/runs.h \
 	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
