@@ -269,9 +269,9 @@ Zig, the compiler, brings functions for arithmetic, and in a static program thos
 and others. A program for glibc has that library's start files, which are under the LGPL with an
 exception for what is linked with them.
 
-libsndfile and soxr are under the GNU Lesser General Public License. To link pted with changed ones
-(section 6 of version 2.1): pted's sources, its contrib/portable.sh and all sources that
-contrib/portable/sources.tsv names are public. Put the changed sources into the folder that
+libsndfile, mpg123 and soxr are under the GNU Lesser General Public License. To link pted with
+changed ones (section 6 of version 2.1): pted's sources, its contrib/portable.sh and all sources
+that contrib/portable/sources.tsv names are public. Put the changed sources into the folder that
 PTED_SOURCES names, their SHA-256 into the table, and run contrib/portable.sh.
 EOF
     for library in $(libraries); do

@@ -180,7 +180,8 @@ include_rules() {
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
-            if (name ~ /^(sndfile|soxr|jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"
+            if (name ~ /^(sndfile|mpg123|soxr)\.h/) return "^server/media/"
+            if (name ~ /^(jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             if (name ~ /intrin\.h$|^arm_(neon|sve)\.h/) return "^hal/cpu/uk"

@@ -9,7 +9,8 @@ token, what the encoder found, the position of the token) with caches as mutable
 answers.json has what eager PyTorch makes of some sounds (generate(), greedy), and features.f32 has
 features by WhisperFeatureExtractor, for the tests.
 
-usage: whisper.py [--out DIR] [--steps N]; needs requirements.txt, transformers and libsndfile
+usage: whisper.py [--out DIR] [--steps N]; needs requirements.txt, transformers,
+lameenc and libsndfile
 """
 import argparse
 import ctypes
@@ -18,6 +19,7 @@ import random
 import sys
 from pathlib import Path
 
+import lameenc
 import numpy
 import torch
 from transformers import (GenerationConfig, WhisperConfig, WhisperFeatureExtractor,
@@ -221,11 +223,27 @@ def write_sound(path, samples, rate, channels, kind):
     library.sf_close(file)
 
 
+def write_mp3(path, samples, rate):
+    """With a variable rate, loud frames first, and without the frame that says the length."""
+    encoder = lameenc.Encoder()
+    encoder.silence()
+    encoder.set_in_sample_rate(rate)
+    encoder.set_channels(1)
+    encoder.set_vbr(4)
+    encoder.set_vbr_quality(7)
+    data = (numpy.array(samples) * 32767).astype("<i2").tobytes()
+    path.write_bytes(encoder.encode(data) + encoder.flush())
+
+
 def write_sounds(out):
     samples = tones.silence(0.1, 22050) + tones.phrase("en", [0, 1, 2], 22050)
     write_sound(out / "sound.flac", samples, 22050, 1, 0x170002)
     samples = tones.silence(0.1, 44100) + tones.phrase("en", [0, 1, 2], 44100)
     write_sound(out / "sound.ogg", [s for s in samples for _ in range(2)], 44100, 2, 0x200060)
+    samples = tones.silence(0.1, 48000) + tones.phrase("en", [0, 1, 2], 48000)
+    write_sound(out / "sound.opus", samples, 48000, 1, 0x200064)
+    write_mp3(out / "sound.mp3", tones.phrase("en", [0, 1, 2], 22050) + tones.silence(0.5, 22050),
+              22050)
 
 
 def write_features(path):

@@ -159,6 +159,17 @@ build_libsndfile() {
         -DENABLE_PACKAGE_CONFIG=OFF
 }
 
+# The library alone, without its assembler.
+build_mpg123() {
+    ./configure --quiet --host="$target" --prefix="$prefix" --disable-shared --enable-static \
+        --disable-dependency-tracking --with-cpu=generic --with-audio=dummy --enable-modules=no \
+        --disable-id3v2 --disable-icy --disable-feeder
+    make -s -j"$jobs" src/libmpg123/libmpg123.la
+    cp src/libmpg123/.libs/libmpg123.a "$prefix/lib"
+    cp src/libmpg123/mpg123.h src/libmpg123/fmt123.h "$prefix/include"
+    cp libmpg123.pc "$prefix/lib/pkgconfig"
+}
+
 # Flags of instruction sets are for some files. A check that links with them would have Zig build
 # the C library once more.
 build_soxr() {

@@ -48,9 +48,9 @@ const char *media_format_name(enum media_format format)
 
 const char *media_formats_read(enum media_kind kind)
 {
-    return kind == MEDIA_SOUND     ? "WAV, FLAC or Ogg"
+    return kind == MEDIA_SOUND     ? "WAV, FLAC, MP3 or Ogg"
            : kind == MEDIA_PICTURE ? "JPEG, PNG or WebP"
-                                   : "JPEG, PNG, WebP, WAV, FLAC or Ogg";
+                                   : "JPEG, PNG, WebP, WAV, FLAC, MP3 or Ogg";
 }
 
 enum status media_refuse(struct span file, enum media_kind wanted, struct error *err)

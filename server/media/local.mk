@@ -2,7 +2,7 @@
 # Media that come as files, decoded: pictures, sound, and what models hear of it.
 noinst_LIBRARIES += %D%/libmedia.a
 %C%_libmedia_a_CFLAGS = $(SERVER_CFLAGS) $(JPEG_CFLAGS) $(PNG_CFLAGS) $(WEBP_CFLAGS) \
-	$(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
+	$(SNDFILE_CFLAGS) $(MPG123_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libmedia_a_SOURCES = \
 	%D%/format.c %D%/format.def %D%/format.h \
 	%D%/image.h %D%/image_priv.h \
@@ -26,9 +26,13 @@ if HAVE_MEDIA
 	%D%/libjpeg.c %D%/libjpeg.h \
 	%D%/libpng.c %D%/libpng.h \
 	%D%/libwebp.c %D%/libwebp.h \
+	%D%/mp3.c %D%/mp3.h \
+	%D%/mpg123.c %D%/mpg123.h \
 	%D%/ogg.c %D%/ogg.h \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c \
+	%D%/sound_file.c %D%/sound_file.h \
+	%D%/sound_mpg123.c %D%/sound_reader.h %D%/sound_sndfile.c \
 	%D%/soxr.c %D%/soxr.h \
 	%D%/wav.c %D%/wav.h
 else

@@ -9,8 +9,9 @@
 
 #define HEAD_BYTES 27 /* of a page, without its table of lengths */
 #define CRC_AT 22
-#define HEADER_COUNT 3 /* of Vorbis */
-#define FIRST_BYTES 30 /* of the first header */
+#define VORBIS_BYTES 30     /* of the first header of Vorbis */
+#define OPUS_BYTES 19       /* of that of Opus, without a table of channels */
+#define OPUS_TABLE_BYTES 21 /* with one, without its rows */
 
 enum { CONTINUED = 1, BEGIN = 2, END = 4 };
 
@@ -22,11 +23,6 @@ struct page {
     struct span body;
     size_t bytes; /* of all */
 };
-
-static uint32_t read_u32(const uint8_t *at)
-{
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
 
 static uint32_t checksum(const uint8_t *page, size_t bytes)
 {
@@ -49,8 +45,8 @@ static bool read_page(struct span rest, struct page *out)
         return false;
     }
     *out = (struct page){.flags = at[5],
-                         .serial = read_u32(at + 14),
-                         .number = read_u32(at + 18),
+                         .serial = load_le32(at + 14),
+                         .number = load_le32(at + 18),
                          .lengths = at + HEAD_BYTES,
                          .length_count = at[26]};
     size_t head = HEAD_BYTES + out->length_count, body = 0;
@@ -65,19 +61,68 @@ static bool read_page(struct span rest, struct page *out)
         return false;
     }
     out->body = span_of(at + head, body);
-    return checksum(at, out->bytes) == read_u32(at + CRC_AT);
+    return checksum(at, out->bytes) == load_le32(at + CRC_AT);
 }
 
 /* Has the first header everything that libvorbis needs? */
-static bool is_first_header(struct span packet)
+static bool is_vorbis(struct span packet)
 {
     const uint8_t *at = packet.ptr;
-    if (packet.len != FIRST_BYTES || memcmp(at, "\x01vorbis\0\0\0\0", 11) != 0) {
+    if (packet.len != VORBIS_BYTES || memcmp(at + 7, "\0\0\0\0", 4) != 0) {
         return false;
     }
-    uint32_t rate = read_u32(at + 12), short_bits = at[28] & 15u, long_bits = at[28] >> 4;
+    uint32_t rate = load_le32(at + 12), short_bits = at[28] & 15u, long_bits = at[28] >> 4;
     return at[11] >= 1 && rate >= 1 && rate <= INT32_MAX && short_bits >= 6 &&
            short_bits <= long_bits && long_bits <= 13 && (at[29] & 1);
+}
+
+/* The table says which stream has which channel; 255 is silence. */
+static bool is_opus_table(struct span packet)
+{
+    const uint8_t *at = packet.ptr;
+    uint32_t channels = at[9];
+    if (packet.len != OPUS_TABLE_BYTES + channels) {
+        return false;
+    }
+    uint32_t streams = at[19], coupled = at[20], decoded = streams + coupled;
+    bool is_table = streams >= 1 && coupled <= streams && decoded <= 255;
+    for (uint32_t i = 0; i < channels; i++) {
+        uint32_t from = at[OPUS_TABLE_BYTES + i];
+        is_table = is_table && (from < decoded || from == 255);
+    }
+    return is_table;
+}
+
+/* The same of Opus: version, channels, and how they lie in the streams. */
+static bool is_opus(struct span packet)
+{
+    const uint8_t *at = packet.ptr;
+    if (packet.len < OPUS_BYTES || at[8] > 15 || at[9] < 1) {
+        return false;
+    }
+    return at[18] == 0 ? packet.len == OPUS_BYTES && at[9] <= 2 : is_opus_table(packet);
+}
+
+static const struct codec {
+    const char *first; /* what the first header begins with */
+    uint32_t header_count;
+    bool (*is_first)(struct span packet);
+} codecs[] = {{"\x01vorbis", 3, is_vorbis}, {"OpusHead", 2, is_opus}};
+
+/* Follows the lengths of the pages. What is behind the last one is the library's to judge. */
+static bool ends_in_page(struct span rest)
+{
+    while (rest.len >= HEAD_BYTES && memcmp(rest.ptr, "OggS", 5) == 0) {
+        size_t bytes = HEAD_BYTES + (size_t)rest.ptr[26], table = bytes;
+        for (size_t i = HEAD_BYTES; i < table && i < rest.len; i++) {
+            bytes += rest.ptr[i];
+        }
+        if (bytes > rest.len) {
+            return true;
+        }
+        rest = span_of(rest.ptr + bytes, rest.len - bytes);
+    }
+    return rest.len >= 4 && rest.len < HEAD_BYTES && memcmp(rest.ptr, "OggS", 4) == 0;
 }
 
 static enum status fail(uint32_t page, const char *what, struct error *err)
@@ -85,31 +130,37 @@ static enum status fail(uint32_t page, const char *what, struct error *err)
     return error_set(err, ST_INVALID, "a damaged Ogg file: page %u: %s", page, what);
 }
 
-static enum status check_first(const struct page *page, struct error *err)
+/* Sets |*codec| to the row of the first header. */
+static enum status check_first(const struct page *page, const struct codec **codec,
+                               struct error *err)
 {
     bool is_begin = page->flags == BEGIN && page->number == 0;
     bool is_one = page->length_count == 1 && page->lengths[0] < 255;
-    if (is_begin && is_one && page->body.len > 7 && memcmp(page->body.ptr, "\x01vorbis", 7) != 0) {
-        return error_set(err, ST_INVALID, "expected Vorbis in an Ogg file, got something else");
+    if (!is_begin || !is_one) {
+        return fail(0, "expected the first header of Vorbis or Opus alone", err);
     }
-    return is_begin && is_one && is_first_header(page->body)
-               ? ST_OK
-               : fail(0, "expected the first header of Vorbis alone", err);
+    for (*codec = codecs; *codec < codecs + 2; ++*codec) {
+        if (span_begins(page->body, (*codec)->first)) {
+            return (*codec)->is_first(page->body) ? ST_OK : fail(0, "its first header", err);
+        }
+    }
+    return error_set(err, ST_INVALID, "expected Vorbis or Opus in an Ogg file, got something else");
 }
 
-enum status ogg_verify_vorbis(struct span file, struct error *err)
+enum status ogg_verify(struct span file, struct error *err)
 {
     struct span rest =
         span_of(file.ptr, file.len < OGG_HEADER_BYTES_MAX ? file.len : OGG_HEADER_BYTES_MAX);
+    const struct codec *codec = codecs;
     uint32_t packets = 0, serial = 0;
     bool is_open = false; /* the last packet goes on in the next page */
-    for (uint32_t number = 0; packets < HEADER_COUNT; number++) {
+    for (uint32_t number = 0; packets < codec->header_count; number++) {
         struct page page;
         if (!read_page(rest, &page)) {
             return fail(number, "expected a whole page of the headers", err);
         }
         if (number == 0) {
-            TRY(check_first(&page, err));
+            TRY(check_first(&page, &codec, err));
             serial = page.serial;
         } else if (page.serial != serial || page.number != number ||
                    page.flags != (is_open ? CONTINUED : 0)) {
@@ -121,5 +172,7 @@ enum status ogg_verify_vorbis(struct span file, struct error *err)
         }
         rest = span_of(rest.ptr + page.bytes, rest.len - page.bytes);
     }
-    return ST_OK;
+    return ends_in_page(file)
+               ? error_set(err, ST_INVALID, "a damaged Ogg file: it ends within a page")
+               : ST_OK;
 }

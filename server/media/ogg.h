@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The beginning of an Ogg file with Vorbis, before libsndfile sees it: releases up to 1.2 lose some
- * kilobytes with each file whose three headers they cannot read. So all that can stop them there is
- * checked here first: the pages of the headers, their checksums and numbers, and the first header.
+ * The beginning of an Ogg file with Vorbis or Opus, before libsndfile sees it: releases up to 1.2
+ * lose some kilobytes with each file whose headers they cannot read. So all that can stop them
+ * there is checked here first: the pages of the headers, their checksums and numbers, and the first
+ * header. And they read what is left of a file that lost its end, so the last page has to be whole.
  *
- * Sources: RFC 3533 (pages); Vorbis I specification, 4.2 (headers). Any thread.
+ * Sources: RFC 3533 (pages); Vorbis I specification, 4.2, and RFC 7845, 5 (headers).
+ * Any thread.
  */
 #ifndef PTED_SERVER_MEDIA_OGG_H
 #define PTED_SERVER_MEDIA_OGG_H
@@ -15,8 +17,7 @@
 /* The headers end within so many bytes. */
 #define OGG_HEADER_BYTES_MAX ((size_t)1 << 20)
 
-/* Fails with ST_INVALID: "a damaged Ogg file: page 2: ...", or it holds something else than
- * Vorbis. */
-MUST_CHECK enum status ogg_verify_vorbis(struct span file, struct error *err);
+/* Fails with ST_INVALID: "a damaged Ogg file: page 2: ...", or it holds something else. */
+MUST_CHECK enum status ogg_verify(struct span file, struct error *err);
 
 #endif

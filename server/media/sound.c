@@ -10,34 +10,26 @@
 
 #include "base/check.h"
 #include "server/media/format.h"
-#include "server/media/ogg.h"
+#include "server/media/mpg123.h"
 #include "server/media/sndfile.h"
+#include "server/media/sound_reader.h"
 #include "server/media/soxr.h"
 #include "server/media/tags.h"
-#include "server/media/wav.h"
 
 #define SOUND_MAGIC 0x736e6421u
 
 /* Frames that are read at a time. */
 #define BLOCK_FRAMES 4096
 
-/* A slower file has no words in it. */
-#define RATE_MIN 1000
-
-/* libsndfile's number of frames where the file does not say it. */
-#define FRAMES_UNKNOWN ((sf_count_t)0x7fffffffffffffff)
-
 struct sound {
     uint32_t magic;
-    struct span file;         /* without tags around it */
-    struct wav_length length; /* what libsndfile reads in the file's stead */
-    size_t at;                /* in |file|: the next byte that libsndfile reads */
+    const char *format; /* its name */
     uint32_t rate;
     struct sound_limits limits;
-    const struct sndfile *sndfile;
+    const struct sound_reader *reader;
+    void *reading; /* of the reader */
+    struct sound_head head;
     const struct soxr_library *soxr; /* NULL: the file has the rate */
-    SNDFILE *handle;
-    SF_INFO info;
     soxr_t resampler;
     uint64_t count_max;
     float *block, *mono; /* owned: frames as they are in the file, and as one channel */
@@ -45,121 +37,67 @@ struct sound {
     uint64_t frame_count;
 };
 
-/* ---- the file as libsndfile sees it ---------------------------------------------------------- */
-
-static sf_count_t io_length(void *user)
-{
-    const struct sound *sound = user;
-    return (sf_count_t)sound->file.len;
-}
-
-static sf_count_t io_seek(sf_count_t offset, int whence, void *user)
-{
-    struct sound *sound = user;
-    sf_count_t base = whence == SEEK_SET   ? 0
-                      : whence == SEEK_CUR ? (sf_count_t)sound->at
-                                           : (sf_count_t)sound->file.len;
-    sf_count_t to;
-    if (__builtin_add_overflow(base, offset, &to) || to < 0) {
-        return -1;
-    }
-    sound->at = (uint64_t)to < sound->file.len ? (size_t)to : sound->file.len;
-    return (sf_count_t)sound->at;
-}
-
-/* Where |len| bytes from |at| on have the field of the length, they get the real one. */
-static void put_length(const struct sound *sound, uint8_t *out, size_t len)
-{
-    const struct wav_length *length = &sound->length;
-    for (uint32_t i = 0; i < length->field_bytes; i++) {
-        size_t place = length->at + i;
-        if (place >= sound->at && place - sound->at < len) {
-            out[place - sound->at] = (uint8_t)(length->bytes >> 8 * i);
-        }
-    }
-}
-
-static sf_count_t io_read(void *out, sf_count_t count, void *user)
-{
-    struct sound *sound = user;
-    size_t left = sound->file.len - sound->at;
-    size_t len = count <= 0 ? 0 : (uint64_t)count < left ? (size_t)count : left;
-    memcpy(out, sound->file.ptr + sound->at, len);
-    put_length(sound, out, len);
-    sound->at += len;
-    return (sf_count_t)len;
-}
-
-static sf_count_t io_write(const void *bytes, sf_count_t count, void *user)
-{
-    (void)bytes;
-    (void)count;
-    (void)user;
-    return 0;
-}
-
-static sf_count_t io_tell(void *user)
-{
-    const struct sound *sound = user;
-    return (sf_count_t)sound->at;
-}
-
 enum status sound_load(struct error *err)
 {
     const struct sndfile *sndfile;
+    const struct mpg123 *mpg123;
     const struct soxr_library *soxr;
     TRY(sndfile_load(&sndfile, err));
+    TRY(mpg123_load(&mpg123, err));
     return soxr_load(&soxr, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static enum status check_format(struct sound *sound, struct error *err)
+static const struct sound_reader *find_reader(enum media_format format)
 {
-    struct span file = sound->file;
-    enum media_format format = media_find_format(file);
-    if (format == MEDIA_OGG) {
-        return ogg_verify_vorbis(file, err);
+    switch (format) {
+    case MEDIA_ID3:
+    case MEDIA_MP3:
+    case MEDIA_MP3_CRC:
+    case MEDIA_MP3_MPEG_2:
+    case MEDIA_MP3_MPEG_2_CRC:
+    case MEDIA_MP3_MPEG_2_5:
+    case MEDIA_MP3_MPEG_2_5_CRC:
+        return &sound_mpg123;
+    default:
+        return &sound_sndfile;
     }
-    if (format == MEDIA_WAV || format == MEDIA_RF64) {
-        return wav_check_length(file, &sound->length, err);
-    }
-    return media_kind_of(format) == MEDIA_SOUND ? ST_OK : media_refuse(file, MEDIA_SOUND, err);
 }
 
-static enum status open_file(struct sound *sound, struct error *err)
+static enum status open_file(struct sound *sound, struct span file, struct error *err)
 {
-    SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
-    TRY(sndfile_load(&sound->sndfile, err));
-    sound->handle = sound->sndfile->open_virtual(&io, SFM_READ, &sound->info, sound);
-    return sound->handle ? ST_OK
-                         : error_set(err, ST_INVALID, "a damaged %s file: %s",
-                                     media_format_name(media_find_format(sound->file)),
-                                     sound->sndfile->strerror(NULL));
+    enum media_format format = media_find_format(file);
+    if (media_kind_of(format) != MEDIA_SOUND) {
+        return media_refuse(file, MEDIA_SOUND, err);
+    }
+    sound->format = media_format_name(format);
+    sound->reader = find_reader(format);
+    return sound->reader->open(tags_strip(file), &sound->head, &sound->reading, err);
 }
 
 static enum status check_limits(struct sound *sound, struct error *err)
 {
-    const SF_INFO *info = &sound->info;
+    const struct sound_head *head = &sound->head;
     const struct sound_limits *limits = &sound->limits;
-    if (info->channels < 1 || (uint32_t)info->channels > limits->channels_max) {
+    if (head->channels < 1 || (uint32_t)head->channels > limits->channels_max) {
         return error_set(err, ST_TOO_LARGE,
-                         "expected 1 to %" PRIu32 " channels, got %d, see --sound-channels-max",
-                         limits->channels_max, info->channels);
+                         "expected 1 to %" PRIu32 " channels, got %" PRId32
+                         ", see --sound-channels-max",
+                         limits->channels_max, head->channels);
     }
-    if (info->samplerate < RATE_MIN || (uint32_t)info->samplerate > limits->rate_max) {
+    if (head->rate < SOUND_RATE_MIN || (uint32_t)head->rate > limits->rate_max) {
         return error_set(err, ST_TOO_LARGE,
-                         "expected a sample rate of %d to %" PRIu32
-                         " Hz, got %d, see --sound-rate-max",
-                         RATE_MIN, limits->rate_max, info->samplerate);
+                         "expected a sample rate of %d to %" PRIu32 " Hz, got %" PRId32
+                         ", see --sound-rate-max",
+                         SOUND_RATE_MIN, limits->rate_max, head->rate);
     }
-    uint64_t max = limits->seconds_max * (uint64_t)info->samplerate;
-    bool is_known = info->frames != FRAMES_UNKNOWN;
-    if (info->frames < 0 || (is_known && (uint64_t)info->frames > max)) {
+    uint64_t max = limits->seconds_max * (uint64_t)head->rate;
+    if (head->frames != SOUND_FRAMES_UNKNOWN && head->frames > max) {
         return error_set(err, ST_TOO_LARGE,
-                         "expected at most %" PRIu64 " s of sound, got %" PRId64
+                         "expected at most %" PRIu64 " s of sound, got %" PRIu64
                          " s, see --sound-seconds-max",
-                         limits->seconds_max, (int64_t)info->frames / info->samplerate);
+                         limits->seconds_max, head->frames / (uint64_t)head->rate);
     }
     return ST_OK;
 }
@@ -167,14 +105,14 @@ static enum status check_limits(struct sound *sound, struct error *err)
 /* Of the file. */
 static uint64_t frames_max(const struct sound *sound)
 {
-    const SF_INFO *info = &sound->info;
-    return info->frames != FRAMES_UNKNOWN ? (uint64_t)info->frames
-                                          : sound->limits.seconds_max * (uint64_t)info->samplerate;
+    const struct sound_head *head = &sound->head;
+    return head->frames != SOUND_FRAMES_UNKNOWN ? head->frames
+                                                : sound->limits.seconds_max * (uint64_t)head->rate;
 }
 
 static uint64_t count_max(const struct sound *sound)
 {
-    uint64_t rate = (uint64_t)sound->info.samplerate, frames = frames_max(sound);
+    uint64_t rate = (uint64_t)sound->head.rate, frames = frames_max(sound);
     uint64_t seconds = frames / rate; /* at most seconds_max, so nothing overflows */
     return seconds * sound->rate + frames % rate * sound->rate / rate + 2;
 }
@@ -182,26 +120,26 @@ static uint64_t count_max(const struct sound *sound)
 static enum status open_resampler(struct sound *sound, struct error *err)
 {
     soxr_error_t problem = NULL;
-    if ((uint32_t)sound->info.samplerate == sound->rate) {
+    if ((uint32_t)sound->head.rate == sound->rate) {
         return ST_OK;
     }
     TRY(soxr_load(&sound->soxr, err));
     sound->resampler =
-        sound->soxr->create(sound->info.samplerate, sound->rate, 1, &problem, NULL, NULL, NULL);
+        sound->soxr->create(sound->head.rate, sound->rate, 1, &problem, NULL, NULL, NULL);
     return sound->resampler && !problem
                ? ST_OK
-               : error_set(err, ST_EXHAUSTED, "sound: libsoxr from %d to %" PRIu32 " Hz: %s",
-                           sound->info.samplerate, sound->rate, problem ? problem : "no memory");
+               : error_set(err, ST_EXHAUSTED,
+                           "sound: libsoxr from %" PRId32 " to %" PRIu32 " Hz: %s",
+                           sound->head.rate, sound->rate, problem ? problem : "no memory");
 }
 
-static enum status open_parts(struct sound *sound, struct error *err)
+static enum status open_parts(struct sound *sound, struct span file, struct error *err)
 {
-    TRY(check_format(sound, err));
-    TRY(open_file(sound, err));
+    TRY(open_file(sound, file, err));
     TRY(check_limits(sound, err));
     TRY(open_resampler(sound, err));
     sound->count_max = count_max(sound);
-    sound->block = malloc(BLOCK_FRAMES * (size_t)sound->info.channels * sizeof(float));
+    sound->block = malloc(BLOCK_FRAMES * (size_t)sound->head.channels * sizeof(float));
     sound->mono = malloc(BLOCK_FRAMES * sizeof(float));
     return sound->block && sound->mono ? ST_OK : error_no_memory(err, "sound");
 }
@@ -215,10 +153,9 @@ enum status sound_open(struct span file, uint32_t rate, const struct sound_limit
         return error_no_memory(err, "sound");
     }
     sound->magic = SOUND_MAGIC;
-    sound->file = tags_strip(file);
     sound->rate = rate;
     sound->limits = *limits;
-    enum status status = open_parts(sound, err);
+    enum status status = open_parts(sound, file, err);
     if (status != ST_OK) {
         sound_close(sound);
         return status;
@@ -233,8 +170,8 @@ void sound_close(struct sound *sound)
         return;
     }
     OBJ_CHECK(sound, SOUND_MAGIC);
-    if (sound->handle) {
-        sound->sndfile->close(sound->handle);
+    if (sound->reader) {
+        sound->reader->close(sound->reading);
     }
     if (sound->resampler) {
         sound->soxr->delete (sound->resampler);
@@ -254,7 +191,7 @@ uint64_t sound_count_max(const struct sound *sound)
 uint64_t sound_decoded_bytes(const struct sound *sound)
 {
     OBJ_CHECK(sound, SOUND_MAGIC);
-    return frames_max(sound) * (uint64_t)sound->info.channels * sizeof(float);
+    return frames_max(sound) * (uint64_t)sound->head.channels * sizeof(float);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -262,7 +199,7 @@ uint64_t sound_decoded_bytes(const struct sound *sound)
 /* Files of floats may hold anything. */
 static enum status mix(struct sound *sound, uint64_t frames, struct error *err)
 {
-    uint64_t channels = (uint64_t)sound->info.channels;
+    uint64_t channels = (uint64_t)sound->head.channels;
     for (uint64_t i = 0; i < frames; i++) {
         double sum = 0;
         for (uint64_t c = 0; c < channels; c++) {
@@ -320,31 +257,23 @@ static enum status take_block(struct sound *sound, uint64_t frames, float *out, 
 /* A sound that ends too early has lost its end on the way. */
 static enum status check_end(const struct sound *sound, struct error *err)
 {
-    const SF_INFO *info = &sound->info;
-    const struct sndfile *sndfile = sound->sndfile;
-    if (sndfile->error(sound->handle) != SF_ERR_NO_ERROR) {
-        return error_set(err, ST_INVALID, "a damaged %s file: after frame %" PRIu64 ": %s",
-                         media_format_name(media_find_format(sound->file)), sound->frame_count,
-                         sndfile->strerror(sound->handle));
-    }
-    bool is_whole = info->frames == FRAMES_UNKNOWN || sound->frame_count >= (uint64_t)info->frames;
-    return is_whole ? ST_OK
-                    : error_set(err, ST_INVALID,
-                                "a damaged %s file: expected %" PRId64 " frames, got %" PRIu64,
-                                media_format_name(media_find_format(sound->file)),
-                                (int64_t)info->frames, sound->frame_count);
+    uint64_t frames = sound->head.frames;
+    return frames == SOUND_FRAMES_UNKNOWN || sound->frame_count >= frames
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "a damaged %s file: expected %" PRIu64 " frames, got %" PRIu64,
+                           sound->format, frames, sound->frame_count);
 }
 
 enum status sound_read(struct sound *sound, float *out, uint64_t *out_count, struct error *err)
 {
     OBJ_CHECK(sound, SOUND_MAGIC);
-    uint64_t max = sound->limits.seconds_max * (uint64_t)sound->info.samplerate;
-    sf_count_t frames = BLOCK_FRAMES;
+    uint64_t max = sound->limits.seconds_max * (uint64_t)sound->head.rate;
+    uint64_t frames = BLOCK_FRAMES;
     while (frames == BLOCK_FRAMES) {
-        frames = sound->sndfile->readf_float(sound->handle, sound->block, BLOCK_FRAMES);
-        must(frames <= BLOCK_FRAMES);
+        TRY(sound->reader->read(sound->reading, sound->block, BLOCK_FRAMES, &frames, err));
         if (frames > 0) {
-            TRY(take_block(sound, (uint64_t)frames, out, err));
+            TRY(take_block(sound, frames, out, err));
         }
         if (sound->frame_count > max) {
             return error_set(err, ST_TOO_LARGE,

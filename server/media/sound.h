@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of sound (WAV, FLAC, Ogg) as samples: one channel, the mean of those in the file, at the
- * rate that is asked for, as floats from -1 to 1. libsndfile reads the file from memory alone;
- * libsoxr changes the rate where that is needed.
+ * Files of sound (WAV, FLAC, MP3, Ogg with Vorbis or Opus) as samples: one channel, the mean of
+ * those in the file, at the rate that is asked for, as floats from -1 to 1. A library reads the
+ * file from memory alone (sound_reader.h); libsoxr changes the rate where that is needed. What
+ * encoders of MP3 and Opus add before and behind the sound is not part of it.
  *
  *     sound_open     looks at the head, and compares it with the limits; no samples yet
  *     sound_read     all of them, into memory of the caller
@@ -28,7 +29,7 @@ struct sound_limits {
     uint32_t rate_max; /* of the file, in Hz */
 };
 
-/* Both libraries, now. ST_UNSUPPORTED: one is missing; the error has the name of its package. */
+/* All libraries, now. ST_UNSUPPORTED: one is missing; the error has the name of its package. */
 MUST_CHECK enum status sound_load(struct error *err);
 
 /*

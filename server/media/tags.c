@@ -47,13 +47,19 @@ static size_t tag_at_end(struct span file)
     return len >= APE_FOOTER && len <= file.len ? len : 0;
 }
 
+/* Is it a frame of MP3? The bits are all of its mark, and two for the layer. */
+static bool is_mp3(struct span file)
+{
+    return file.len >= 2 && file.ptr[0] == 0xff && (file.ptr[1] & 0xe6) == 0xe2;
+}
+
 struct span tags_strip(struct span file)
 {
     struct span rest = strip_begin(file);
     if (span_begins(rest, "RIFF") || span_begins(rest, "RF64")) {
         return rest;
     }
-    if (!span_begins(rest, "fLaC") && !span_begins(rest, "OggS")) {
+    if (!span_begins(rest, "fLaC") && !span_begins(rest, "OggS") && !is_mp3(rest)) {
         return file;
     }
     for (size_t len = tag_at_end(rest); len > 0; len = tag_at_end(rest)) {

@@ -122,9 +122,10 @@ def wrong_kinds():
         for model, file, text in (("pixels", sound, "no sound"), ("second", picture, "no picture")):
             for kind in ("image/png", "audio/flac", "application/octet-stream"):
                 refuse(client, 415, text, call(model), file, f"Content-Type: {kind}")
-        for magic in (b"GIF89a", b"BM", b"II*\0", b"<svg", b"%PDF-", b"\0\0\0\x1cftypheic", b"ID3"):
+        for magic in (b"GIF89a", b"BM", b"II*\0", b"<svg", b"%PDF-", b"\0\0\0\x1cftypheic",
+                      b"\xff\xf1"):
             for model, kind, wanted in (("pixels", "image/gif", "JPEG, PNG or WebP"),
-                                        ("second", "audio/mpeg", "WAV, FLAC or Ogg")):
+                                        ("second", "audio/mpeg", "WAV, FLAC, MP3 or Ogg")):
                 refuse(client, 400, f"expected {wanted}", call(model), magic + bytes(40),
                        f"Content-Type: {kind}")
 

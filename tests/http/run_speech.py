@@ -136,7 +136,7 @@ def forms():
                True)
         expect("cues", text.count("-->"), len(LONG))
         expect("type", client.field("content-type"), "text/vtt; charset=utf-8")
-        for name in ("sound.flac", "sound.ogg"):
+        for name in ("sound.flac", "sound.ogg", "sound.opus", "sound.mp3"):
             expect(name, hear(client, (FOLDER / name).read_bytes())["text"], "red green blue")
         stereo = [s for pair in zip(*[tones.phrase("en", [1, 2], 44100)] * 2) for s in pair]
         expect("stereo", hear(client, tones.wav(stereo, 44100, 2))["text"], "green blue")
@@ -192,7 +192,9 @@ def refusals():
         refuse(client, 400, "none of the 2", file=file, model="whisper", language="tlh")
         refuse(client, 400, "a special token", file=file, model="whisper",
                prompt="<|startoftranscript|>")
-        refuse(client, 400, "got MP3", file=b"ID3 and more", model="whisper")
+        refuse(client, 400, "a damaged MP3 file", file=b"ID3 and more", model="whisper")
+        refuse(client, 400, "expected WAV, FLAC, MP3 or Ogg, got WebM of 9 bytes",
+               file=b"\x1a\x45\xdf\xa3 webm", model="whisper")
         refuse(client, 413, "expected at most 3 s of sound", file=long_sound(), model="whisper")
         refuse(client, 400, "no samples", file=tones.wav([]), model="whisper")
         expect("alive", hear(client, file)["text"], "red green blue")
@@ -201,8 +203,8 @@ def refusals():
 def damaged():
     """Broken files: an error or a text, and the next request is answered."""
     rng = random.Random(7)
-    files = [short_sound(2), (FOLDER / "sound.flac").read_bytes(),
-             (FOLDER / "sound.ogg").read_bytes()]
+    files = [short_sound(2), *((FOLDER / f"sound.{kind}").read_bytes()
+                               for kind in ("flac", "ogg", "opus", "mp3"))]
     with Daemon([*SPEECH, "--sound-seconds-max", "5"]) as daemon:
         client = Client(daemon.port)
         for i in range(90):

@@ -27,7 +27,8 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/prefill/shared.pte \
 	%D%/static_cache/model.pte %D%/long_cache/model.pte \
 	%D%/whisper/answers.json %D%/whisper/features.f32 %D%/whisper/generation_config.json \
-	%D%/whisper/model.pte %D%/whisper/sound.flac %D%/whisper/sound.ogg \
+	%D%/whisper/model.pte %D%/whisper/sound.flac %D%/whisper/sound.mp3 \
+	%D%/whisper/sound.ogg %D%/whisper/sound.opus \
 	%D%/whisper/tokenizer.json \
 	%D%/encoder/answers.json %D%/encoder/classes.pte %D%/encoder/model.card.json %D%/encoder/model.pte \
 	%D%/encoder/tokenizer.json \

@@ -205,7 +205,7 @@ endif
 %C%_test_resize_rows_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_pictures_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pictures_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
-%C%_test_media_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_media_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_media_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 # Its second file comes before the library's.
 %C%_test_without_media_SOURCES = %D%/test_without_media.c server/media/without.c

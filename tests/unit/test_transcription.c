@@ -400,7 +400,7 @@ static void files_that_are_no_sound_are_refused(void **state)
     if (!is_able) {
         skip();
     }
-    expect_refused(span_str("ID3 and more"), ST_INVALID, "got MP3");
+    expect_refused(span_str("ID3 and more"), ST_INVALID, "a damaged MP3 file");
     sound.count = 0;
     end_sound(&sound);
     expect_refused(file_of_sound(), ST_INVALID, "no samples");

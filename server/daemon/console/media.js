@@ -199,7 +199,7 @@ function playButton(samples, rate, name) {
 
 const KINDS = {
     image: {what: "a picture", types: "image/*"},
-    sound: {what: "a sound", types: "audio/*,.wav,.flac,.ogg"},
+    sound: {what: "a sound", types: "audio/*,.wav,.flac,.mp3,.ogg,.opus"},
 };
 
 // What is shown of a file; a file that the browser cannot read is sent all the same.

@@ -147,7 +147,7 @@ export function showSpeech(model) {
                 run.removeAttribute("aria-disabled");
             },
         },
-        dropZone("a sound", "audio/*,.wav,.flac,.ogg", take, {name: model}, record, trouble),
+        dropZone("a sound", "audio/*,.wav,.flac,.mp3,.ogg,.opus", take, {name: model}, record, trouble),
         player,
         about,
         element(
@@ -174,7 +174,7 @@ export function showSpeech(model) {
         element(
             "p",
             {class: "soft"},
-            "WAV, FLAC or Ogg. A recording is written down when it ends.",
+            "WAV, FLAC, MP3 or Ogg. A recording is written down when it ends.",
         ),
         element("div", {class: "columns"}, form, element("div", {}, result, code)),
     ];
