@@ -100,6 +100,11 @@ static enum status read_prompt(struct ask_reader *r)
     return read_each(r, add_prompt);
 }
 
+static enum status read_suffix(struct ask_reader *r)
+{
+    return read_text(r, &r->ask->suffix);
+}
+
 static enum status read_text_input(struct ask_reader *r)
 {
     TRY(make_prompts(r));
@@ -667,6 +672,9 @@ static enum status check(struct ask_reader *r)
         return error_set(r->err, ST_INVALID,
                          "best_of: expected n (%u), got %u: every answer is sent", ask->n,
                          ask->best_of);
+    }
+    if (ask->echoes && ask->suffix.len > 0) {
+        return error_set(r->err, ST_INVALID, "echo: not with a suffix");
     }
     if (ask->wants_prompt_logprobs && ask->is_stream) {
         return error_set(r->err, ST_INVALID, "prompt_logprobs: not in a stream; echo has them");

@@ -56,6 +56,7 @@ struct ask {
     struct span id;    /* of a request to generate, to be repeated */
     struct ask_prompt *prompts;
     uint32_t prompt_count;
+    struct span suffix; /* of each prompt: the answer belongs between them; empty: none */
     struct span messages, tools; /* JSON; empty: none */
     bool continues;              /* the last message is the beginning of the answer */
     bool is_raw;                 /* of ASK_OLLAMA: the prompt is |prompts| all the same */

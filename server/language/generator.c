@@ -185,6 +185,7 @@ static enum status read_settings(struct generator *generator, const struct sidec
     }
     take_tokens(generator);
     TRY(find_tools(generator, said ? said->tools : NULL, err));
+    TRY(infill_rules_init(&generator->infill, generator->words, said ? &said->infill : NULL, err));
     return thinking_rules_init(&generator->thinking, generator->words, generator->chat.thinking,
                                said ? &said->thinking : NULL, err);
 }

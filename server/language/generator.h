@@ -35,6 +35,7 @@
 #include "server/language/chat.h"
 #include "server/language/drafts.h"
 #include "server/language/form.h"
+#include "server/language/infill.h"
 #include "server/language/thinking.h"
 #include "server/language/tools.h"
 
@@ -57,6 +58,7 @@ struct generator_said {
     uint32_t end_count;
     struct thinking_said thinking;
     const char *tools; /* the name of a row of tools.def; NULL: that of the template */
+    struct infill_said infill;
 };
 
 struct generator {
@@ -76,6 +78,7 @@ struct generator {
     struct chat chat;
     struct thinking_rules thinking; /* of answers to chats */
     struct tools_rules tools;       /* likewise */
+    struct infill_rules infill;
     struct share seats; /* of generations that are under way, see server/daemon/infer/seats.h */
     _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,

@@ -26,6 +26,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/exported.c %D%/exported.h \
 	%D%/form.c %D%/form.h \
 	%D%/generator.c %D%/generator.h \
+	%D%/infill.c %D%/infill.def %D%/infill.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_marks.c %D%/reply_marks.h \
 	%D%/reply_message.c %D%/reply_message.h \

@@ -32,6 +32,7 @@ HTTP_TESTS = \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
 	%D%/run_idle.py \
+	%D%/run_infill.py \
 	%D%/run_layouts.py \
 	%D%/run_lifecycle.py \
 	%D%/run_lm_eval.py \

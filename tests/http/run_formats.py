@@ -388,7 +388,7 @@ def refusals():
                 ("completions", {"model": "chat", "prompt": "x", "n": 3, "best_of": 4}, 400,
                  "best_of: expected n (3), got 4"),
                 ("completions", {"model": "chat", "prompt": "x", "suffix": "y"}, 400,
-                 "suffix: it is not done here"),
+                 "suffix: the tokenizer of model 'chat' has no tokens for a gap"),
                 ("completions", {"model": "chat", "prompt": "x", "logprobs": 21}, 400, "0 to 20"),
                 ("completions", {"model": "chat", "prompt": "x", "stop": [""]}, 400, "stop"),
                 ("completions", {"model": "chat", "prompt": "x", "stop": ["x"] * 17}, 400, "16"),

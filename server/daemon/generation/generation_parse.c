@@ -89,8 +89,14 @@ static enum status make_prompt(struct infer *infer, const struct ask_prompt *giv
     const struct generation *generation = generation_of(infer);
     uint32_t context = generation->generator->context, count = given->id_count;
     const uint32_t *ids = given->ids;
-    if (!ids) {
-        const struct words *words = generation->generator->words;
+    const struct words *words = generation->generator->words;
+    struct span suffix = generation->ask.suffix;
+    if (suffix.len > 0) {
+        struct words_room own = {.ids = room, .max = context};
+        TRY(infill_encode(&generation->generator->infill, words, given, suffix, &own, err));
+        ids = room;
+        count = own.count;
+    } else if (!ids) {
         if (words_verify_bytes(words, given->text, context, err) != ST_OK) {
             return error_prefix(err, "the prompt: ");
         }
@@ -119,6 +125,30 @@ static enum status make_prompt(struct infer *infer, const struct ask_prompt *giv
     return ST_OK;
 }
 
+/* Answers between two texts end with further tokens. */
+static enum status begin_infill(struct infer *infer, struct error *err)
+{
+    struct generation *generation = generation_of(infer);
+    const struct infill_rules *rules = &generation->generator->infill;
+    struct ask *ask = &generation->ask;
+    TRY(infill_check(rules, infer->call.model->name, err));
+    if (rules->end_count == 0 || ask->ignores_ends) {
+        return ST_OK;
+    }
+    size_t given = ask->stop_id_count;
+    uint32_t *ids = arena_array(&infer->arena, given + rules->end_count, sizeof(*ids));
+    if (!ids) {
+        return arena_fail(&infer->arena, "the tokens that end an answer", err);
+    }
+    if (given > 0) {
+        memcpy(ids, ask->stop_ids, given * sizeof(*ids));
+    }
+    memcpy(ids + given, rules->ends, rules->end_count * sizeof(*ids));
+    ask->stop_ids = ids;
+    ask->stop_id_count += rules->end_count;
+    return ST_OK;
+}
+
 static enum status make_prompts(struct infer *infer, struct error *err)
 {
     struct generation *generation = generation_of(infer);
@@ -128,6 +158,7 @@ static enum status make_prompts(struct infer *infer, struct error *err)
     if (!generation->prompts) {
         return arena_fail(&infer->arena, "the prompts", err);
     }
+    TRY(ask->suffix.len > 0 ? begin_infill(infer, err) : ST_OK);
     for (uint32_t i = 0; i < ask->prompt_count; i++) {
         TRY(make_prompt(infer, &ask->prompts[i], false, generation->tokens, &generation->prompts[i],
                         err));

@@ -229,6 +229,8 @@ struct card_generation {
      * NULL: the card says nothing. */
     const char *thinking, *thinking_open, *thinking_close;
     const char *tools; /* the name of a row of server/language/tools.def, likewise */
+    /* The name of a row of server/language/infill.def, or the tokens, likewise. */
+    const char *infill, *infill_prefix, *infill_suffix, *infill_middle;
 };
 
 struct card_method {

@@ -17,6 +17,7 @@
 #define ENDS "stop_token_ids"
 #define THINKING "thinking"
 #define TOOLS "tools"
+#define INFILL "infill"
 #define CONFIG_ENDS "eos_token_id"
 
 /* A number: its name in cards, and in generation_config.json. */
@@ -116,6 +117,30 @@ static enum status read_thinking(struct card *card, const struct document *in,
                : document_fail(in, value, err, ST_INVALID, "expected both open and close");
 }
 
+/* "qwen", or {"prefix": "<a>", "suffix": "<b>", "middle": "<c>"}. */
+static enum status read_infill(struct card *card, const struct document *in,
+                               const struct cJSON *value, struct card_generation *out,
+                               struct error *err)
+{
+    if (document_type(value) != JSON_OBJECT) {
+        return read_marker(card, in, value, &out->infill, err);
+    }
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
+        if (document_is(at, "prefix")) {
+            TRY(read_marker(card, in, at, &out->infill_prefix, err));
+        } else if (document_is(at, "suffix")) {
+            TRY(read_marker(card, in, at, &out->infill_suffix, err));
+        } else if (document_is(at, "middle")) {
+            TRY(read_marker(card, in, at, &out->infill_middle, err));
+        } else {
+            return document_refuse_member(in, at, "prefix, suffix or middle", err);
+        }
+    }
+    return out->infill_prefix && out->infill_suffix
+               ? ST_OK
+               : document_fail(in, value, err, ST_INVALID, "expected both prefix and suffix");
+}
+
 static enum status read_member(struct card *card, const struct document *in,
                                const struct cJSON *value, struct card_generation *out,
                                struct error *err)
@@ -128,6 +153,9 @@ static enum status read_member(struct card *card, const struct document *in,
     }
     if (document_is(value, THINKING)) {
         return read_thinking(card, in, value, out, err);
+    }
+    if (document_is(value, INFILL)) {
+        return read_infill(card, in, value, out, err);
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const struct row *row = &rows[i];
@@ -142,7 +170,7 @@ static enum status read_member(struct card *card, const struct document *in,
     return document_refuse_member(
         in, value,
         "temperature, top_p, top_k, min_p, repetition_penalty, max_tokens, " THINKING ", " TOOLS
-        " or " ENDS,
+        ", " INFILL " or " ENDS,
         err);
 }
 

@@ -121,6 +121,7 @@ static enum status open_generator(struct rt_method *method, const struct card *c
         .end_count = from->end_count,
         .tools = from->tools,
         .thinking = {from->thinking, from->thinking_open, from->thinking_close},
+        .infill = {from->infill, from->infill_prefix, from->infill_suffix, from->infill_middle},
     };
     return generator_new(method, path, tokenizer, &said, out, err);
 }
