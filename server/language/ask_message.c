@@ -4,6 +4,7 @@
 #include "server/language/ask_message.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "server/language/ask_text.h"
@@ -47,6 +48,24 @@ static bool reader_fini(struct reader *r)
         buf_fini(all[i]);
     }
     return !has_failed;
+}
+
+/* ---- versions ------------------------------------------------------------------------------- */
+
+/* Before this version events had another form. A later one, 2026-10-21, has taken away members of
+ * requests alone; those mean the same here as before. */
+enum status ask_message_verify_version(struct span version, struct error *err)
+{
+    static const char first[] = "2023-06-01";
+    bool is_date = version.len == sizeof(first) - 1;
+    for (size_t i = 0; is_date && i < version.len; i++) {
+        uint8_t c = version.ptr[i];
+        is_date = first[i] == '-' ? c == '-' : c >= '0' && c <= '9';
+    }
+    return version.len == 0 || (is_date && memcmp(version.ptr, first, version.len) >= 0)
+               ? ST_OK
+               : error_set(err, ST_INVALID, "anthropic-version: expected %s or later, got '%.*s'",
+                           first, SPAN_SHORT(version));
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */

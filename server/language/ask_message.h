@@ -26,6 +26,9 @@
 #include "protocol/json.h"
 #include "server/language/ask.h"
 
+/* Checks the field anthropic-version, which may be empty. ST_INVALID. */
+MUST_CHECK enum status ask_message_verify_version(struct span version, struct error *err);
+
 /* Reads one member. ST_INVALID with its path; ST_EXHAUSTED. */
 MUST_CHECK enum status ask_message_system(struct json *in, struct arena *arena, struct ask *ask,
                                           struct error *err);

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from load import wait_until
+from run_embeddings import ENCODER
 from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, Stream, ask, chat, post, wait_idle
 from run_http import Client, Daemon, Failure, Report, build_request, expect
 from run_thinking import JAPAN, TEXTS, served
@@ -292,8 +293,9 @@ def refusals():
         expect("type", json.loads(client.body)["error"]["type"], "not_found_error")
         for version, status in (("2023-01-01", 400), ("2023-06-01", 200), ("2026-10-21", 200),
                                 ("bedrock-2023-05-31", 400), ("2023-06-0x", 400)):
-            expect(version, post(client, "/v1/messages?beta=true", body_of(HELLO),
-                                 [f"anthropic-version: {version}", "anthropic-beta: a"]), status)
+            for path in ("/v1/messages?beta=true", "/v1/messages/count_tokens"):
+                fields = [f"anthropic-version: {version}", "anthropic-beta: a"]
+                expect(version, post(client, path, body_of(HELLO), fields), status)
         wait_idle(client)
 
 
@@ -328,8 +330,36 @@ def large():
             expect("why", "the prompt: it has 2500" in client.body.decode(), True)
 
 
+def models():
+    """Clients of Anthropic's API know models in another form; they say so in each request."""
+    with Daemon([*CHAT, *ENCODER]) as daemon:
+        client, version = Client(daemon.port), "anthropic-version: 2023-06-01"
+        for target in ("/v1/models?limit=1000", "/v1/models/chat"):
+            client.send(build_request("GET", target, None, [version]))
+            expect(target, client.answer(), 200)
+            answer = json.loads(client.body)
+            row = answer["data"][0] if "data" in answer else answer
+            expect("row", (row["type"], row["id"], row["display_name"], row["max_input_tokens"]),
+                   ("model", "chat", "chat", CONTEXT))
+            expect("time", row["created_at"][10] + row["created_at"][-1], "TZ")
+            if "data" in answer:
+                expect("one page", (len(answer["data"]), answer["has_more"], answer["first_id"],
+                                    answer["last_id"]), (1, False, "chat", "chat"))
+        client.send(build_request("GET", "/v1/models/nobody", None, [version]))
+        expect("nobody", client.answer(), 404)
+        client.send(build_request("GET", "/v1/models"))
+        expect("others", client.answer(), 200)
+        expect("form", json.loads(client.body)["object"], "list")
+    with Daemon(ENCODER) as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("GET", "/v1/models", None, [version]))
+        expect("none", client.answer(), 200)
+        expect("page", json.loads(client.body),
+               {"data": [], "has_more": False, "first_id": None, "last_id": None})
+
+
 CHECKS = (answers, ends, tools, thoughts, formats, tokens, leaving, refusals, unfound,
-          large)
+          large, models)
 
 
 def main():

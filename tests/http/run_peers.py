@@ -11,7 +11,7 @@ import sys
 
 import interpreter
 from run_embeddings import ENCODER, PAIRS, QUERY
-from run_generate import ANSWERS, CHAT, HELLO, wait_idle
+from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, wait_idle
 from run_http import Client, Daemon, Failure, Report, expect
 from run_messages import ASKED, WEATHER, whole
 
@@ -47,6 +47,8 @@ def messages():
             kinds = [event.type for event in api.create(**asked, stream=True)]
             expect("events", (kinds[0], kinds[1], kinds[-1]),
                    ("message_start", "content_block_start", "message_stop"))
+        expect("models", [row.id for row in connect(daemon).models.list()], ["chat"])
+        expect("a model", connect(daemon).models.retrieve("chat").max_input_tokens, CONTEXT)
         for wrong, members in ((anthropic.BadRequestError, {"messages": []}),
                                (anthropic.NotFoundError, {"messages": HELLO, "model": "x"})):
             try:
@@ -86,7 +88,8 @@ def rankings():
     with Daemon(ENCODER) as daemon:
         api = cohere.ClientV2(api_key="none", base_url=f"http://127.0.0.1:{daemon.port}")
         documents = [row["text"] for row in PAIRS[:5]]
-        answer = api.rerank(model="enc.score", query=QUERY, documents=documents, top_n=2)
+        answer = api.rerank(model="enc.score", query=QUERY, documents=documents, top_n=2,
+                            max_tokens_per_doc=4096, priority=1)
         best = sorted(range(5), key=lambda i: -PAIRS[i]["logit"])[:2]
         expect("best", [row.index for row in answer.results], best)
         try:

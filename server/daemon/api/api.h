@@ -56,7 +56,7 @@ struct api {
 api_handler_f api_server, api_live, api_ready, api_preflight;    /* api_health.c */
 api_handler_f api_health, api_version;                           /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
-api_handler_f api_v1_models, api_v1_model;                       /* api_model.c */
+api_handler_f api_v1_models, api_v1_model;                       /* api_v1.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_results;                                       /* api_results.c */
 api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
@@ -92,6 +92,9 @@ MUST_CHECK enum status api_check_printed(const struct request *request, struct e
 const struct model *api_find_named(struct request *request, const char *name,
                                    bool (*can_answer)(const struct model *model), const char *what,
                                    struct error *err);
+/* Returns the name by which requests of OpenAI's API call it (api_v1.c). */
+const char *api_v1_id(const struct model *model);
+
 /* Tells whether it makes texts. For api_find_named(). */
 bool api_generates(const struct model *model);
 

@@ -7,6 +7,7 @@
 #include "protocol/json.h"
 #include "server/daemon/api/api.h"
 #include "server/daemon/request/request.h"
+#include "server/language/ask_message.h"
 #include "server/language/chat.h"
 #include "server/language/generator.h"
 #include "server/language/words.h"
@@ -65,6 +66,7 @@ enum status api_count_tokens(struct request *request, struct error *err)
 {
     struct buf text;
     struct words_room none = {.max = 0};
+    TRY(ask_message_verify_version(head_value(&request->head, HTTP_ANTHROPIC_VERSION), err));
     buf_init(&text, CHAT_BYTES_MAX);
     enum status status = api_render_chat(request, ASK_MESSAGE, &text, err);
     if (status == ST_OK) {

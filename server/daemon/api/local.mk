@@ -24,4 +24,5 @@ noinst_LIBRARIES += %D%/libapi.a
 	%D%/api_results.c \
 	%D%/api_settings.c \
 	%D%/api_signature.c \
-	%D%/api_tokenize.c
+	%D%/api_tokenize.c \
+	%D%/api_v1.c

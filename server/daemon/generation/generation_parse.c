@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "runtime/call/batch.h"
 #include "server/daemon/infer/codec.h"
+#include "server/language/ask_message.h"
 
 #define LINES_OF_JSON "application/x-ndjson"
 
@@ -356,30 +357,13 @@ static enum status parse_response(struct infer *infer, struct infer_call *call,
     return parse_form(infer, ASK_RESPONSE, false, parts, err);
 }
 
-/* Before this version events had another form. A later one, 2026-10-21, has taken away members of
- * requests alone; those mean the same here as before. */
-static enum status check_version(const struct infer *infer, struct error *err)
-{
-    static const char first[] = "2023-06-01";
-    struct span version = head_value(infer->head, HTTP_ANTHROPIC_VERSION);
-    bool is_date = version.len == sizeof(first) - 1;
-    for (size_t i = 0; is_date && i < version.len; i++) {
-        uint8_t c = version.ptr[i];
-        is_date = first[i] == '-' ? c == '-' : c >= '0' && c <= '9';
-    }
-    return version.len == 0 || (is_date && memcmp(version.ptr, first, version.len) >= 0)
-               ? ST_OK
-               : error_set(err, ST_INVALID, "anthropic-version: expected %s or later, got '%.*s'",
-                           first, SPAN_SHORT(version));
-}
-
 static enum status parse_message(struct infer *infer, struct infer_call *call,
                                  const struct oip_body *parts, struct span *out_rest,
                                  struct error *err)
 {
     (void)call;
     (void)out_rest;
-    TRY(check_version(infer, err));
+    TRY(ask_message_verify_version(head_value(infer->head, HTTP_ANTHROPIC_VERSION), err));
     return parse_form(infer, ASK_MESSAGE, false, parts, err);
 }
 
