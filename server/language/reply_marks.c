@@ -7,8 +7,6 @@
 #include "protocol/number.h"
 #include "server/language/words.h"
 
-#define WORD_BYTES_MAX 4096 /* of a token */
-
 static void print_f32(struct buf *out, float value)
 {
     uint8_t text[NUMBER_TEXT_MAX];
@@ -17,27 +15,27 @@ static void print_f32(struct buf *out, float value)
     buf_add(out, text, len);
 }
 
-static void word_of(const struct reply *reply, uint32_t id, struct buf *word)
+static void word_of(const struct words *words, uint32_t id, struct buf *word)
 {
     struct error ignored;
     buf_reset(word);
-    (void)!words_bytes(reply->words, id, word, &ignored); /* then it is shorter, or empty */
+    (void)!words_bytes(words, id, word, &ignored); /* then it is shorter, or empty */
 }
 
 static void print_word(const struct reply *reply, uint32_t id, struct buf *word, struct buf *out)
 {
-    word_of(reply, id, word);
+    word_of(reply->words, id, word);
     json_print_string(out, buf_span(word));
 }
 
 /* ---- chats ----------------------------------------------------------------------------------- */
 
-/* "token", "logprob", "bytes": members of a list. */
-static void print_chosen(const struct reply *reply, const struct sampler_choice *choice,
-                         struct buf *word, struct buf *out)
+void reply_marks_print_token(const struct words *words, const struct sampler_choice *choice,
+                             struct buf *word, struct buf *out)
 {
     buf_add_str(out, "\"token\":");
-    print_word(reply, choice->id, word, out);
+    word_of(words, choice->id, word);
+    json_print_string(out, buf_span(word));
     buf_add_str(out, ",\"logprob\":");
     print_f32(out, choice->logprob);
     buf_add_str(out, ",\"bytes\":[");
@@ -51,16 +49,16 @@ void reply_marks_print_list(const struct reply *reply, const struct reply_piece 
                             struct buf *out)
 {
     struct buf text, *word = &text;
-    buf_init(word, WORD_BYTES_MAX);
+    buf_init(word, REPLY_WORD_BYTES_MAX);
     buf_add_char(out, '[');
     for (uint32_t i = 0; i < piece->mark_count; i++) {
         const struct sampler_mark *mark = &piece->marks[i];
         buf_add_str(out, i ? ",{" : "{");
-        print_chosen(reply, &mark->chosen, word, out);
+        reply_marks_print_token(reply->words, &mark->chosen, word, out);
         buf_add_str(out, ",\"top_logprobs\":[");
         for (uint32_t j = 0; j < mark->top_count; j++) {
             buf_add_str(out, j ? ",{" : "{");
-            print_chosen(reply, &mark->top[j], word, out);
+            reply_marks_print_token(reply->words, &mark->top[j], word, out);
             buf_add_char(out, '}');
         }
         buf_add_str(out, "]}");
@@ -103,9 +101,9 @@ static struct item item_at(const struct reply *reply, const struct reply_piece *
 static bool is_repeated(const struct reply *reply, const struct sampler_mark *mark, uint32_t count,
                         uint32_t id, struct buf *word, struct buf *other)
 {
-    word_of(reply, id, word);
+    word_of(reply->words, id, word);
     for (uint32_t i = 0; i < count; i++) {
-        word_of(reply, mark->top[i].id, other);
+        word_of(reply->words, mark->top[i].id, other);
         if (span_equal(buf_span(word), buf_span(other))) {
             return true;
         }
@@ -121,7 +119,7 @@ static void print_tops(const struct reply *reply, const struct sampler_mark *mar
     const char *before = "";
     uint32_t tops =
         mark->top_count < reply->ask->top_count ? mark->top_count : reply->ask->top_count;
-    buf_init(&other, WORD_BYTES_MAX);
+    buf_init(&other, REPLY_WORD_BYTES_MAX);
     buf_add_char(out, '{');
     for (uint32_t i = 0; i <= tops; i++) {
         const struct sampler_choice *choice = i < tops ? &mark->top[i] : &mark->chosen;
@@ -181,7 +179,7 @@ static void print_text_offsets(const struct reply *reply, const struct reply_pie
     for (uint32_t i = 0; i < count; i++) {
         buf_printf(out, "%s%zu", i ? "," : "", offset);
         uint32_t id = item_at(reply, piece, i).id;
-        word_of(reply, id, word);
+        word_of(reply->words, id, word);
         offset += words_is_special(reply->words, id) ? 0 : reply_count_characters(buf_span(word));
     }
     buf_add_str(out, "]}");
@@ -191,7 +189,7 @@ static void print_text(const struct reply *reply, const struct reply_piece *piec
 {
     struct buf word;
     uint32_t count = prompt_items(reply, piece) + piece->mark_count;
-    buf_init(&word, WORD_BYTES_MAX);
+    buf_init(&word, REPLY_WORD_BYTES_MAX);
     print_text_words(reply, piece, count, &word, out);
     print_text_logprobs(reply, piece, count, &word, out);
     print_text_offsets(reply, piece, count, &word, out);
@@ -244,7 +242,7 @@ void reply_marks_print_prompt(const struct reply *reply, const struct reply_piec
     if (!reply->ask->wants_prompt_logprobs) {
         return;
     }
-    buf_init(&word, WORD_BYTES_MAX);
+    buf_init(&word, REPLY_WORD_BYTES_MAX);
     buf_add_str(out, ",\"prompt_logprobs\":[null");
     for (uint32_t i = 1; i < piece->prompt_count; i++) {
         print_ranks(reply, &piece->prompt_marks[i - 1], &word, out);

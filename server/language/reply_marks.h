@@ -10,6 +10,12 @@
 
 #include "server/language/reply.h"
 
+#define REPLY_WORD_BYTES_MAX 4096 /* of a token */
+
+/* Prints "token", "logprob" and "bytes", as members of an object. |word| is room for a token. */
+void reply_marks_print_token(const struct words *words, const struct sampler_choice *choice,
+                             struct buf *word, struct buf *out);
+
 /* Prints `,"logprobs":` and what the request wants of it, or null. */
 void reply_marks_print(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
 

@@ -22,6 +22,7 @@ enum status transcript_init(struct transcript *transcript, const struct transcri
     *transcript = (struct transcript){.transcriber = transcriber, .has_times = has_times};
     buf_init(&transcript->text, TEXT_BYTES_MAX);
     buf_init(&transcript->tokens, TEXT_BYTES_MAX);
+    buf_init(&transcript->logprobs, TEXT_BYTES_MAX);
     return words_stream_new(transcriber->words, &transcript->stream, err);
 }
 
@@ -30,13 +31,14 @@ void transcript_fini(struct transcript *transcript)
     words_stream_free(transcript->stream);
     buf_fini(&transcript->text);
     buf_fini(&transcript->tokens);
+    buf_fini(&transcript->logprobs);
     free(transcript->segments);
     *transcript = (struct transcript){0};
 }
 
 size_t transcript_bytes(const struct transcript *transcript)
 {
-    return transcript->text.capacity + transcript->tokens.capacity +
+    return transcript->text.capacity + transcript->tokens.capacity + transcript->logprobs.capacity +
            transcript->segment_capacity * sizeof(transcript->segments[0]);
 }
 
@@ -46,6 +48,11 @@ static bool is_time(const struct transcript *transcript, uint32_t id)
 {
     const struct transcriber *t = transcript->transcriber;
     return id >= t->first_time && id - t->first_time < t->time_count;
+}
+
+bool transcript_is_text(const struct transcript *transcript, uint32_t id)
+{
+    return !is_time(transcript, id) && !words_is_special(transcript->transcriber->words, id);
 }
 
 static void forbid(float *logits, uint32_t from, uint32_t to)
@@ -144,6 +151,35 @@ static size_t token_count(const struct transcript *transcript)
     return transcript->tokens.len / sizeof(uint32_t);
 }
 
+static bool is_unsettled(const struct transcript *transcript)
+{
+    return transcript->has_times && transcript->is_open;
+}
+
+size_t transcript_settled_tokens(const struct transcript *transcript)
+{
+    return is_unsettled(transcript) ? transcript->open.token_at : token_count(transcript);
+}
+
+size_t transcript_settled_bytes(const struct transcript *transcript)
+{
+    return is_unsettled(transcript) ? transcript->open.text_at : transcript->text.len;
+}
+
+static void add_token(struct transcript *transcript, uint32_t id, float logprob)
+{
+    buf_add(&transcript->tokens, &id, sizeof(id));
+    buf_add(&transcript->logprobs, &logprob, sizeof(logprob));
+    transcript->logprob_sum += (double)logprob;
+}
+
+/* Forgets the tokens of the segment that is open. */
+static void drop_tokens(struct transcript *transcript)
+{
+    transcript->tokens.len = transcript->open.token_at * sizeof(uint32_t);
+    transcript->logprobs.len = transcript->open.token_at * sizeof(float);
+}
+
 static void open_segment(struct transcript *transcript, uint64_t begin)
 {
     transcript->is_open = true;
@@ -203,7 +239,7 @@ static enum status drop_segment(struct transcript *transcript, struct error *err
 {
     TRY(words_stream_end(transcript->stream, &transcript->text, err));
     transcript->text.len = transcript->open.text_at;
-    transcript->tokens.len = transcript->open.token_at * sizeof(uint32_t);
+    drop_tokens(transcript);
     transcript->is_open = false;
     return ST_OK;
 }
@@ -214,13 +250,12 @@ static enum status add_time(struct transcript *transcript, uint32_t id, float lo
     uint32_t time = id - transcript->transcriber->first_time;
     bool is_end = has_text(transcript) || (transcript->is_open && !transcript->last_is_time);
     if (!is_end) {
-        transcript->tokens.len = transcript->is_open
-                                     ? transcript->open.token_at * sizeof(uint32_t)
-                                     : transcript->tokens.len; /* the later of two begins */
+        if (transcript->is_open) {
+            drop_tokens(transcript); /* the later of two begins */
+        }
         open_segment(transcript, sample_of(transcript, time));
     }
-    buf_add(&transcript->tokens, &id, sizeof(id));
-    transcript->logprob_sum += (double)logprob;
+    add_token(transcript, id, logprob);
     transcript->last_time = time;
     return is_end ? close_segment(transcript, sample_of(transcript, time), err) : ST_OK;
 }
@@ -239,8 +274,7 @@ enum status transcript_add(struct transcript *transcript, uint32_t id, float log
                                          ? transcript->window
                                          : sample_of(transcript, transcript->last_time));
         }
-        buf_add(&transcript->tokens, &id, sizeof(id));
-        transcript->logprob_sum += (double)logprob;
+        add_token(transcript, id, logprob);
         if (!words_is_special(t->words, id)) {
             status = words_stream_push(transcript->stream, id, &transcript->text, err);
         }
@@ -250,6 +284,7 @@ enum status transcript_add(struct transcript *transcript, uint32_t id, float log
     transcript->count++;
     TRY(status);
     TRY(buf_check(&transcript->text, "the answer", err));
+    TRY(buf_check(&transcript->logprobs, "the answer", err));
     return buf_check(&transcript->tokens, "the answer", err);
 }
 

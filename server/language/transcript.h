@@ -42,6 +42,7 @@ struct transcript {
     /* ---- what is settled ---- */
     struct buf text;
     struct buf tokens;                   /* uint32_t */
+    struct buf logprobs;                 /* float, of each token */
     struct transcript_segment *segments; /* owned */
     uint32_t segment_count;
     size_t segment_capacity;
@@ -75,6 +76,14 @@ void transcript_limit(const struct transcript *transcript, float *logits);
  * ST_EXHAUSTED. */
 MUST_CHECK enum status transcript_add(struct transcript *transcript, uint32_t id, float logprob,
                                       struct error *err);
+
+/* Is the token neither a time nor special? */
+bool transcript_is_text(const struct transcript *transcript, uint32_t id);
+
+/* Returns how many tokens, and how many bytes of text, will not change any more: with times, those
+ * of whole segments. */
+size_t transcript_settled_tokens(const struct transcript *transcript);
+size_t transcript_settled_bytes(const struct transcript *transcript);
 
 /* Call when the window is over. |sound_end| is where the sound ends; |*out_next| where the next
  * window begins, which is behind this one's begin. */

@@ -149,22 +149,47 @@ def forms():
         expect("the file's name", [m["id"] for m in json.loads(client.body)["data"]], ["whisper"])
 
 
+def stream(daemon, file, **fields):
+    """The data of its events."""
+    client = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=TIMEOUT_S)
+    client.request("POST", HEAR, form(file, model="whisper", stream="true", **fields),
+                   {"Content-Type": TYPE})
+    answer = client.getresponse()
+    expect("type", answer.getheader("content-type"), "text/event-stream; charset=utf-8")
+    events = answer.read().decode().split("\n\n")
+    client.close()
+    return [json.loads(e.split("data: ")[1]) for e in events if e]
+
+
 def streams():
     with Daemon(SPEECH) as daemon:
         for file, text, least in ((short_sound(0), "red green blue", 2),
                                   (long_sound(), ANSWERS[-2]["text"], len(LONG))):
-            client = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=TIMEOUT_S)
-            client.request("POST", HEAR, form(file, model="whisper", stream="true"),
-                           {"Content-Type": TYPE})
-            answer = client.getresponse()
-            expect("type", answer.getheader("content-type"), "text/event-stream; charset=utf-8")
-            events = answer.read().decode().split("\n\n")
-            client.close()
-            data = [json.loads(e.split("data: ")[1]) for e in events if e]
+            data = stream(daemon, file)
             pieces = [d["delta"] for d in data if d["type"] == "transcript.text.delta"]
             expect("pieces", "".join(pieces), text)
             expect("several", len(pieces) >= least, True)
             expect("end", (data[-1]["type"], data[-1]["text"]), ("transcript.text.done", text))
+
+
+def logprobs():
+    """Of each token of text; those of the events together are those of the whole answer."""
+    with Daemon(SPEECH) as daemon:
+        client = Client(daemon.port)
+        for file in (short_sound(0), long_sound()):
+            heard = json.loads(ask(client, HEAR, file, include="logprobs"))
+            said = b"".join(bytes(one["bytes"]) for one in heard["logprobs"]).decode()
+            expect("bytes", said.strip(), heard["text"])
+            expect("tokens", "".join(one["token"] for one in heard["logprobs"]), said)
+            expect("logarithms", all(-5 < one["logprob"] <= 0 for one in heard["logprobs"]), True)
+            events = stream(daemon, file, **{"include[]": "logprobs"})
+            expect("events", sum((e["logprobs"] for e in events[:-1]), []), heard["logprobs"])
+            expect("the end", events[-1]["logprobs"], heard["logprobs"])
+        expect("not asked for", "logprobs" in hear(client, short_sound(0)), False)
+        refuse(client, 400, "include: expected logprobs, got 'words'", file=short_sound(0),
+               model="whisper", include="words")
+        refuse(client, 400, "include: logprobs come with response_format json", model="whisper",
+               file=short_sound(0), include="logprobs", response_format="verbose_json")
 
 
 def refusals():
@@ -297,6 +322,8 @@ def openai_client():
                True)
         events = list(hear_it(model="whisper", file=("a.wav", long_sound()), stream=True))
         expect("stream", "".join(e.delta for e in events[:-1]), events[-1].text)
+        marked = hear_it(model="whisper", file=sound, include=["logprobs"])
+        expect("logprobs", "".join(one.token for one in marked.logprobs).strip(), marked.text)
         expect("english", api.audio.translations.create(model="whisper", file=sound).text,
                row_text(2))
         try:
@@ -311,7 +338,7 @@ def main():
         print("SKIP: libsndfile or libsoxr is missing")
         return 77
     report = Report()
-    report.run_all((transformers, languages, forms, streams, refusals, damaged, uploads,
+    report.run_all((transformers, languages, forms, streams, logprobs, refusals, damaged, uploads,
                     metrics, openai_client))
     return report.finish()
 

@@ -107,22 +107,29 @@ static enum status take_granularity(struct speech_ask *ask, struct span value, s
                                      : refuse("timestamp_granularities", "segment", value, err);
 }
 
+static enum status take_include(struct speech_ask *ask, struct span value, struct error *err)
+{
+    ask->wants_logprobs = span_is(value, "logprobs");
+    return ask->wants_logprobs ? ST_OK : refuse("include", "logprobs", value, err);
+}
+
 /* |seen|: a bit for each field that the form has had. A second one, which a proxy or a filter may
- * have read in place of the first, is refused, except for granularities, which are a list. */
+ * have read in place of the first, is refused, except for lists. */
 static enum status take_part(struct speech_ask *ask, const struct multipart_part *part,
                              uint32_t *seen, struct error *err)
 {
     static const struct {
         const char *name;
         take_f *take;
+        bool is_list;
     } fields[] = {
-#define FIELD(id, name) {name, take_##id},
+#define FIELD(id, name, is_list) {name, take_##id, is_list},
 #include "server/daemon/generation/speech_ask.def"
 #undef FIELD
     };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (span_is(part->name, fields[i].name)) {
-            bool is_again = *seen >> i & 1 && fields[i].take != take_granularity;
+            bool is_again = *seen >> i & 1 && !fields[i].is_list;
             *seen |= 1U << i;
             return is_again ? error_set(err, ST_INVALID, "%s: given more than once", fields[i].name)
                             : fields[i].take(ask, part->data, err);
@@ -148,6 +155,9 @@ enum status speech_ask_parse(struct span content_type, struct span body, struct 
     }
     if (out->file.len == 0) {
         return error_set(err, ST_INVALID, "file is missing or empty");
+    }
+    if (out->wants_logprobs && out->form != SPEECH_JSON) {
+        return error_set(err, ST_INVALID, "include: logprobs come with response_format json alone");
     }
     bool is_text = out->form == SPEECH_JSON || out->form == SPEECH_TEXT;
     return is_text || !out->is_stream

@@ -30,6 +30,7 @@ struct speech_ask {
     enum speech_form form;
     double temperature; /* 0: the most probable token */
     bool is_stream;
+    bool wants_logprobs; /* of the tokens */
     bool is_translation; /* into English; not a field */
 };
 

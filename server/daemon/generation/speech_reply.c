@@ -9,6 +9,8 @@
 
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "server/language/reply_marks.h"
+#include "server/language/transcriber.h"
 
 static const char *const types[SPEECH_FORMS] = {
     [SPEECH_JSON] = "application/json",         [SPEECH_TEXT] = "text/plain; charset=utf-8",
@@ -69,11 +71,15 @@ static double compression_ratio(struct span text)
     return fits ? (double)text.len / (double)len : NAN;
 }
 
+static const uint32_t *tokens_of(const struct transcript *transcript)
+{
+    return (const uint32_t *)(const void *)transcript->tokens.ptr;
+}
+
 static void print_tokens(const struct transcript *transcript,
                          const struct transcript_segment *segment, struct buf *out)
 {
-    const uint32_t *ids =
-        (const uint32_t *)(const void *)transcript->tokens.ptr + segment->token_at;
+    const uint32_t *ids = tokens_of(transcript) + segment->token_at;
     for (size_t i = 0; i < segment->token_count; i++) {
         buf_printf(out, "%s%" PRIu32, i ? "," : "", ids[i]);
     }
@@ -151,6 +157,39 @@ static void print_subtitles(const struct speech_reply *reply, struct buf *out)
     }
 }
 
+/* ---- logarithms of probabilities ------------------------------------------------------------- */
+
+/* Of the tokens of text from |from| to |to|, if they are wanted. */
+static void print_logprobs(const struct speech_reply *reply, size_t from, size_t to,
+                           struct buf *out)
+{
+    const struct transcript *transcript = reply->transcript;
+    const float *logprobs = (const float *)(const void *)transcript->logprobs.ptr;
+    struct buf word;
+    if (!reply->wants_logprobs) {
+        return;
+    }
+    buf_init(&word, REPLY_WORD_BYTES_MAX);
+    buf_add_str(out, ",\"logprobs\":[");
+    const char *before = "{";
+    for (size_t i = from; i < to; i++) {
+        struct sampler_choice choice = {.id = tokens_of(transcript)[i], .logprob = logprobs[i]};
+        if (transcript_is_text(transcript, choice.id)) {
+            buf_add_str(out, before);
+            reply_marks_print_token(transcript->transcriber->words, &choice, &word, out);
+            buf_add_char(out, '}');
+            before = ",{";
+        }
+    }
+    buf_add_char(out, ']');
+    buf_fini(&word);
+}
+
+static void print_all_logprobs(const struct speech_reply *reply, struct buf *out)
+{
+    print_logprobs(reply, 0, reply->transcript->tokens.len / sizeof(uint32_t), out);
+}
+
 void speech_reply_print(const struct speech_reply *reply, struct buf *out)
 {
     struct span text = span_trim(buf_span(&reply->transcript->text), " ");
@@ -169,6 +208,7 @@ void speech_reply_print(const struct speech_reply *reply, struct buf *out)
     default:
         buf_add_str(out, "{\"text\":");
         json_print_string(out, text);
+        print_all_logprobs(reply, out);
         print_usage(reply, out);
         buf_add_char(out, '}');
         break;
@@ -177,11 +217,13 @@ void speech_reply_print(const struct speech_reply *reply, struct buf *out)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-void speech_reply_print_piece(struct span text, struct buf *out)
+void speech_reply_print_piece(const struct speech_reply *reply, struct span text, size_t from,
+                              size_t to, struct buf *out)
 {
     buf_add_str(out, "event: transcript.text.delta\n"
                      "data: {\"type\":\"transcript.text.delta\",\"delta\":");
     json_print_string(out, text);
+    print_logprobs(reply, from, to, out);
     buf_add_str(out, "}\n\n");
 }
 
@@ -190,6 +232,7 @@ void speech_reply_print_end(const struct speech_reply *reply, struct buf *out)
     buf_add_str(out, "event: transcript.text.done\n"
                      "data: {\"type\":\"transcript.text.done\",\"text\":");
     json_print_string(out, span_trim(buf_span(&reply->transcript->text), " "));
+    print_all_logprobs(reply, out);
     print_usage(reply, out);
     buf_add_str(out, "}\n\n");
 }

@@ -13,6 +13,7 @@ struct speech_reply {
     const struct transcript *transcript;
     enum speech_form form;
     bool is_translation;
+    bool wants_logprobs;
     const char *language; /* its name, or NULL: unknown */
     double temperature;
     uint64_t sample_count; /* of the sound */
@@ -25,8 +26,9 @@ const char *speech_reply_type(enum speech_form form);
 
 void speech_reply_print(const struct speech_reply *reply, struct buf *out);
 
-/* Events: a piece of the text; and the end with all of it. */
-void speech_reply_print_piece(struct span text, struct buf *out);
+/* Events: a piece of the text, with its tokens from |from| to |to|; and the end with all of it. */
+void speech_reply_print_piece(const struct speech_reply *reply, struct span text, size_t from,
+                              size_t to, struct buf *out);
 void speech_reply_print_end(const struct speech_reply *reply, struct buf *out);
 
 #endif

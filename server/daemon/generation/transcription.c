@@ -270,27 +270,22 @@ static void look_at_start(struct transcription *t, const float *logits)
     }
 }
 
-/* Text that will not change any more: with times, the text of whole segments. */
-static size_t settled_bytes(const struct transcript *transcript)
-{
-    return transcript->has_times && transcript->is_open ? transcript->open.text_at
-                                                        : transcript->text.len;
-}
-
 static void tell(struct infer *infer, struct transcription *t)
 {
-    size_t end = settled_bytes(&t->transcript);
+    size_t end = transcript_settled_bytes(&t->transcript);
     if (!t->ask.is_stream || end <= t->told_bytes) {
         return;
     }
     struct span text = span_of(t->transcript.text.ptr + t->told_bytes, end - t->told_bytes);
     bool is_first = t->told_bytes == 0;
+    size_t from = t->told_tokens;
     t->told_bytes = end;
+    t->told_tokens = transcript_settled_tokens(&t->transcript);
     for (; is_first && text.len > 0 && text.ptr[0] == ' '; text.len--) {
         text.ptr++;
     }
     if (text.len > 0) {
-        speech_reply_print_piece(text, infer->out);
+        speech_reply_print_piece(&t->reply, text, from, t->told_tokens, infer->out);
     }
 }
 

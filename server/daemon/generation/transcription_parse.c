@@ -175,6 +175,7 @@ static void begin_reply(struct transcription *t)
         .transcript = &t->transcript,
         .form = t->ask.form,
         .is_translation = t->ask.is_translation,
+        .wants_logprobs = t->ask.wants_logprobs,
         .temperature = t->ask.temperature,
         .sample_count = t->sample_count,
         .rate = t->transcriber->rate,

@@ -42,7 +42,7 @@ struct transcription {
     uint32_t *prompt;  /* owned: of the client, for the first window */
     uint32_t prompt_count;
     /* ---- the answer ---- */
-    size_t told_bytes; /* of the text */
+    size_t told_bytes, told_tokens;
     bool is_over;
     uint64_t chosen_count; /* tokens so far: the same index is never used twice by the sampler */
     /* ---- times; the loop's ---- */
