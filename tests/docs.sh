@@ -66,8 +66,8 @@ expect() {
 }
 
 {
-    # Functions, macros and prototypes begin at the left margin.
-    mentioned '\b[a-z][a-z0-9_]*\(\)' | sed 's/()$//' |
+    # Functions, macros and prototypes begin at the left margin; methods of Python are not C's.
+    mentioned '\.?\b[a-z][a-z0-9_]*\(\)' | grep -v ':\.' | sed 's/()$//' |
         expect function '^([a-zA-Z_].*[ *]|# *define )@\('
     # shellcheck disable=SC2016 # backquotes of a document
     mentioned '`struct [a-z][a-z0-9_]*`' | tr -d '`' | sed 's/struct //' |

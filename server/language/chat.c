@@ -146,7 +146,7 @@ static enum status open_jinja(struct chat *chat, const char *path, struct error 
 enum status chat_open(struct chat *chat, const char *config, const char *jinja, struct error *err)
 {
     *chat = (struct chat){0};
-    error_set(&chat->failure, ST_UNSUPPORTED, "there is no chat template");
+    error_set(&chat->failure, ST_UNSUPPORTED, CHAT_NO_TEMPLATE);
     TRY(open_config(chat, config, err));
     return chat->template ? ST_OK : open_jinja(chat, jinja, err);
 }

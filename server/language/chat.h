@@ -20,6 +20,11 @@ struct template;
 struct thinking_family;
 struct tools_family;
 
+/* The failure of a model without one, written here once. */
+#define CHAT_NO_TEMPLATE                                                                           \
+    "there is no chat template: expected chat_template.jinja, or tokenizer_config.json with "      \
+    "chat_template, beside the tokenizer"
+
 /* Names of tokens that tokenizer_config.json may give texts for, and templates may use. */
 enum chat_token { CHAT_BOS, CHAT_EOS, CHAT_PAD, CHAT_UNK, CHAT_TOKENS };
 

@@ -201,7 +201,7 @@ static enum status find_words(struct generator *generator, const char *path, con
     generator->tools =
         (struct tools_rules){.family = tools_family_find(span_str("")), .begin = UINT32_MAX};
     if (!sidecar_has_tokenizer(&sidecars)) {
-        error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
+        error_set(&generator->chat.failure, ST_UNSUPPORTED, CHAT_NO_TEMPLATE);
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;
     }
     TRY(sidecar_load_words(&sidecars, &generator->words, err));

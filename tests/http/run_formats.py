@@ -515,6 +515,20 @@ def other_words():
             expect("said", answer["choices"][0]["message"]["content"], ANSWERS[0]["answer"])
 
 
+def missing_templates():
+    """The answer of a chat says which files may have the template."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("model.pte", "tokenizer.json"):
+            shutil.copy(FOLDER / name, folder)
+        with Daemon(["--model", f"chat={folder}/model.pte"]) as daemon:
+            client = Client(daemon.port)
+            body = {"model": "chat", "messages": HELLO}
+            expect("a chat", post(client, "/v1/chat/completions", body), 501)
+            expect("why", json.loads(client.body)["error"]["message"],
+                   "model 'chat': there is no chat template: expected chat_template.jinja, or "
+                   "tokenizer_config.json with chat_template, beside the tokenizer")
+
+
 def odd_templates():
     """A template that is not understood is in the log and in the answers of chats, no more."""
     with tempfile.TemporaryDirectory() as folder:
@@ -591,8 +605,8 @@ def template_values():
             expect("a list", post(client, path, body), 400)
 
 
-CHECKS = (tools, forced_calls, formats, rules, refusals, model_left_out, other_words, odd_templates,
-          refusing_templates, template_values)
+CHECKS = (tools, forced_calls, formats, rules, refusals, model_left_out, other_words,
+          missing_templates, odd_templates, refusing_templates, template_values)
 
 
 def main():

@@ -26,7 +26,7 @@ from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this 
 
 EXAMPLES = SOURCE / "docs" / "examples"
 # With how many blocks that are run, so that none is lost unnoticed.
-PAGES = {"README": 1, "production": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3,
+PAGES = {"README": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3,
          "sequences": 1, "speech": 1}
 CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/)")
 TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),

@@ -68,6 +68,8 @@ ln -s /proc/self/fd dev/fd
 pivot_root . old
 umount -l /old
 rmdir /old
-container=other SYSTEMD_UNIT_PATH=/units
+# A manager in a container expects this: it mounts credentials in a namespace of their own.
+mount --make-rshared /
+container=other SYSTEMD_UNIT_PATH=/etc/systemd/system:/units
 export container SYSTEMD_UNIT_PATH
 exec /usr/lib/systemd/systemd --system --unit=test.target --show-status=no
