@@ -2,7 +2,7 @@
 EXTRA_DIST += %D%/check.sh %D%/commit.sh %D%/coverage.py %D%/newer_mesa.sh %D%/packages.sh \
 	%D%/bare_root.sh %D%/packages.tsv %D%/pictures.py \
 	%D%/portable.sh %D%/portable/libraries.sh %D%/portable/requirements.txt %D%/portable/sources.tsv \
-	%D%/quickstart.sh %D%/release.sh %D%/release/apt.sh %D%/release/requirements.txt \
+	%D%/quickstart.sh %D%/terminal.py %D%/release.sh %D%/release/apt.sh %D%/release/requirements.txt \
 	%D%/release/sbom.py %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \

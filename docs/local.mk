@@ -33,6 +33,7 @@ EXTRA_DIST += %D%/README.md \
 	%D%/how-to/troubleshooting.md \
 	%D%/pictures/console-chat.webp \
 	%D%/pictures/console-photo.webp \
+	%D%/pictures/terminal.svg \
 	%D%/project/decisions.md \
 	%D%/project/figures.md \
 	%D%/project/figures/peers.svg \
