@@ -459,7 +459,8 @@ newest() {
         contrib/export/newest.py --work build/check-newest/newest "$@"
 }
 
-# Those tests of HTTP that need the libraries run against the programs too.
+# Those tests of HTTP that need the libraries run against the programs too. Those of another CPU run
+# in an emulator: see contrib/emulated.sh.
 PORTABLE_TESTS='run_http run_tls run_media run_bad_media run_fetch run_generate run_pte run_chat'
 portable() {
     contrib/portable.sh "$@" || return
@@ -467,15 +468,17 @@ portable() {
     top_srcdir=$PWD output=build/check-portable.log
     export top_srcdir
     for target; do
-        if [ "${target%%-*}" != "$(uname -m)" ]; then
-            echo "skipped: $target: built, but this machine does not run it"
+        echo "$target"
+        folder=$PWD/build/portable/$target
+        cpu=${target%%-*}
+        try contrib/emulated.sh "$cpu" tests/portable/run_portable.py "$folder" bookworm trixie
+        if ! contrib/emulated.sh "$cpu" "$folder/pted" --version >$output 2>&1; then
+            echo "skipped: tests of HTTP against $target: $(tail -n 1 $output)"
             skipped=$((skipped + 1))
             continue
         fi
-        echo "$target"
-        try tests/portable/run_portable.py "build/portable/$target" bookworm trixie
         for name in $PORTABLE_TESTS; do
-            try env top_builddir="$PWD/build/portable/$target" "${PYTHON:-python3}" \
+            try env top_builddir="$folder" contrib/emulated.sh "$cpu" "${PYTHON:-python3}" \
                 "tests/http/$name.py"
         done
     done

@@ -120,7 +120,7 @@ def add_libraries(root):
         shutil.copy(library, root / library[1:])
 
 
-def read_archive(path):
+def read_archive(path, arch):
     """The config and the layer of an image; each blob is what its name says."""
     with tarfile.open(path) as tar:
         files = {one.name: tar.extractfile(one).read() for one in tar}
@@ -135,7 +135,7 @@ def read_archive(path):
 
     index = json.loads(files["index.json"])["manifests"]
     expect("images", [(one["platform"]["architecture"], one["platform"]["os"]) for one in index],
-           [(ARCH, "linux")])
+           [(arch, "linux")])
     manifest = json.loads(blob(index[0]))
     config, packed = json.loads(blob(manifest["config"])), blob(manifest["layers"][0])
     for_docker = json.loads(files["manifest.json"])[0]
@@ -211,40 +211,46 @@ def build_with_containerfile(context, folder, config):
     expect("the image of the Containerfile", {name: built[name] for name in config}, config)
 
 
+def check_image(folder, made, arch, is_static=True):
+    """An image of the program in |made| has it and nothing else; serves and is probed as another
+    user than root. It is made in |folder|. Returns its config."""
+    archives = []
+    for output in (folder / "one", folder / "two"):
+        run(sys.executable, SOURCE / "contrib/container/image.py", "--arch", arch, "--programs",
+            made, "--output", output)
+        archives.append(next(output.glob("*.tar")).read_bytes())
+    expect("two builds are the same", archives[0] == archives[1], True)
+    print(f"# image: {len(archives[0]) / 1e6:.1f} MB{'' if is_static else ', not of static programs'}")
+    expect("size", len(archives[0]) < IMAGE_BYTES_MAX, True)
+    config, layer = read_archive(next((folder / "one").glob("*.tar")), arch)
+    check_config(config)
+    root = folder / "unpacked"
+    with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
+        expect("owners", {(one.uid, one.gid) for one in tar}, {(0, 0)})
+        expect("programs", [one.name for one in tar if one.isfile() and one.mode & 0o111],
+               ["usr/bin/pted"])
+        expect("links", [(one.name, one.linkname) for one in tar if one.issym()],
+               [("usr/bin/pte", "pted")])
+        tar.extractall(root)
+    os.chmod(folder, 0o755)
+    if not is_static:
+        add_libraries(root)
+    if IS_ROOT:
+        serve(root, config)
+    else:
+        print("# skipped: the image serves; it takes root")
+    return config
+
+
 def image():
-    """Has the programs and nothing else; serves and is probed as another user than root."""
+    """Of this machine's static program, if contrib/portable.sh has made it."""
     if not ARCH:
         print(f"# skipped: images for {platform.machine()}")
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = programs(folder / "programs")
-        is_static = made != folder / "programs"
-        archives = []
-        for output in (folder / "one", folder / "two"):
-            run(sys.executable, SOURCE / "contrib/container/image.py", "--arch", ARCH, "--programs",
-                made, "--output", output)
-            archives.append(next(output.glob("*.tar")).read_bytes())
-        expect("two builds are the same", archives[0] == archives[1], True)
-        print(f"# {len(archives[0]) / 1e6:.1f} MB{'' if is_static else ', not of static programs'}")
-        expect("size", len(archives[0]) < IMAGE_BYTES_MAX, True)
-        config, layer = read_archive(next((folder / "one").glob("*.tar")))
-        check_config(config)
-        root = folder / "unpacked"
-        with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
-            expect("owners", {(one.uid, one.gid) for one in tar}, {(0, 0)})
-            expect("programs", [one.name for one in tar if one.isfile() and one.mode & 0o111],
-                   ["usr/bin/pted"])
-            expect("links", [(one.name, one.linkname) for one in tar if one.issym()],
-                   [("usr/bin/pte", "pted")])
-            tar.extractall(root)
-        os.chmod(folder, 0o755)
-        if not is_static:
-            add_libraries(root)
-        if IS_ROOT:
-            serve(root, config)
-        else:
-            print("# skipped: the image serves; it takes root")
+        config = check_image(folder, made, ARCH, made != folder / "programs")
         if IS_ROOT and shutil.which("buildah"):
             build_with_containerfile(folder / "one", folder, config)
         else:

@@ -3,13 +3,16 @@
 """The programs of contrib/portable.sh, in roots that have nothing, or another distribution.
 
 A root holds the programs and a model, no C library and no shell; the clients are outside. Debian's
-roots are made by contrib/bare_root.sh from a mirror; what is missing is skipped. It takes root.
+roots are made by contrib/bare_root.sh from a mirror; what is missing is skipped. It takes root, and
+a place where the programs start: contrib/emulated.sh makes one for those of another CPU.
 
 usage: run_portable.py FOLDER [SUITE]..., with top_srcdir in the environment. FOLDER is
 build/portable/TARGET; a SUITE is one of Debian, such as bookworm.
 """
+import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import struct
@@ -29,7 +32,7 @@ from run_generate import FOLDER as CHAT_MODEL  # noqa: E402
 from run_http import (MODELS, SOURCE, Client, Daemon, Failure, Report, build_request,  # noqa: E402
                       expect)
 from run_media import CARD, ask, call, flat  # noqa: E402
-from run_package import install_packages  # noqa: E402
+from run_package import check_image, install_packages  # noqa: E402
 from tls_client import Authority, TlsClient, need_openssl  # noqa: E402
 
 BYTES_MAX = 16_000_000  # of the program that is both
@@ -40,6 +43,8 @@ AUTHORITIES = ("etc/ssl/cert.pem", "etc/ssl/certs/ca-certificates.crt",
 PT_INTERP = 3
 PICTURES = MODELS.parent / "fuzz" / "corpus" / "image"
 IS_STATIC = FOLDER.name.endswith("-musl")
+CPU = FOLDER.name.partition("-")[0]
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[CPU]  # as Debian and images call it
 
 
 def program_headers(path):
@@ -59,6 +64,12 @@ def files():
     print(f"# {size / 1e6:.1f} MB")
     if size > BYTES_MAX:
         raise Failure(f"{path} has {size} bytes, expected {BYTES_MAX} at most")
+
+
+def image():
+    """The archive that docker and podman load."""
+    with tempfile.TemporaryDirectory() as path:
+        check_image(Path(path), FOLDER, ARCH)
 
 
 class Root:
@@ -205,13 +216,27 @@ def wheel(root):
         root.run("venv/bin/pte", "ping", f"127.0.0.1:{daemon.port}/chat")
 
 
+@contextlib.contextmanager
+def debian_folder(suite):
+    """What debootstrap has mounted in a namespace is unmounted before the folder is removed."""
+    arch = [] if CPU == platform.machine() else ["--arch", ARCH]
+    with tempfile.TemporaryDirectory() as path:
+        try:
+            done = subprocess.run([SOURCE / "contrib/bare_root.sh", *arch, suite, path], text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=3600, check=False)
+            expect(f"bare_root.sh: {done.stdout[-2000:]}", done.returncode, 0)
+            yield path
+        finally:
+            mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+            for place in reversed(mounts):
+                if place.startswith(f"{path}/"):
+                    subprocess.run(["umount", place], check=True)
+
+
 def debian(suite):
     """The same in a root of Debian."""
-    with tempfile.TemporaryDirectory() as path:
-        done = subprocess.run([SOURCE / "contrib/bare_root.sh", suite, path], text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=1200, check=False)
-        expect(f"bare_root.sh: {done.stdout[-2000:]}", done.returncode, 0)
+    with debian_folder(suite) as path:
         root = Root(path)
         for check in (*CHECKS, wheel):
             check(root)
@@ -224,6 +249,7 @@ def main():
     report = Report()
     report.run("files", files)
     if IS_STATIC:
+        report.run("image", image)
         with tempfile.TemporaryDirectory() as path:
             root = Root(path)
             for check in CHECKS:
