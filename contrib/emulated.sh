@@ -45,8 +45,8 @@ if [ "${EMULATED-}" = "$cpu" ]; then
     exec "$@"
 fi
 [ "$(id -u)" -eq 0 ] || skip 'it takes root'
-# In the namespace all users are those that they were. A shell from outside says so: this one becomes
-# the first process there, and the shell that it becomes waits for that.
+# In the namespace all users are those that they were. A shell outside of it has to say so. This one
+# goes there, and waits for that.
 pipes=$(mktemp -d)
 mkfifo "$pipes/made" "$pipes/mapped"
 (

@@ -220,7 +220,8 @@ def check_image(folder, made, arch, is_static=True):
             made, "--output", output)
         archives.append(next(output.glob("*.tar")).read_bytes())
     expect("two builds are the same", archives[0] == archives[1], True)
-    print(f"# image: {len(archives[0]) / 1e6:.1f} MB{'' if is_static else ', not of static programs'}")
+    of_what = "" if is_static else ", not of static programs"
+    print(f"# image: {len(archives[0]) / 1e6:.1f} MB{of_what}")
     expect("size", len(archives[0]) < IMAGE_BYTES_MAX, True)
     config, layer = read_archive(next((folder / "one").glob("*.tar")), arch)
     check_config(config)
