@@ -17,8 +17,9 @@
 # These steps run only by their names, and not in CI. The first installs the newest ExecuTorch,
 # transformers, optimum-executorch and Ultralytics, exports with them and runs the programs, for
 # hours; contrib/export/newest.py has its options. The second makes two versions of a copy by
-# contrib/release.sh; apt upgrades one to the other in a root of Debian. The third builds the
-# programs of contrib/portable.sh and tests them in roots that have nothing else, or Debian.
+# contrib/release.sh; apt upgrades one to the other in a root of Debian. The third does what the
+# README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh and tests
+# them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 #   contrib/check.sh release
@@ -166,10 +167,10 @@ unpack_archive() {
 # ---- Debian 13: in a bare root, whose compiler and libraries are newer than those here ----------
 
 # Few tests: of what is compiled, and of each library that differs.
-ROOT_PACKAGES='libcmocka-dev libedit2 python3 debhelper ccache'
+ROOT_PACKAGES='libcmocka-dev libedit2 python3 debhelper ccache openssl'
 ROOT_UNITS='codecs conn document fetch_url framing halves http invocation json media number ops_copy
     passes pte sched serving tokenizer transcription transport_tls vm yaml'
-ROOT_TESTS='chat http daemon start generate media parts pte'
+ROOT_TESTS='chat http daemon start generate media parts pte tls'
 
 has_roots() {
     [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null &&
@@ -201,7 +202,9 @@ test_root() {
         echo 'ERROR: warnings'
         return 1
     fi
-    $(in_root /) sh -c 'dpkg -i pted_*.deb && pte run /src/tests/models/add.pte' &&
+    $(in_root /) sh -c 'dpkg -i pted_*.deb && pte run /src/tests/models/add.pte &&
+        echo Hello! | pte chat --temperature 0 /src/tests/models/chat/model.pte |
+            grep "How can I help you"' &&
         printf 'Testsuite summary for the package\n# PASS: 1\n# ERROR: 0\n' || return
     under=$(in_root /src/debian/build)
     # shellcheck disable=SC2086 # lists of words
@@ -467,6 +470,7 @@ portable() {
     [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
     top_srcdir=$PWD output=build/check-portable.log
     export top_srcdir
+    try tests/package/run_readme.py bookworm trixie
     for target; do
         echo "$target"
         folder=$PWD/build/portable/$target

@@ -380,10 +380,10 @@ def install_packages(root, names):
     run("chroot", root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", *names)
 
 
-def bare_root(folder, *packages):
+def bare_root(folder, *packages, suite="bookworm"):
     """A root that has nothing but Debian's essential packages, and those named."""
     root = folder / "root"
-    run(SOURCE / "contrib/bare_root.sh", "bookworm", root, *packages)
+    run(SOURCE / "contrib/bare_root.sh", suite, root, *packages)
     return root
 
 
