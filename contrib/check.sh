@@ -18,8 +18,8 @@
 # transformers, optimum-executorch and Ultralytics, exports with them and runs the programs, for
 # hours; contrib/export/newest.py has its options. The second makes two versions of a copy by
 # contrib/release.sh; apt upgrades one to the other in a root of Debian. The third does what the
-# README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh and tests
-# them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
+# README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh. It
+# tests them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 #   contrib/check.sh release
