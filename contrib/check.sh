@@ -470,7 +470,7 @@ portable() {
     [ $# -gt 0 ] || set -- "$(uname -m)-linux-musl"
     top_srcdir=$PWD output=build/check-portable.log
     export top_srcdir
-    try tests/package/run_readme.py bookworm trixie
+    try tests/package/run_quickstart.py bookworm trixie
     for target; do
         echo "$target"
         folder=$PWD/build/portable/$target

@@ -71,9 +71,8 @@ install_zig() {
     rm -rf "$work/venv"
     python3 -m venv "$work/venv"
     "$work/venv/bin/pip" install --quiet --require-hashes -r $requirements
-    # shellcheck disable=SC2016 # $@ is the written script's
-    printf '#!/bin/sh\nexec %s -m ziglang "$@"\n' "$work/venv/bin/python" >"$zig"
-    chmod +x "$zig"
+    # The program itself: `python -m ziglang` starts a Python for each file that is compiled.
+    ln -s "$("$work/venv/bin/python" -c 'import ziglang; print(ziglang.__path__[0])')/zig" "$zig"
     cp $requirements "$work/venv/"
 }
 

@@ -36,6 +36,7 @@ from run_package import check_image, install_packages  # noqa: E402
 from tls_client import Authority, TlsClient, need_openssl  # noqa: E402
 
 BYTES_MAX = 16_000_000  # of the program that is both
+WHEEL_BYTES_MAX = 15_000_000
 LIBRARIES = ("libssl", "libcurl", "libpcre2-8", "libutf8proc", "libyaml", "libjpeg", "libpng16",
              "libwebp", "libsndfile", "libsoxr")
 AUTHORITIES = ("etc/ssl/cert.pem", "etc/ssl/certs/ca-certificates.crt",
@@ -198,6 +199,8 @@ def make_wheel(folder):
                            FOLDER.name], capture_output=True, text=True, check=False)
     expect(f"wheels.py: {done.stderr}", done.returncode, 0)
     path = next(folder.glob("*.whl"))
+    print(f"# {path.name}: {path.stat().st_size / 1e6:.1f} MB")
+    expect("size", path.stat().st_size < WHEEL_BYTES_MAX, True)
     return path.rename(re.sub("-musllinux[^-]*[.]whl", "-any.whl", str(path))).name
 
 
