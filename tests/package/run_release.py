@@ -281,12 +281,12 @@ def upgrade(root):
 
 def install_upgrade_remove(folder, apt):
     base = make_root(folder, apt)
-    before = files_of(base)
     root = Root(base)
     try:
         reason = root.start()
         if reason:
             raise Failure(reason)
+        before = files_of(base)  # also those that systemd makes when it starts
         root.apt("update")
         root.apt("install", f"pted={OLD}")
         expect("version", root.version(), f"pted {OLD}")
