@@ -38,7 +38,7 @@ from tls_client import Authority, TlsClient, need_openssl  # noqa: E402
 BYTES_MAX = 16_000_000  # of the program that is both
 WHEEL_BYTES_MAX = 15_000_000
 LIBRARIES = ("libssl", "libcurl", "libpcre2-8", "libutf8proc", "libyaml", "libjpeg", "libpng16",
-             "libwebp", "libsndfile", "libsoxr")
+             "libwebp", "libsndfile", "libmpg123", "libsoxr")
 AUTHORITIES = ("etc/ssl/cert.pem", "etc/ssl/certs/ca-certificates.crt",
                "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem")
 PT_INTERP = 3
