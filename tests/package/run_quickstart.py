@@ -5,8 +5,8 @@
 It installs packages and builds there, without optimization, because that takes long. Skipped
 without root or debootstrap.
 
-usage: run_quickstart.py SUITE..., with top_srcdir in the environment. A SUITE is one of Debian, such as
-bookworm.
+usage: run_quickstart.py SUITE..., with top_srcdir in the environment. A SUITE is one of Debian,
+such as bookworm.
 """
 import json
 import re
