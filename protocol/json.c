@@ -27,7 +27,7 @@ void json_init(struct json *in, struct span text)
     }
     in->start = in->at = in->value = text.ptr;
     in->end = text.ptr + text.len;
-    in->is_closed = false;
+    in->is_closed = in->may_repeat = false;
     in->depth = in->key_count = in->indexed_depth = 0;
     in->depth_max = JSON_DEPTH_MAX;
 }
@@ -285,11 +285,15 @@ enum status json_read_string(struct json *in, struct json_string *out, struct er
 
 static enum status add_key(struct json *in, const struct json_string *key, struct error *err)
 {
+    unsigned base = in->levels[in->depth - 1].key_base;
+    if (in->may_repeat) {
+        in->key_count = (uint16_t)base;
+    }
     if (in->key_count == JSON_KEYS_MAX) {
         return json_fail(in, err, ST_TOO_LARGE, "more than %d keys in open objects", JSON_KEYS_MAX);
     }
     in->keys[in->key_count++] = *key;
-    for (unsigned i = in->levels[in->depth - 1].key_base; i < in->key_count - 1u; i++) {
+    for (unsigned i = base; i < in->key_count - 1u; i++) {
         if (json_string_equal(&in->keys[i], key)) {
             return json_fail(in, err, ST_INVALID, "the key repeats in its object");
         }
@@ -538,8 +542,8 @@ enum status json_skip_loosely(struct json *in, struct span *out, struct error *e
     enum json_type type = json_peek(in);
     const uint8_t *first = in->at, *at = first;
     size_t open_count = 0;
-    if (type != JSON_ARRAY && type != JSON_OBJECT) {
-        return fail_type(in, err, "an object or an array");
+    if (type != JSON_ARRAY && type != JSON_OBJECT && type != JSON_STRING) {
+        return fail_type(in, err, "an object, an array or a string");
     }
     do {
         while (at < in->end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}') {

@@ -64,6 +64,7 @@ struct json {
     const uint8_t *start, *at, *end;
     const uint8_t *value; /* where the value read last begins */
     bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
+    bool may_repeat;      /* keys may repeat in their object; false after json_init() */
     uint16_t depth, key_count;
     uint16_t depth_max;     /* JSON_DEPTH_MAX after json_init(); may be set up to JSON_LEVELS_MAX */
     uint16_t indexed_depth; /* keys of levels below it are ["b"] in paths, others .b; 0 at first */
@@ -102,8 +103,9 @@ MUST_CHECK enum status json_skip(struct json *in, struct error *err);
  * caller must check the elements later. |out| is the array's text with its brackets. */
 MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
 
-/* Passes over an object or an array, of which just the brackets and strings are looked at, so what
- * is in it may be wrong: the caller reads |out|, its text, with another reader. */
+/* Passes over an object, an array or a string, of which just the brackets and the ends of strings
+ * are looked at, so what is in it may be wrong: the caller reads |out|, its text, with another
+ * reader. */
 MUST_CHECK enum status json_skip_loosely(struct json *in, struct span *out, struct error *err);
 
 /* Returns the elements of the array that comes next, at most |max|, without consuming any; the

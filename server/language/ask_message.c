@@ -31,6 +31,7 @@ struct reader {
 static void reader_init(struct reader *r, struct json *in, struct error *err)
 {
     *r = (struct reader){.in = in, .err = err};
+    in->may_repeat = true; /* as in Python, the last one counts */
     buf_init(&r->text, TEXT_BYTES_MAX);
     buf_init(&r->parts, TEXT_BYTES_MAX);
     buf_init(&r->calls, TEXT_BYTES_MAX);
@@ -327,6 +328,7 @@ static enum status read_turns(struct reader *r)
 static enum status finish(struct reader *r, enum status status, struct arena *arena,
                           const struct buf *items, struct span *out)
 {
+    r->in->may_repeat = false;
     if (status == ST_OK) {
         status = ask_text_keep_list(arena, items, out, r->err);
     }

@@ -25,15 +25,17 @@ struct reader {
 };
 
 struct item {
-    struct json_string type, role, call_id, name, arguments;
-    bool has_type, has_role, has_content, has_summary, has_call_id, has_name, has_arguments;
+    struct json_string type, role;
+    struct span call_id, name, arguments; /* with their quotes */
+    bool has_type, has_role, has_content, has_summary;
 };
 
-static void add_quoted(struct buf *out, const struct json_string *string)
+/* Reads a text as it stands, with its quotes. */
+static enum status read_text(struct reader *r, struct span *out)
 {
-    buf_add_str(out, "\"");
-    buf_add(out, string->raw.ptr, string->raw.len);
-    buf_add_str(out, "\"");
+    TRY(ask_text_take(r->in, out, r->err));
+    return ask_text_is_string(*out) ? ST_OK
+                                    : json_fail(r->in, r->err, ST_INVALID, "expected a string");
 }
 
 /* ---- the parts of a content ------------------------------------------------------------------ */
@@ -47,8 +49,8 @@ static bool is_text(const struct json_string *type)
 
 static enum status read_part(struct reader *r, struct buf *out)
 {
-    struct json_string key, type = {0}, text = {0};
-    bool has_text = false;
+    struct json_string key, type = {0};
+    struct span text = {0};
     TRY(json_object(r->in, r->err));
     while (true) {
         TRY(json_member(r->in, &key, r->err));
@@ -58,18 +60,16 @@ static enum status read_part(struct reader *r, struct buf *out)
         if (json_string_is(&key, "type")) {
             TRY(json_read_string(r->in, &type, r->err));
         } else if (json_string_is(&key, "text") || json_string_is(&key, "refusal")) {
-            TRY(json_read_string(r->in, &text, r->err));
-            has_text = true;
+            TRY(read_text(r, &text));
         } else {
-            TRY(json_skip(r->in, r->err));
+            TRY(ask_text_take(r->in, NULL, r->err));
         }
     }
-    if (!is_text(&type) || !has_text) {
+    if (!is_text(&type) || text.len == 0) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "expected a part of type input_text or output_text with a text");
     }
-    buf_add_str(out, "{\"type\":\"text\",\"text\":");
-    add_quoted(out, &text);
+    ask_text_add(out, "{\"type\":\"text\",\"text\":", text);
     buf_add_str(out, "}");
     return ST_OK;
 }
@@ -83,9 +83,9 @@ static enum status read_content(struct reader *r, struct buf *out)
         return json_read_null(r->in, r->err);
     }
     if (json_peek(r->in) != JSON_ARRAY) {
-        struct json_string text;
-        TRY(json_read_string(r->in, &text, r->err));
-        add_quoted(out, &text);
+        struct span text;
+        TRY(read_text(r, &text));
+        buf_add(out, text.ptr, text.len);
         return ST_OK;
     }
     buf_add_str(out, "[");
@@ -154,7 +154,9 @@ static enum status add_message(struct reader *r, const struct item *item)
     if (json_string_is(&item->role, "developer")) {
         buf_add_str(&r->text, "\"system\"");
     } else {
-        add_quoted(&r->text, &item->role);
+        buf_add_char(&r->text, '"');
+        buf_add(&r->text, item->role.raw.ptr, item->role.raw.len);
+        buf_add_char(&r->text, '"');
     }
     buf_add_str(&r->text, ",\"content\":");
     buf_add(&r->text, r->content.ptr, r->content.len);
@@ -169,7 +171,7 @@ static enum status add_message(struct reader *r, const struct item *item)
 
 static enum status add_call(struct reader *r, const struct item *item)
 {
-    if (!item->has_call_id || !item->has_name || !item->has_arguments) {
+    if (item->call_id.len == 0 || item->name.len == 0 || item->arguments.len == 0) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "a function_call: expected call_id, name and arguments");
     }
@@ -181,26 +183,22 @@ static enum status add_call(struct reader *r, const struct item *item)
     }
     buf_add_str(&r->text, r->has_calls ? "," : ",\"tool_calls\":[");
     r->has_calls = true;
-    buf_add_str(&r->text, "{\"id\":");
-    add_quoted(&r->text, &item->call_id);
-    buf_add_str(&r->text, ",\"type\":\"function\",\"function\":{\"name\":");
-    add_quoted(&r->text, &item->name);
-    buf_add_str(&r->text, ",\"arguments\":");
-    add_quoted(&r->text, &item->arguments);
+    ask_text_add(&r->text, "{\"id\":", item->call_id);
+    ask_text_add(&r->text, ",\"type\":\"function\",\"function\":{\"name\":", item->name);
+    ask_text_add(&r->text, ",\"arguments\":", item->arguments);
     buf_add_str(&r->text, "}}");
     return ST_OK;
 }
 
 static enum status add_output(struct reader *r, const struct item *item)
 {
-    if (!item->has_call_id || !item->has_content) {
+    if (item->call_id.len == 0 || !item->has_content) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "a function_call_output: expected call_id and output");
     }
     begin_message(r);
     buf_reset(&r->thought);
-    buf_add_str(&r->text, "{\"role\":\"tool\",\"tool_call_id\":");
-    add_quoted(&r->text, &item->call_id);
+    ask_text_add(&r->text, "{\"role\":\"tool\",\"tool_call_id\":", item->call_id);
     buf_add_str(&r->text, ",\"content\":");
     buf_add(&r->text, r->content.ptr, r->content.len);
     buf_add_str(&r->text, "}");
@@ -228,29 +226,25 @@ static enum status add_item(struct reader *r, const struct item *item)
                      SPAN_SHORT(item->type.raw));
 }
 
-static enum status read_string(struct reader *r, struct json_string *out, bool *out_has)
-{
-    *out_has = true;
-    return json_read_string(r->in, out, r->err);
-}
-
 static enum status read_member(struct reader *r, const struct json_string *key, struct item *item)
 {
     struct {
         const char *name;
-        struct json_string *value;
-        bool *has;
+        struct span *value;
     } const members[] = {
-        {"type", &item->type, &item->has_type},
-        {"role", &item->role, &item->has_role},
-        {"call_id", &item->call_id, &item->has_call_id},
-        {"name", &item->name, &item->has_name},
-        {"arguments", &item->arguments, &item->has_arguments},
+        {"call_id", &item->call_id},
+        {"name", &item->name},
+        {"arguments", &item->arguments},
     };
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         if (json_string_is(key, members[i].name)) {
-            return read_string(r, members[i].value, members[i].has);
+            return read_text(r, members[i].value);
         }
+    }
+    bool is_type = json_string_is(key, "type");
+    if (is_type || json_string_is(key, "role")) {
+        *(is_type ? &item->has_type : &item->has_role) = true;
+        return json_read_string(r->in, is_type ? &item->type : &item->role, r->err);
     }
     if (json_string_is(key, "content") || json_string_is(key, "output")) {
         item->has_content = true;
@@ -260,7 +254,7 @@ static enum status read_member(struct reader *r, const struct json_string *key, 
         item->has_summary = true;
         return read_content(r, &r->summary);
     }
-    return json_skip(r->in, r->err);
+    return ask_text_take(r->in, NULL, r->err);
 }
 
 static enum status read_item(struct reader *r)
@@ -311,7 +305,9 @@ enum status ask_response_input(struct json *in, struct arena *arena, struct ask 
     buf_init(&r.content, TEXT_BYTES_MAX);
     buf_init(&r.summary, TEXT_BYTES_MAX);
     buf_init(&r.thought, TEXT_BYTES_MAX);
+    in->may_repeat = true; /* as in Python, the last one counts */
     enum status status = read_items(&r);
+    in->may_repeat = false;
     if (status == ST_OK && (buf_failed(&r.content) || buf_failed(&r.thought))) {
         status = arena_fail(arena, "the request", err);
     }

@@ -9,13 +9,13 @@ enum status ask_text_take(struct json *in, struct span *out, struct error *err)
 {
     enum json_type type = json_peek(in); /* passes over the white space before the value */
     const uint8_t *begin = in->at;
-    if (out && (type == JSON_OBJECT || type == JSON_ARRAY)) {
+    struct span ignored;
+    out = out ? out : &ignored;
+    if (type == JSON_OBJECT || type == JSON_ARRAY || type == JSON_STRING) {
         return json_skip_loosely(in, out, err);
     }
     TRY(json_skip(in, err));
-    if (out) {
-        *out = span_of(begin, (size_t)(in->at - begin));
-    }
+    *out = span_of(begin, (size_t)(in->at - begin));
     return ST_OK;
 }
 

@@ -12,8 +12,8 @@
 #include "protocol/json.h"
 
 /* Reads the value that comes next: |*out| is its text, with the quotes of a string; it lies in the
- * body. Of an object or a list just the brackets have been looked at: templates read them as
- * value_parse() does. With |out| NULL the value is passed over. ST_INVALID. */
+ * body. Of an object, a list or a string just the brackets and ends have been looked at: templates
+ * read them as value_parse() does. With |out| NULL the value is passed over. ST_INVALID. */
 MUST_CHECK enum status ask_text_take(struct json *in, struct span *out, struct error *err);
 
 /* Appends |before| and |raw|, unless |raw| is empty. */

@@ -291,7 +291,35 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, repeated, in_lines, parsed_twice, tools, events, formats, refusals)
+def as_python_reads_it():
+    """What only flows to a template is read as Python's json reads it, as in chats."""
+    text = r'"role": "user", "role": "user", "x": 1, "x": {"big": 1e400, "deep": %s}, "content": ' % (
+        "[" * 70 + "123456789012345678901234567890" + "]" * 70)
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for path, name in (("/v1/chat/completions", "messages"), ("/v1/messages", "messages"),
+                           ("/v1/responses", "input")):
+            said = []
+            for content in (r'"Hi \ud83d there"', r'[{"type": "text", "type": "text", "n": [1e999], '
+                            r'"text": "?", "text": "Hi \ud83d there"}]'):
+                body = '{"model": "chat", "temperature": 0, "%s": [{%s%s}]}' % (name, text, content)
+                answer = ask(client, path, body.encode())
+                said.append(answer["choices"][0]["message"]["content"] if "choices" in answer
+                            else answer["content"][0]["text"] if "content" in answer
+                            else text_of(answer))
+            expect(path, said[1:], said[:1])
+        call = ('{"type": "function_call", "call_id": "1", "name": "f\\udc00", "arguments": '
+                '"{\\"a\\": 1e400, \\"a\\": 123456789012345678901234567890}"}')
+        output = '{"type": "function_call_output", "call_id": "1", "output": "\\ud83d"}'
+        body = '{"model": "chat", "input": [{"role": "user", "content": "a"}, %s, %s]}'
+        expect("calls", post(client, "/v1/responses", (body % (call, output)).encode()), 200)
+        for wrong in (r'"a\x"', '"a\n"', r'"\ud8"'):
+            body = '{"model": "chat", "input": [{"role": "user", "content": %s}]}' % wrong
+            expect("no JSON", post(client, "/v1/responses", body.encode()), 400)
+
+
+CHECKS = (answers, repeated, in_lines, parsed_twice, tools, events, formats, as_python_reads_it,
+          refusals)
 
 
 def main():
