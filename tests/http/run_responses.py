@@ -293,15 +293,17 @@ def refusals():
 
 def as_python_reads_it():
     """What only flows to a template is read as Python's json reads it, as in chats."""
-    text = r'"role": "user", "role": "user", "x": 1, "x": {"big": 1e400, "deep": %s}, "content": ' % (
-        "[" * 70 + "123456789012345678901234567890" + "]" * 70)
+    deep = "[" * 70 + "123456789012345678901234567890" + "]" * 70
+    text = ('"role": "user", "role": "user", "x": 1, "x": {"big": 1e400, "deep": %s}, "content": '
+            % deep)
     with Daemon(CHAT) as daemon:
         client = Client(daemon.port)
         for path, name in (("/v1/chat/completions", "messages"), ("/v1/messages", "messages"),
                            ("/v1/responses", "input")):
             said = []
-            for content in (r'"Hi \ud83d there"', r'[{"type": "text", "type": "text", "n": [1e999], '
-                            r'"text": "?", "text": "Hi \ud83d there"}]'):
+            for content in (r'"Hi \ud83d there"',
+                            r'[{"type": "text", "type": "text", "n": [1e999], "text": "?", '
+                            r'"text": "Hi \ud83d there"}]'):
                 body = '{"model": "chat", "temperature": 0, "%s": [{%s%s}]}' % (name, text, content)
                 answer = ask(client, path, body.encode())
                 said.append(answer["choices"][0]["message"]["content"] if "choices" in answer

@@ -5,6 +5,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,7 +392,7 @@ static void members_of_methods(void **state)
          "generation.stop_token_ids[32]: expected at most 32 ids"},
         {"{\"generation\": {\"seed\": 1}}",
          "generation.seed: unknown member, expected temperature, top_p, top_k, min_p, "
-         "repetition_penalty, max_tokens, thinking, tools or stop_token_ids"},
+         "repetition_penalty, max_tokens, thinking, tools, infill or stop_token_ids"},
         {"{\"methods\": {\"forward\": {\"warmup\": []}}}",
          "methods.forward.warmup: expected a member of a method, got an unknown one; did you mean "
          "'warm_up'?"});
@@ -607,6 +608,22 @@ static void bad_files_of_exporters_are_noted(void **state)
     close_fixture(&f);
 }
 
+/* What a card says counts, and the file says the rest. */
+static void a_card_leaves_defaults_of_generations(void **state)
+{
+    struct fixture f;
+    (void)state;
+    put_text("generation_config.json", "{\"temperature\": 0.5, \"top_k\": 7, \"eos_token_id\": 3}");
+    assert_ok(f.err, use_folder(&f, "chat/model", "{\"generation\": {\"temperature\": 0.25}}"));
+    const struct card_generation *said =
+        &card_find_named(f.card, span_str("forward"), true)->generation;
+    assert_true(said->temperature == 0.25 && said->top_k == 7);
+    assert_true(isnan(said->top_p));
+    assert_int_equal(said->end_count, 1);
+    assert_int_equal(said->ends[0], 3);
+    close_fixture(&f);
+}
+
 /* ---- folders of programs --------------------------------------------------------------------- */
 
 static void expect_program(const char *wanted)
@@ -701,6 +718,7 @@ int main(void)
         IN_FOLDER(a_card_may_be_missing),
         IN_FOLDER(files_of_exporters_are_a_card),
         IN_FOLDER(a_card_outranks_files_of_exporters),
+        IN_FOLDER(a_card_leaves_defaults_of_generations),
         IN_FOLDER(bad_files_of_exporters_are_noted),
         IN_FOLDER(a_folder_stands_for_its_program),
         IN_FOLDER(a_first_card_says_where_facts_come_from),

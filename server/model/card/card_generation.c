@@ -182,15 +182,36 @@ static void clear(struct card_generation *out)
     }
 }
 
+/* What |out| does not say, |more| does. */
+static void fill_gaps(struct card_generation *out, const struct card_generation *more)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        double *number = (double *)(void *)((char *)out + rows[i].offset);
+        *number = isnan(*number)
+                      ? *(const double *)(const void *)((const char *)more + rows[i].offset)
+                      : *number;
+    }
+    if (!out->ends) {
+        out->ends = more->ends;
+        out->end_count = more->end_count;
+    }
+}
+
 enum status card_read_generation(struct card *card, const struct document *in,
                                  const struct cJSON *value, struct card_generation *out,
                                  struct error *err)
 {
-    clear(out);
-    out->is_said = true;
+    struct card_generation read;
+    clear(&read);
+    read.is_said = true;
     TRY(document_need(in, value, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
-        TRY(read_member(card, in, at, out, err));
+        TRY(read_member(card, in, at, &read, err));
+    }
+    if (out->is_said) {
+        fill_gaps(out, &read);
+    } else {
+        *out = read;
     }
     return ST_OK;
 }

@@ -30,7 +30,8 @@ MUST_CHECK enum status card_read_word(const struct card_source *s, const struct 
 MUST_CHECK enum status card_refuse_input(const struct card_io *io, const struct rt_io *is,
                                          const char *expected, struct error *err);
 
-/* Reads |value|, the member "generation" of a method, of the document |in|. */
+/* Reads |value|, the member "generation" of a method, of the document |in|. What |out| says already
+ * stays. */
 MUST_CHECK enum status card_read_generation(struct card *card, const struct document *in,
                                             const struct cJSON *value, struct card_generation *out,
                                             struct error *err);

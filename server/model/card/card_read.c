@@ -522,7 +522,7 @@ static bool has_said(const struct card *card, const struct cJSON *member)
 {
     const struct card_method *method = &card->methods[0];
     return document_is(member, "description")  ? method->description != NULL
-           : document_is(member, "generation") ? method->generation.is_said
+           : document_is(member, "generation") ? false /* its members count one by one */
            : document_is(member, "inputs")     ? method->ios[RT_INPUT].place.value != NULL
                                                : method->ios[RT_RESULT].place.value != NULL;
 }

@@ -48,6 +48,12 @@ bool schema_read_count(struct schema *schema, const struct value *value, const c
     return true;
 }
 
+const struct part *schema_refuse_all(struct schema *schema, const char *what)
+{
+    schema->is_impossible |= schema->builder->status == ST_OK;
+    return schema_refuse(schema, ST_INVALID, what);
+}
+
 const struct part *schema_literal(struct schema *schema, const struct value *value)
 {
     struct buf text;
@@ -193,6 +199,54 @@ const struct value *schema_flatten(struct schema *schema, const struct value *va
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
+/* What there was before an alternative. */
+struct before {
+    size_t reference_count, path_len;
+    uint32_t rule_count;
+    int depth;
+};
+
+static struct before note_before(const struct schema *schema)
+{
+    return (struct before){schema->reference_count, strlen(schema->path),
+                           schema->builder->rule_count, schema->depth};
+}
+
+/* Goes back if the alternative was refused because no value fits it. False: it was not. */
+static bool leave_out(struct schema *schema, const struct before *before)
+{
+    struct grammar_builder *builder = schema->builder;
+    if (builder->status == ST_OK || !schema->is_impossible) {
+        return false;
+    }
+    builder->status = ST_OK;
+    schema->is_impossible = false;
+    schema->reference_count = before->reference_count;
+    schema->depth = before->depth;
+    schema_leave(schema, before->path_len);
+    for (uint32_t i = before->rule_count; i < builder->rule_count; i++) {
+        if (!builder->rules[i]) {
+            grammar_rule_set(builder, i, grammar_never(builder)); /* nothing leads to it */
+        }
+    }
+    return true;
+}
+
+/* |out| or |item|, unless no value fits that. NULL: refused. */
+static const struct part *add_choice(struct schema *schema, const struct part *out,
+                                     const struct value *item, const struct value *beside)
+{
+    struct before before = note_before(schema);
+    if (beside->map->count > 0) {
+        item = merge_one(schema, beside, item);
+    }
+    const struct part *one = item ? schema_parse(schema, item) : NULL;
+    if (schema->builder->status == ST_OK) {
+        return schema_either(schema, out, one);
+    }
+    return leave_out(schema, &before) ? out : NULL;
+}
+
 /* The alternatives of |list|, each with what |beside| says, which is a map without members where
  * nothing stands beside them. */
 static const struct part *parse_choice(struct schema *schema, const char *keyword,
@@ -202,13 +256,12 @@ static const struct part *parse_choice(struct schema *schema, const char *keywor
     size_t len = schema_enter(schema, span_str(keyword));
     for (size_t i = 0; i < list->list->count && out; i++) {
         const struct value *item = &list->list->items[i];
-        if (schema_is_never(&schema->work, item)) {
-            continue;
+        if (!schema_is_never(&schema->work, item)) {
+            out = add_choice(schema, out, item, beside);
         }
-        if (beside->map->count > 0) {
-            item = merge_one(schema, beside, item);
-        }
-        out = item ? schema_either(schema, out, schema_parse(schema, item)) : NULL;
+    }
+    if (out && out->kind == PART_NEVER) {
+        out = schema_refuse_all(schema, "no value fits one of the schemas");
     }
     schema_leave(schema, len);
     return out;
@@ -254,6 +307,8 @@ static const struct value *need_tag(struct schema *schema, const struct value *i
 static const struct part *parse_one_of(struct schema *schema, const struct value *list,
                                        const struct value *beside, const struct value *tag)
 {
+    static struct value_map none;
+    static const struct value nothing = {.kind = VALUE_MAP, .map = &none};
     const struct value *items[ONE_OF_MAX];
     const struct part *out = grammar_never(schema->builder);
     size_t count = 0;
@@ -268,12 +323,14 @@ static const struct part *parse_one_of(struct schema *schema, const struct value
             continue;
         }
         bool is_map = item->kind == VALUE_MAP;
+        struct before before = note_before(schema);
         item = is_map || beside->map->count > 0 ? merge_one(schema, beside, item) : item;
         item = item && is_map ? need_tag(schema, item, name) : item;
-        if (!item) {
+        if (schema->builder->status == ST_OK) {
+            items[count++] = item;
+        } else if (!leave_out(schema, &before)) {
             return NULL;
         }
-        items[count++] = item;
     }
     if (!check_one_of(schema, items, count, name)) {
         return NULL;
@@ -282,7 +339,10 @@ static const struct part *parse_one_of(struct schema *schema, const struct value
     for (size_t i = 0; i < count && out; i++) {
         const struct value *whole = &list->list->items[i];
         bool may_share = count == list->list->count && beside->map->count == 0 && name.len == 0;
-        out = schema_either(schema, out, schema_parse(schema, may_share ? whole : items[i]));
+        out = add_choice(schema, out, may_share ? whole : items[i], &nothing);
+    }
+    if (out && out->kind == PART_NEVER) {
+        out = schema_refuse_all(schema, "no value fits one of the schemas");
     }
     schema_leave(schema, len);
     return out;
@@ -324,7 +384,7 @@ static const struct part *parse_values(struct schema *schema, const struct value
         out = fits ? schema_either(schema, out, schema_literal(schema, one)) : out;
     }
     return out && out->kind == PART_NEVER
-               ? schema_refuse(schema, ST_INVALID, "no value of 'enum' or 'const' is of the 'type'")
+               ? schema_refuse_all(schema, "no value of 'enum' or 'const' is of the 'type'")
                : out;
 }
 

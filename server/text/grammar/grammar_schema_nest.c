@@ -116,8 +116,7 @@ static const struct part *parse_unique(struct schema *schema, const struct part 
     uint32_t rules[1 << UNIQUE_MAX], sets = 1u << count;
     const struct part *first = min == 0 ? schema_word(schema, "]") : grammar_never(schema->builder);
     if (min > count) {
-        return schema_refuse(schema, ST_INVALID,
-                             "'minItems' is more than the values of 'uniqueItems'");
+        return schema_refuse_all(schema, "'minItems' is more than the values of 'uniqueItems'");
     }
     for (uint32_t set = 1; set < sets; set++) {
         rules[set] = grammar_rule_new(schema->builder);
@@ -159,7 +158,7 @@ const struct part *schema_parse_list(struct schema *schema, const struct value *
         return NULL;
     }
     if (min > max) {
-        return schema_refuse(schema, ST_INVALID, "'minItems' is more than 'maxItems'");
+        return schema_refuse_all(schema, "'minItems' is more than 'maxItems'");
     }
     if (!prefix && items && items->kind == VALUE_LIST) { /* drafts before 2020 */
         prefix = items;
@@ -456,7 +455,7 @@ const struct part *schema_parse_map(struct schema *schema, const struct value *v
         return NULL;
     }
     if (min > max) {
-        return schema_refuse(schema, ST_INVALID, "'minProperties' is more than 'maxProperties'");
+        return schema_refuse_all(schema, "'minProperties' is more than 'maxProperties'");
     }
     if (others.are_any && min == 0 && max == UINT32_MAX) {
         return grammar_json_object(&schema->json);

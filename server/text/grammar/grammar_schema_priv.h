@@ -28,6 +28,7 @@ struct schema {
     char path[SCHEMA_PATH_BYTES];
     int depth;
     struct schema_work work;
+    bool is_impossible; /* it was refused because no value fits */
 };
 
 /* Makes a part of any schema: a map, or true. */
@@ -102,6 +103,9 @@ static inline const struct part *schema_either(struct schema *schema, const stru
 {
     return grammar_or(schema->builder, a, b);
 }
+
+/* Refuses a schema that no value fits: of several alternatives it may be left out. */
+const struct part *schema_refuse_all(struct schema *schema, const char *what);
 
 static inline const struct part *schema_refuse(struct schema *schema, enum status code,
                                                const char *what)

@@ -39,51 +39,55 @@ static const struct format {
     const char *name;
     const char *regex;  /* NULL: any string */
     const char *beside; /* beside a pattern or lengths, which bound it; NULL: the same */
+    const char *begin;  /* of patterns that zod writes beside it, which |regex| keeps to */
 } formats[] = {
-    {"date", "^" DATE "$", NULL},
-    {"time", "^" TIME "$", NULL},
-    {"date-time", "^" DATE "T" TIME "$", NULL},
-    {"duration", "^P(" DAY "|" MONTH "|" YEAR "|" COUNT "W)$", NULL},
-    {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", NULL},
-    {"uuid1", UUID("1"), NULL},
-    {"uuid3", UUID("3"), NULL},
-    {"uuid4", UUID("4"), NULL},
-    {"uuid5", UUID("5"), NULL},
-    {"uuid6", UUID("6"), NULL},
-    {"uuid7", UUID("7"), NULL},
-    {"uuid8", UUID("8"), NULL},
-    {"email", EMAIL, LONG_EMAIL},
-    {"name-email", EMAIL, LONG_EMAIL},
-    {"hostname", "^" LABEL "(\\." LABEL "){0,8}$", "^" LONG_LABEL "(\\." LONG_LABEL ")*$"},
-    {"ipv4", IPV4, NULL},
-    {"ipvanyaddress", IPV4, NULL},
-    {"ipv6", "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$", NULL},
-    {"base64", BASE64("A-Za-z0-9+/"), NULL},
-    {"byte", BASE64("A-Za-z0-9+/"), NULL},
-    {"base64url", BASE64("A-Za-z0-9_-"), NULL},
-    {"uri", NULL, NULL},
-    {"url", NULL, NULL},
-    {"uri-reference", NULL, NULL},
-    {"uri-template", NULL, NULL},
-    {"iri", NULL, NULL},
-    {"iri-reference", NULL, NULL},
-    {"multi-host-uri", NULL, NULL},
-    {"binary", NULL, NULL},
-    {"path", NULL, NULL},
-    {"file-path", NULL, NULL},
-    {"directory-path", NULL, NULL},
-    {"password", NULL, NULL},
-    {"regex", NULL, NULL},
-    {"json-pointer", NULL, NULL},
-    {"relative-json-pointer", NULL, NULL},
-    {"json-string", NULL, NULL},
-    {"jwt", NULL, NULL},
-    {"ipv4network", NULL, NULL},
-    {"ipv6network", NULL, NULL},
-    {"ipvanynetwork", NULL, NULL},
-    {"ipv4interface", NULL, NULL},
-    {"ipv6interface", NULL, NULL},
-    {"ipvanyinterface", NULL, NULL},
+    {"date", "^" DATE "$", NULL, NULL},
+    {"time", "^" TIME "$", NULL, NULL},
+    {"date-time", "^" DATE "T" TIME "$", NULL, NULL},
+    {"duration", "^P(" DAY "|" MONTH "|" YEAR "|" COUNT "W)$", NULL, NULL},
+    {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", NULL, NULL},
+    {"uuid1", UUID("1"), NULL, NULL},
+    {"uuid3", UUID("3"), NULL, NULL},
+    {"uuid4", UUID("4"), NULL, NULL},
+    {"uuid5", UUID("5"), NULL, NULL},
+    {"uuid6", UUID("6"), NULL, NULL},
+    {"uuid7", UUID("7"), NULL, NULL},
+    {"uuid8", UUID("8"), NULL, NULL},
+    {"email", EMAIL, LONG_EMAIL, NULL},
+    {"name-email", EMAIL, LONG_EMAIL, NULL},
+    {"hostname", "^" LABEL "(\\." LABEL "){0,8}$", "^" LONG_LABEL "(\\." LONG_LABEL ")*$",
+     "^(?=.{1,253}\\.?$)[a-zA-Z0-9]("},
+    {"emoji", "^[\U0001f600-\U0001f64f\U0001f680-\U0001f6c5\U0001f90c-\U0001f93a]{1,20}$", NULL,
+     "^(?=[\\s\\S]*[\\p{Extended_Pictographic}"},
+    {"ipv4", IPV4, NULL, NULL},
+    {"ipvanyaddress", IPV4, NULL, NULL},
+    {"ipv6", "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$", NULL, NULL},
+    {"base64", BASE64("A-Za-z0-9+/"), NULL, NULL},
+    {"byte", BASE64("A-Za-z0-9+/"), NULL, NULL},
+    {"base64url", BASE64("A-Za-z0-9_-"), NULL, NULL},
+    {"uri", NULL, NULL, NULL},
+    {"url", NULL, NULL, NULL},
+    {"uri-reference", NULL, NULL, NULL},
+    {"uri-template", NULL, NULL, NULL},
+    {"iri", NULL, NULL, NULL},
+    {"iri-reference", NULL, NULL, NULL},
+    {"multi-host-uri", NULL, NULL, NULL},
+    {"binary", NULL, NULL, NULL},
+    {"path", NULL, NULL, NULL},
+    {"file-path", NULL, NULL, NULL},
+    {"directory-path", NULL, NULL, NULL},
+    {"password", NULL, NULL, NULL},
+    {"regex", NULL, NULL, NULL},
+    {"json-pointer", NULL, NULL, NULL},
+    {"relative-json-pointer", NULL, NULL, NULL},
+    {"json-string", NULL, NULL, NULL},
+    {"jwt", NULL, NULL, NULL},
+    {"ipv4network", NULL, NULL, NULL},
+    {"ipv6network", NULL, NULL, NULL},
+    {"ipvanynetwork", NULL, NULL, NULL},
+    {"ipv4interface", NULL, NULL, NULL},
+    {"ipv6interface", NULL, NULL, NULL},
+    {"ipvanyinterface", NULL, NULL, NULL},
 };
 
 static const struct format *find_format(const struct value *name)
@@ -135,10 +139,9 @@ static bool add_patterns(struct schema *schema, const struct value *pattern, str
 }
 
 /* |is_beside|: a pattern or lengths stand beside it. */
-static bool add_format(struct schema *schema, const struct value *name, bool has_pattern,
+static bool add_format(struct schema *schema, const struct format *format, bool has_pattern,
                        bool is_beside, struct parts *parts)
 {
-    const struct format *format = find_format(name);
     const char *regex = !format                       ? NULL
                         : is_beside && format->beside ? format->beside
                                                       : format->regex;
@@ -169,7 +172,7 @@ static bool read_lengths(struct schema *schema, const struct value *value, struc
         return false;
     }
     if (out->min > out->max) {
-        schema_refuse(schema, ST_INVALID, "'minLength' is more than 'maxLength'");
+        schema_refuse_all(schema, "'minLength' is more than 'maxLength'");
     }
     return out->min <= out->max;
 }
@@ -179,9 +182,14 @@ static bool read_forms(struct schema *schema, const struct value *value, bool ha
                        struct parts *parts)
 {
     const struct value *pattern = schema_get(value, "pattern");
-    const struct value *format = schema_get(value, "format");
+    const struct value *name = schema_get(value, "format");
+    const struct format *format = name ? find_format(name) : NULL;
+    if (format && format->begin && pattern && pattern->kind == VALUE_STRING &&
+        span_begins(pattern->string, format->begin)) {
+        pattern = NULL; /* no automaton of ours has room for it */
+    }
     return (!pattern || add_patterns(schema, pattern, parts)) &&
-           (!format || add_format(schema, format, pattern != NULL, pattern || has_lengths, parts));
+           (!name || add_format(schema, format, pattern != NULL, pattern || has_lengths, parts));
 }
 
 static const struct part *meet(struct schema *schema, const struct parts *parts)
@@ -189,8 +197,8 @@ static const struct part *meet(struct schema *schema, const struct parts *parts)
     const struct part *out =
         parts->count == 1 ? parts->at[0] : grammar_meet(schema->builder, parts->at, parts->count);
     return out && out->kind == PART_NEVER
-               ? schema_refuse(schema, ST_INVALID,
-                               "no text keeps to 'pattern', 'format' and lengths at one time")
+               ? schema_refuse_all(schema,
+                                   "no text keeps to 'pattern', 'format' and lengths at one time")
                : out;
 }
 
@@ -350,6 +358,6 @@ const struct part *schema_parse_number(struct schema *schema, const struct value
     }
     const struct part *out = grammar_numbers(schema->builder, &bounds);
     return out && out->kind == PART_NEVER
-               ? schema_refuse(schema, ST_INVALID, "no number keeps to the bounds")
+               ? schema_refuse_all(schema, "no number keeps to the bounds")
                : out;
 }

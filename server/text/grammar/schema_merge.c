@@ -184,7 +184,7 @@ static bool merge_lists(struct schema *schema, const struct value *a, const stru
         }
     }
     if (out->list->count == 0 && !is_union) {
-        schema_refuse(schema, ST_INVALID, "no value keeps to both 'enum'");
+        schema_refuse_all(schema, "no value keeps to both 'enum'");
     }
     return schema->builder->status == ST_OK;
 }
@@ -222,7 +222,7 @@ static bool merge_types(struct schema *schema, const struct value *a, const stru
         }
     }
     if (out->list->count == 0) {
-        schema_refuse(schema, ST_INVALID, "no value keeps to both 'type'");
+        schema_refuse_all(schema, "no value keeps to both 'type'");
         return false;
     }
     *out = out->list->count == 1 ? out->list->items[0] : *out;
