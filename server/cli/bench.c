@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "server/cli/bench_compare.h"
 #include "server/cli/bench_options.h"
 #include "server/cli/bench_plot.h"
 #include "server/cli/bench_report.h"
@@ -36,6 +37,8 @@ struct bench {
     struct buf path; /* of the requests, terminated */
     struct bench_load *load;
     struct bench_report report;
+    struct document before; /* an earlier run, if |has_before| */
+    bool has_before;
     uint32_t step; /* the current one */
     bool is_terminal, is_warming_up;
 };
@@ -81,8 +84,7 @@ static enum status ask(struct bench *bench, const char *rest, struct span *out, 
     return status;
 }
 
-/* The server need not have a configuration, statistics or a name; then less is known. */
-static enum status learn(struct bench *bench, struct error *err)
+static enum status learn_model(struct bench *bench, struct error *err)
 {
     struct span text;
     struct error ignored;
@@ -91,6 +93,18 @@ static enum status learn(struct bench *bench, struct error *err)
     if (ask(bench, "/config", &text, &ignored) != ST_OK ||
         bench_model_read_config(text, &bench->model, &ignored) != ST_OK) {
         bench->model.has_rows = false;
+    }
+    return ST_OK;
+}
+
+/* The server need not have a configuration, statistics or a name; then less is known. One of
+ * OpenAI's API has none of them. */
+static enum status learn(struct bench *bench, struct error *err)
+{
+    struct span text;
+    struct error ignored;
+    if (!bench->options.is_language) {
+        TRY(learn_model(bench, err));
     }
     if (ask(bench, NULL, &text, &ignored) != ST_OK ||
         bench_server_read(text, bench->report.server, &ignored) != ST_OK) {
@@ -103,7 +117,7 @@ static bool read_stats(struct bench *bench, struct bench_stats *out)
 {
     struct span text;
     struct error ignored;
-    return ask(bench, "/stats", &text, &ignored) == ST_OK &&
+    return !bench->options.is_language && ask(bench, "/stats", &text, &ignored) == ST_OK &&
            bench_stats_read(text, out, &ignored) == ST_OK;
 }
 
@@ -286,6 +300,9 @@ static enum status print_results(const struct bench *bench, struct error *err)
     if (!options->has_no_plot) {
         bench_plot_print(&bench->report, width, &text);
     }
+    if (bench->has_before) {
+        bench_compare_print(&bench->before, &bench->report, &text);
+    }
     enum status status = cli_write(&text, err);
     buf_fini(&text);
     return status;
@@ -357,7 +374,11 @@ static void note_shapes(const struct bench *bench)
 static enum status open_load(struct bench *bench, struct error *err)
 {
     const struct bench_options *options = &bench->options;
-    target_print_path(&options->target, "/infer", &bench->path);
+    if (options->is_language) {
+        buf_add_str(&bench->path, "/v1/completions");
+    } else {
+        target_print_path(&options->target, "/infer", &bench->path);
+    }
     buf_add(&bench->path, "", 1);
     if (buf_failed(&bench->path)) {
         return error_no_memory(err, "a path");
@@ -366,6 +387,7 @@ static enum status open_load(struct bench *bench, struct error *err)
         .client = &bench->remote.client,
         .path = (const char *)bench->path.ptr,
         .bodies = &bench->bodies,
+        .is_language = options->is_language,
         .connections_max = most_connections(options),
         .stop = &stop,
         .on_progress = bench->is_terminal ? on_progress : NULL,
@@ -374,13 +396,36 @@ static enum status open_load(struct bench *bench, struct error *err)
     return bench_load_new(&load, &bench->load, err);
 }
 
+static enum status make_bodies(struct bench *bench, struct error *err)
+{
+    const struct bench_options *options = &bench->options;
+    bench->report.prompts = options->is_language ? &options->prompts : NULL;
+    return options->is_language
+               ? bench_prompts_make(options->target.model, &options->prompts, &bench->bodies, err)
+               : bench_bodies_make(&bench->model, &options->body, &bench->bodies, err);
+}
+
+static enum status open_before(struct bench *bench, struct error *err)
+{
+    const char *path = bench->options.compare;
+    if (!path) {
+        return ST_OK;
+    }
+    if (bench_compare_open(path, &bench->before, err) != ST_OK) {
+        return error_prefix(err, "--compare: %s: ", path);
+    }
+    bench->has_before = true;
+    return ST_OK;
+}
+
 static enum status prepare(struct bench *bench, struct error *err)
 {
     const struct bench_options *options = &bench->options;
     struct bench_report *report = &bench->report;
+    TRY(open_before(bench, err));
     TRY(cli_remote_connect(&bench->remote, &options->target, &options->client, err));
     TRY(learn(bench, err));
-    TRY(bench_bodies_make(&bench->model, &options->body, &bench->bodies, err));
+    TRY(make_bodies(bench, err));
     note_shapes(bench);
     report->target = options->target.text;
     report->model = options->target.model;
@@ -399,6 +444,9 @@ static void release(struct bench *bench)
 {
     bench_load_free(bench->load);
     bench_bodies_fini(&bench->bodies);
+    if (bench->has_before) {
+        document_close(&bench->before);
+    }
     cli_remote_close(&bench->remote);
     buf_fini(&bench->path);
     free(bench->report.steps);
@@ -451,7 +499,8 @@ const struct cli_command cli_bench_command = {
     "Examples:\n"
     "  pte bench http://127.0.0.1:8000/mlp --clients 1,2,4,8,16,32\n"
     "  pte bench http://127.0.0.1:8000/mlp --rate 100..2000x8 --duration 30s --csv mlp.csv\n"
-    "  pte bench unix:/run/pted.sock:/net --shape input_0=8x3x224x224 --rate 50\n",
+    "  pte bench unix:/run/pted.sock:/net --shape input_0=8x3x224x224 --rate 50\n"
+    "  pte bench http://127.0.0.1:8000/chat --prompt-tokens 100..500 --answer-tokens 128\n",
     .groups = bench_option_groups,
     .take = bench_options_take,
     .run = run,

@@ -94,6 +94,45 @@ static void add_server(struct list_of_fields *list, const struct bench_step *ste
     add(list, "server_encode_us", (double)stats->encode_ns / requests / NS_PER_US, 3, is_idle);
 }
 
+double bench_tokens_per_second(uint64_t tokens, uint64_t ns)
+{
+    return ns ? (double)tokens * NS_PER_S / (double)ns : 0;
+}
+
+/* The names of vLLM's bench, and pp and tg as llama.cpp's has them. */
+static void add_language(struct list_of_fields *list, const struct bench_result *result)
+{
+    const struct bench_language *language = &result->language;
+    bool has_none = language->ttft.count == 0;
+    uint64_t all = language->prompt_tokens + language->answer_tokens;
+    const struct {
+        const char *mean, *median, *p90, *p99;
+        const struct bench_histogram *times;
+    } rows[] = {
+        {"mean_ttft_ms", "median_ttft_ms", "p90_ttft_ms", "p99_ttft_ms", &language->ttft},
+        {"mean_tpot_ms", "median_tpot_ms", "p90_tpot_ms", "p99_tpot_ms", &language->tpot},
+        {"mean_itl_ms", "median_itl_ms", "p90_itl_ms", "p99_itl_ms", &language->itl},
+        {"mean_e2el_ms", "median_e2el_ms", "p90_e2el_ms", "p99_e2el_ms", &result->latency},
+    };
+    add(list, "total_input_tokens", (double)language->prompt_tokens, 0, has_none);
+    add(list, "total_output_tokens", (double)language->answer_tokens, 0, has_none);
+    add(list, "output_throughput", bench_per_second(language->answer_tokens, result), 3, has_none);
+    add(list, "total_token_throughput", bench_per_second(all, result), 3, has_none);
+    add(list, "pp", bench_tokens_per_second(language->prompt_tokens, language->first_ns), 3,
+        has_none);
+    add(list, "tg", bench_tokens_per_second(language->later_tokens, language->later_ns), 3,
+        has_none);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct bench_histogram *times = rows[i].times;
+        bool is_empty = has_none || times->count == 0;
+        add(list, rows[i].mean, bench_histogram_mean(times) / NS_PER_MS, 6, is_empty);
+        add(list, rows[i].median, (double)bench_histogram_at(times, 50000) / NS_PER_MS, 6,
+            is_empty);
+        add(list, rows[i].p90, (double)bench_histogram_at(times, 90000) / NS_PER_MS, 6, is_empty);
+        add(list, rows[i].p99, (double)bench_histogram_at(times, 99000) / NS_PER_MS, 6, is_empty);
+    }
+}
+
 uint32_t bench_fields_collect(const struct bench_step *step,
                               struct bench_field fields[BENCH_FIELDS_MAX])
 {
@@ -101,5 +140,6 @@ uint32_t bench_fields_collect(const struct bench_step *step,
     add_load(&list, step);
     add_latency(&list, &step->result.latency);
     add_server(&list, step);
+    add_language(&list, &step->result);
     return list.count;
 }

@@ -5,7 +5,7 @@
 
 #include "server/cli/bench_report.h"
 
-#define BENCH_FIELDS_MAX 48
+#define BENCH_FIELDS_MAX 80
 
 struct bench_field {
     const char *name;
@@ -25,6 +25,9 @@ extern const struct bench_share {
 /* Returns the number of fields, which is the same for every step. */
 uint32_t bench_fields_collect(const struct bench_step *step,
                               struct bench_field fields[BENCH_FIELDS_MAX]);
+
+/* Returns 0 if |ns| is. */
+double bench_tokens_per_second(uint64_t tokens, uint64_t ns);
 
 /* Requests and rows a second, and the share of a processor; 0 for a run of no time. */
 double bench_per_second(uint64_t count, const struct bench_result *result);

@@ -51,6 +51,8 @@ struct slot {
     struct transfer_request request;
     struct span piece; /* the request's body */
     char header[64];
+    struct bench_stream stream;
+    const struct curl *curl;       /* borrowed */
     const struct bench_body *body; /* that the transfer is prepared for; NULL: none */
     uint64_t since_ns;             /* when the latency begins; or when the rest ends */
 };
@@ -150,6 +152,20 @@ static int on_timer(CURLM *multi, long ms, void *data)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
+/* The text of a refusal is kept for transfer_check(). */
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *data)
+{
+    struct slot *slot = data;
+    long status = 0;
+    slot->curl->easy_getinfo(slot->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200) {
+        bool is_taken = bench_stream_take(&slot->stream, bytes, size * count, uv_hrtime());
+        return is_taken ? size * count : 0;
+    }
+    buf_add(&slot->transfer.body, bytes, size * count);
+    return buf_failed(&slot->transfer.body) ? 0 : size * count;
+}
+
 static enum status prepare(struct bench_load *load, struct slot *slot, struct error *err)
 {
     const struct bench_bodies *bodies = load->options.bodies;
@@ -172,7 +188,12 @@ static enum status prepare(struct bench_load *load, struct slot *slot, struct er
                  body->json_bytes);
         slot->request.headers[0] = slot->header;
     }
-    return transfer_prepare(&slot->transfer, &slot->request, err);
+    TRY(transfer_prepare(&slot->transfer, &slot->request, err));
+    if (load->options.is_language) {
+        slot->curl->easy_setopt(slot->transfer.easy, CURLOPT_WRITEFUNCTION, on_bytes);
+        slot->curl->easy_setopt(slot->transfer.easy, CURLOPT_WRITEDATA, slot);
+    }
+    return ST_OK;
 }
 
 /* The latency counts from |since_ns|. A slot is idle. */
@@ -181,6 +202,7 @@ static enum status begin(struct bench_load *load, uint64_t since_ns, struct erro
     struct slot *slot = LIST_ENTRY(load->idle.next, struct slot, node);
     TRY(prepare(load, slot, err));
     slot->since_ns = since_ns;
+    bench_stream_begin(&slot->stream, &load->result->language.itl);
     CURLMcode code = load->curl->multi_add_handle(load->multi, slot->transfer.easy);
     if (code != CURLM_OK) {
         return curl_failed(load, code, err);
@@ -222,7 +244,7 @@ static void count_answer(struct bench_result *result, const struct slot *slot, u
         result->ok++;
         result->rows += slot->body->rows;
         result->sent_bytes += slot->body->bytes.len;
-        result->received_bytes += transfer->body.len;
+        result->received_bytes += transfer->body.len + slot->stream.bytes;
         bench_histogram_add(&result->latency, now_ns - slot->since_ns);
     } else if (result->first.code == ST_OK && transfer_check(transfer, &result->first) == ST_OK) {
         error_set(&result->first, ST_UNSUPPORTED, "HTTP %ld, expected 200", transfer->status);
@@ -238,7 +260,14 @@ static bool count_end(struct bench_load *load, struct slot *slot, CURLcode code)
     load->curl->easy_getinfo(slot->transfer.easy, CURLINFO_NUM_CONNECTS, &connects);
     result->connects += connects > 0 ? (uint64_t)connects : 0;
     load->last_ns = uv_hrtime();
-    if (transfer_end(&slot->transfer, code, &err) == ST_OK) {
+    enum status status = transfer_end(&slot->transfer, code, &err);
+    bool is_stream = load->options.is_language && status == ST_OK && slot->transfer.status == 200;
+    if (is_stream || slot->stream.err.code != ST_OK) {
+        status =
+            bench_stream_end(&slot->stream, slot->since_ns, load->last_ns, &result->language, &err);
+        code = status == ST_OK ? code : CURLE_WEIRD_SERVER_REPLY;
+    }
+    if (status == ST_OK) {
         count_answer(result, slot, load->last_ns);
         return true;
     }
@@ -587,6 +616,8 @@ static enum status make_slots(struct bench_load *load, struct error *err)
     }
     for (uint32_t i = 0; i < max; i++) {
         list_init(&load->slots[i].node);
+        load->slots[i].curl = load->curl;
+        bench_stream_init(&load->slots[i].stream);
         TRY(transfer_init(&load->slots[i].transfer, load->options.client, err));
         load->slot_count++;
     }
@@ -644,6 +675,7 @@ void bench_load_free(struct bench_load *load)
 {
     for (uint32_t i = 0; load && i < load->slot_count; i++) {
         transfer_fini(&load->slots[i].transfer);
+        bench_stream_fini(&load->slots[i].stream);
     }
     if (load) {
         if (load->multi) {

@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "server/cli/bench_body.h"
 #include "server/cli/bench_histogram.h"
+#include "server/cli/bench_stream.h"
 #include "server/cli/client.h"
 
 #define BENCH_CONNECTIONS_MAX 4096
@@ -53,6 +54,7 @@ struct bench_run {
 
 struct bench_result {
     struct bench_histogram latency;      /* of answers with status 200 */
+    struct bench_language language;      /* of those that are streams of text */
     uint64_t begun, ok, rows;            /* requests; rows of requests that are |ok| */
     uint64_t statuses[BENCH_STATUSES];   /* answers; 200 is |ok| */
     uint64_t failures[BENCH_FAILURES];   /* no answers */
@@ -82,6 +84,7 @@ struct bench_load_options {
     const struct client *client;       /* borrowed, as the others */
     const char *path;                  /* of the requests */
     const struct bench_bodies *bodies; /* taken in turn */
+    bool is_language;                  /* answers are streams of text */
     uint32_t connections_max;          /* of any run */
     const volatile sig_atomic_t *stop; /* not 0: end the run */
     bench_progress_f *on_progress;     /* NULL: none */

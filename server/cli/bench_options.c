@@ -16,6 +16,8 @@
 #define WARM_UP_MS 1000
 #define COUNT_MAX UINT64_C(1000000000000)
 #define CONNECTIONS 512
+#define PROMPT_TOKENS 512
+#define ANSWER_TOKENS 128
 
 static enum status set_clients(void *own, const char *value, struct error *err)
 {
@@ -29,6 +31,18 @@ static enum status set_rate(void *own, const char *value, struct error *err)
     static const struct bench_sweep_limits limits = {RATE_MIN, RATE_MAX, false};
     struct bench_options *options = own;
     return bench_sweep_parse(value, &limits, &options->rates, err);
+}
+
+static enum status set_prompt_tokens(void *own, const char *value, struct error *err)
+{
+    struct bench_options *options = own;
+    return bench_lengths_parse(value, &options->prompts.prompts, err);
+}
+
+static enum status set_answer_tokens(void *own, const char *value, struct error *err)
+{
+    struct bench_options *options = own;
+    return bench_lengths_parse(value, &options->prompts.answers, err);
 }
 
 static const struct cli_option own_options[] = {
@@ -104,6 +118,25 @@ static const struct cli_option own_options[] = {
      .max = BENCH_TEXTS_MAX,
      .doc = "an input from FILE.npy or from all of them in a folder, in turn; of BYTES from any "
             "file; else random values; repeatable"},
+    {.name = "prompt-tokens",
+     .value = "N",
+     .type = OPTION_TEXT,
+     .set = set_prompt_tokens,
+     .preset = "512",
+     .doc = "of a language model: completions, with prompts of N random tokens; as 100..500 drawn, "
+            "as 128,2048 mixed"},
+    {.name = "answer-tokens",
+     .value = "N",
+     .type = OPTION_TEXT,
+     .set = set_answer_tokens,
+     .preset = "128",
+     .doc = "of a language model: completions, with answers of N tokens; likewise"},
+    {.name = "prompts",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct bench_options, prompts.file),
+     .doc = "of a language model: prompts from lines of JSON, in turn: a text, or an object with "
+            "prompt and perhaps output_tokens"},
     {.name = "form",
      .value = "FORM",
      .type = OPTION_WORD,
@@ -131,6 +164,11 @@ static const struct cli_option own_options[] = {
      .at = offsetof(struct bench_options, json),
      .doc = "write all results as a JSON document; - is standard output",
      .more = "pted's page on load explains its members."},
+    {.name = "compare",
+     .value = "FILE",
+     .type = OPTION_FILE,
+     .at = offsetof(struct bench_options, compare),
+     .doc = "print the figures beside those of an earlier run, which --json has written"},
     {.name = "no-plot",
      .type = OPTION_SWITCH,
      .at = offsetof(struct bench_options, has_no_plot),
@@ -162,8 +200,37 @@ static enum status name_method(struct bench_options *o, struct error *err)
                : error_set(err, ST_INVALID, "--method: the name is too long");
 }
 
+/* Any option of them asks for completions. */
+static enum status finish_language(struct bench_options *o, struct error *err)
+{
+    struct bench_prompts_options *prompts = &o->prompts;
+    o->is_language = prompts->file || prompts->prompts.count || prompts->answers.count;
+    if (!o->is_language) {
+        return ST_OK;
+    }
+    if (prompts->file && prompts->prompts.count) {
+        return error_set(err, ST_INVALID, "--prompts and --prompt-tokens: expected one of them");
+    }
+    if (o->body.shape_count || o->body.data_count || o->method || o->form == BENCH_JSON) {
+        return error_set(err, ST_INVALID, "%s: not of completions of a language model",
+                         o->body.shape_count  ? "--shape"
+                         : o->body.data_count ? "--data"
+                         : o->method          ? "--method"
+                                              : "--form");
+    }
+    if (!prompts->prompts.count) {
+        prompts->prompts = (struct bench_lengths){1, {{PROMPT_TOKENS, PROMPT_TOKENS}}};
+    }
+    if (!prompts->answers.count) {
+        prompts->answers = (struct bench_lengths){1, {{ANSWER_TOKENS, ANSWER_TOKENS}}};
+    }
+    prompts->seed = o->body.seed;
+    return ST_OK;
+}
+
 static enum status finish(struct bench_options *o, struct error *err)
 {
+    TRY(finish_language(o, err));
     if (!o->url) {
         return error_set(err, ST_INVALID, "expected URL/MODEL");
     }

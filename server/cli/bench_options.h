@@ -8,6 +8,7 @@
 
 #include "server/cli/bench_body.h"
 #include "server/cli/bench_load.h"
+#include "server/cli/bench_prompts.h"
 #include "server/cli/bench_sweep.h"
 #include "server/cli/client.h"
 
@@ -22,11 +23,13 @@ struct bench_options {
     const char *url, *method;
     const char *shapes[BENCH_TEXTS_MAX], *data[BENCH_TEXTS_MAX];
     struct bench_body_options body;              /* borrows from the two above */
+    struct bench_prompts_options prompts;        /* of language models */
+    bool is_language;                            /* and they are asked for */
     struct bench_sweep clients, rates;           /* one of them has steps */
     unsigned arrivals, form;                     /* enum bench_arrivals, enum bench_form */
     uint64_t connections;                        /* of an open loop; 0: not given */
     uint64_t duration_ms, warm_up_ms, count_max; /* a duration of 0: not given */
-    const char *csv, *json;
+    const char *csv, *json, *compare;
     bool has_no_plot;
 };
 

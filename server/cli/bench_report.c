@@ -92,15 +92,36 @@ static void print_loop(const struct bench_report *report, struct buf *out)
     }
 }
 
+static void print_inputs(const struct bench_bodies *bodies, struct buf *out)
+{
+    buf_printf(out, "inputs   ");
+    size_t before = out->len;
+    bench_bodies_print_inputs(bodies, false, out);
+    buf_add_str(out, out->len == before ? " none" : "");
+    buf_printf(out, ", %s", bodies->is_json ? "as JSON" : "binary");
+}
+
+static void print_prompts(const struct bench_prompts_options *prompts, struct buf *out)
+{
+    buf_add_str(out, "prompts   ");
+    if (prompts->file) {
+        buf_add_str(out, prompts->file);
+    } else {
+        bench_lengths_print(&prompts->prompts, out);
+    }
+    buf_add_str(out, "; answers ");
+    bench_lengths_print(&prompts->answers, out);
+}
+
 static void print_head(const struct bench_report *report, struct buf *out)
 {
     buf_printf(out, "model     %s at %s%s%s%s\n", report->model, report->target,
                report->server[0] ? " (" : "", report->server, report->server[0] ? ")" : "");
-    buf_printf(out, "inputs   ");
-    size_t before = out->len;
-    bench_bodies_print_inputs(report->bodies, false, out);
-    buf_add_str(out, out->len == before ? " none" : "");
-    buf_printf(out, ", %s", report->bodies->is_json ? "as JSON" : "binary");
+    if (report->prompts) {
+        print_prompts(report->prompts, out);
+    } else {
+        print_inputs(report->bodies, out);
+    }
     if (report->bodies->count > 1) {
         buf_printf(out, ", %u different requests", report->bodies->count);
     }
@@ -125,6 +146,24 @@ static void print_requests(const struct bench_report *report, const struct bench
     buf_printf(out, "bodies    %s/s sent, %s/s received\n",
                amount_bytes((uint64_t)bench_per_second(result->sent_bytes, result), count),
                amount_bytes((uint64_t)bench_per_second(result->received_bytes, result), more));
+}
+
+/* As vLLM's bench has it, and pp and tg of llama.cpp's: prompts up to the first token, and tokens
+ * behind it, of one request. */
+static void print_tokens(const struct bench_result *result, struct buf *out)
+{
+    const struct bench_language *language = &result->language;
+    char count[AMOUNT_TEXT_MAX], rate[CELL_MAX];
+    uint64_t all = language->prompt_tokens + language->answer_tokens;
+    buf_printf(out, "tokens    %s of prompts", amount_count(language->prompt_tokens, count));
+    buf_printf(out, ", %s of answers, ", amount_count(language->answer_tokens, count));
+    buf_printf(out, "%s output tok/s, ",
+               print_rate(bench_per_second(language->answer_tokens, result), rate));
+    buf_printf(out, "%s total tok/s\n", print_rate(bench_per_second(all, result), rate));
+    double pp = bench_tokens_per_second(language->prompt_tokens, language->first_ns);
+    double tg = bench_tokens_per_second(language->later_tokens, language->later_ns);
+    buf_printf(out, "request   pp %s t/s", print_rate(pp, rate));
+    buf_printf(out, ", tg %s t/s\n", print_rate(tg, rate));
 }
 
 static void print_problems(const struct bench_step *step, struct buf *out)
@@ -197,17 +236,13 @@ static void print_server(const struct bench_step *step, struct buf *out)
     buf_add_char(out, '\n');
 }
 
-static void print_latency(const struct bench_histogram *latency, struct buf *out)
+static void print_times(const char *name, const struct bench_histogram *latency, struct buf *out)
 {
     char ms[CELL_MAX];
     if (latency->count == 0) {
         return;
     }
-    buf_printf(out, "\nlatency %8s %8s", "min", "mean");
-    for (uint32_t i = 0; i < BENCH_SHARES; i++) {
-        buf_printf(out, " %7s", bench_shares[i].name);
-    }
-    buf_printf(out, "\n  in ms %8s", print_ms((double)latency->min_ns, ms));
+    buf_printf(out, "%7s %8s", name, print_ms((double)latency->min_ns, ms));
     buf_printf(out, " %8s", print_ms(bench_histogram_mean(latency), ms));
     for (uint32_t i = 0; i < BENCH_SHARES; i++) {
         double ns = (double)bench_histogram_at(latency, bench_shares[i].share);
@@ -216,19 +251,40 @@ static void print_latency(const struct bench_histogram *latency, struct buf *out
     buf_add_char(out, '\n');
 }
 
+static void print_latency(const struct bench_report *report, const struct bench_result *result,
+                          struct buf *out)
+{
+    const struct bench_language *language = &result->language;
+    if (result->latency.count == 0) {
+        return;
+    }
+    buf_printf(out, "\n%7s %8s %8s", report->prompts ? "in ms" : "latency", "min", "mean");
+    for (uint32_t i = 0; i < BENCH_SHARES; i++) {
+        buf_printf(out, " %7s", bench_shares[i].name);
+    }
+    buf_add_char(out, '\n');
+    print_times("TTFT", &language->ttft, out);
+    print_times("TPOT", &language->tpot, out);
+    print_times("ITL", &language->itl, out);
+    print_times(report->prompts ? "E2EL" : "in ms", &result->latency, out);
+}
+
 static void print_single(const struct bench_report *report, struct buf *out)
 {
     const struct bench_step *step = &report->steps[0];
     print_requests(report, &step->result, out);
+    if (report->prompts) {
+        print_tokens(&step->result, out);
+    }
     print_problems(step, out);
     print_server(step, out);
     print_bench(&step->result, out);
-    print_latency(&step->result.latency, out);
+    print_latency(report, &step->result, out);
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */
 
-enum column_need { ALWAYS, ROWS, OPEN, STATS };
+enum column_need { ALWAYS, ROWS, OPEN, STATS, TENSORS, LANGUAGE };
 
 typedef void print_cell_f(const struct bench_step *step, char text[CELL_MAX]);
 
@@ -310,6 +366,31 @@ static void print_compute(const struct bench_step *step, char text[CELL_MAX])
     print_mean(step->stats.compute_ns, step, text);
 }
 
+static void print_output(const struct bench_step *step, char text[CELL_MAX])
+{
+    print_rate(bench_per_second(step->result.language.answer_tokens, &step->result), text);
+}
+
+static void print_part(const struct bench_histogram *times, uint32_t share, char text[CELL_MAX])
+{
+    snprintf(text, CELL_MAX, "-");
+    if (times->count) {
+        print_ms((double)bench_histogram_at(times, share), text);
+    }
+}
+
+#define TIME(name, share)                                                                          \
+    static void print_##name##_##share(const struct bench_step *step, char text[CELL_MAX])         \
+    {                                                                                              \
+        print_part(&step->result.language.name, (share)*1000, text);                               \
+    }
+TIME(ttft, 50)
+TIME(ttft, 99)
+TIME(tpot, 50)
+TIME(itl, 50)
+TIME(itl, 99)
+#undef TIME
+
 static void print_processor(const struct bench_step *step, char text[CELL_MAX])
 {
     snprintf(text, CELL_MAX, "%.0f", 100 * bench_processor_share(&step->result));
@@ -322,13 +403,17 @@ static const struct column {
     enum column_need need;
     int rank;
 } columns[] = {
-    {NULL, print_asked, ALWAYS, 0},          {"req/s", print_reached, ALWAYS, 0},
-    {"rows/s", print_rows, ROWS, 5},         {"failed", print_failed, ALWAYS, 1},
-    {"late %", print_late, OPEN, 2},         {"p50", print_share_0, ALWAYS, 1},
-    {"p90", print_share_1, ALWAYS, 6},       {"p99", print_share_3, ALWAYS, 1},
-    {"p99.9", print_share_4, ALWAYS, 3},     {"p99.99", print_share_5, ALWAYS, 7},
-    {"max", print_share_6, ALWAYS, 4},       {"batch", print_batch, STATS, 5},
-    {"queue", print_queue, STATS, 6},        {"compute", print_compute, STATS, 6},
+    {NULL, print_asked, ALWAYS, 0},           {"req/s", print_reached, ALWAYS, 0},
+    {"rows/s", print_rows, ROWS, 5},          {"failed", print_failed, ALWAYS, 1},
+    {"late %", print_late, OPEN, 2},          {"tok/s", print_output, LANGUAGE, 0},
+    {"TTFT p50", print_ttft_50, LANGUAGE, 1}, {"TTFT p99", print_ttft_99, LANGUAGE, 1},
+    {"TPOT p50", print_tpot_50, LANGUAGE, 2}, {"ITL p50", print_itl_50, LANGUAGE, 3},
+    {"ITL p99", print_itl_99, LANGUAGE, 1},   {"E2EL p50", print_share_0, LANGUAGE, 2},
+    {"E2EL p99", print_share_3, LANGUAGE, 1}, {"p50", print_share_0, TENSORS, 1},
+    {"p90", print_share_1, TENSORS, 6},       {"p99", print_share_3, TENSORS, 1},
+    {"p99.9", print_share_4, TENSORS, 3},     {"p99.99", print_share_5, TENSORS, 7},
+    {"max", print_share_6, TENSORS, 4},       {"batch", print_batch, STATS, 5},
+    {"queue", print_queue, STATS, 6},         {"compute", print_compute, STATS, 6},
     {"bench %", print_processor, ALWAYS, 4},
 };
 
@@ -353,6 +438,10 @@ static bool is_needed(const struct bench_report *report, const struct column *co
         return report->steps[0].run.is_open;
     case STATS:
         return has_stats(report);
+    case TENSORS:
+        return !report->prompts;
+    case LANGUAGE:
+        return report->prompts != NULL;
     case ALWAYS:
         break;
     }

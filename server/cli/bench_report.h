@@ -10,6 +10,7 @@
 #include "server/cli/bench_body.h"
 #include "server/cli/bench_load.h"
 #include "server/cli/bench_model.h"
+#include "server/cli/bench_prompts.h"
 
 struct bench_step {
     struct bench_run run;
@@ -22,7 +23,8 @@ struct bench_report {
     const char *target, *model;
     char server[BENCH_SERVER_MAX]; /* "pted 1.0.0"; "": it does not say */
     const struct bench_bodies *bodies;
-    bool has_rows; /* a request is one or more rows */
+    const struct bench_prompts_options *prompts; /* of a language model; NULL: of tensors */
+    bool has_rows;                               /* a request is one or more rows */
     uint64_t warm_up_ms;
     struct bench_step *steps;
     uint32_t count;

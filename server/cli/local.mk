@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/bench.c \
 	%D%/bench_arrivals.c %D%/bench_arrivals.h \
 	%D%/bench_body.c %D%/bench_body.h \
+	%D%/bench_compare.c %D%/bench_compare.h \
 	%D%/bench_fields.c %D%/bench_fields.h \
 	%D%/bench_files.c \
 	%D%/bench_histogram.c %D%/bench_histogram.h \
@@ -13,8 +14,10 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/bench_model.c %D%/bench_model.h \
 	%D%/bench_options.c %D%/bench_options.h \
 	%D%/bench_plot.c %D%/bench_plot.h \
+	%D%/bench_prompts.c %D%/bench_prompts.h \
 	%D%/bench_random.h \
 	%D%/bench_report.c %D%/bench_report.h \
+	%D%/bench_stream.c %D%/bench_stream.h \
 	%D%/bench_sweep.c %D%/bench_sweep.h \
 	%D%/call.c %D%/call.h \
 	%D%/card.c \

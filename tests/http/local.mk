@@ -7,6 +7,7 @@ HTTP_TESTS = \
 	%D%/run_bad_media.py \
 	%D%/run_batch.py \
 	%D%/run_bench.py \
+	%D%/run_bench_language.py \
 	%D%/run_adapters.py \
 	%D%/run_answers.py \
 	%D%/run_cards.py \
