@@ -47,13 +47,26 @@ enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out
     return ST_OK;
 }
 
-void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX])
+const uint8_t *shape_channels_last(uint8_t rank)
+{
+    static const uint8_t line[] = {0, 2, 1}, image[] = {0, 2, 3, 1}, volume[] = {0, 2, 3, 4, 1};
+    return rank == 3 ? line : rank == 4 ? image : rank == 5 ? volume : NULL;
+}
+
+void shape_order_strides(const struct shape *shape, const uint8_t *order,
+                         int64_t strides[SHAPE_RANK_MAX])
 {
     int64_t stride = 1;
     for (int i = shape->rank - 1; i >= 0; i--) {
-        strides[i] = stride;
-        stride *= shape->dims[i] > 0 ? shape->dims[i] : 1;
+        int d = order ? order[i] : i;
+        strides[d] = stride;
+        stride *= shape->dims[d] > 0 ? shape->dims[d] : 1;
     }
+}
+
+void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX])
+{
+    shape_order_strides(shape, NULL, strides);
 }
 
 bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t *out_low,
@@ -71,10 +84,11 @@ bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX
 }
 
 /* The stride of a dim of size 1 is never used. */
-bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t unit)
+bool shape_is_packed_in(const struct shape *shape, const uint8_t *order,
+                        const int64_t strides[SHAPE_RANK_MAX], int64_t unit)
 {
     int64_t packed[SHAPE_RANK_MAX];
-    shape_strides(shape, packed);
+    shape_order_strides(shape, order, packed);
     for (uint8_t d = 0; d < shape->rank; d++) {
         int64_t bytes;
         bool is_same = mul_i64(packed[d], unit, &bytes) && bytes == strides[d];
@@ -83,6 +97,11 @@ bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK
         }
     }
     return true;
+}
+
+bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t unit)
+{
+    return shape_is_packed_in(shape, NULL, strides, unit);
 }
 
 const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX])

@@ -31,8 +31,20 @@ int64_t shape_numel(const struct shape *shape);
 MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out_bytes,
                                    struct error *err);
 
+/*
+ * Returns the order "channels last" of tensors of |rank|: the dims from outermost to innermost in
+ * memory, dim 1 innermost. NULL: tensors of that rank have no channels; those of 3 to 5 dims have.
+ * The same pointer for the same rank.
+ */
+const uint8_t *shape_channels_last(uint8_t rank);
+
 /* Computes row-major strides in elements. */
 void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
+
+/* Computes the strides in elements of a packed tensor in |order|: the dims from outermost to
+ * innermost in memory, NULL: row-major. */
+void shape_order_strides(const struct shape *shape, const uint8_t *order,
+                         int64_t strides[SHAPE_RANK_MAX]);
 
 /*
  * Finds the range of offsets that the elements of a tensor reach, relative to the element whose
@@ -46,6 +58,10 @@ bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX
  * apart? */
 bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX],
                      int64_t unit);
+
+/* Does the same for a packed tensor in |order|. */
+bool shape_is_packed_in(const struct shape *shape, const uint8_t *order,
+                        const int64_t strides[SHAPE_RANK_MAX], int64_t unit);
 
 /* Writes "[2,3]" into |text|, terminated, and cut if it does not fit. Returns |text|. */
 #define SHAPE_TEXT_MAX 344

@@ -333,6 +333,9 @@ bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b)
     if (a->method->steps) {
         return a->method == b->method || rt_siblings_are(a->method, b->method);
     }
+    if (a->orders != b->orders) {
+        return false;
+    }
     for (uint32_t i = 0; i < rt_method_input_count(a->method); i++) {
         if (is_tensor(a, i) && !is_same_row(&a->inputs[i].shape, &b->inputs[i].shape)) {
             return false;
@@ -423,6 +426,7 @@ static enum status join(struct batch *batch, struct error *err)
         return join_steps(batch, err);
     }
     TRY(rt_batch_joined_new(first->method, batch->pool, &batch->joined, err));
+    batch->joined->orders = first->orders;
     for (uint32_t i = 0; i < rt_method_input_count(first->method); i++) {
         if (is_tensor(first, i)) {
             TRY(join_input(batch, i, err));

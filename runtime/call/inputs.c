@@ -29,12 +29,11 @@ static struct rt_buffer_desc packed_desc(enum dtype dtype, const struct shape *s
 /* Asks the oracle. Its refusal is the error, and so is an input that was given before. */
 static enum status ask(struct rt_invocation *inv, uint32_t index,
                        const struct rt_buffer_desc *given, enum rt_oracle_answer *out_answer,
-                       size_t *out_bytes, struct error *err)
+                       struct rt_buffer_desc *out_wanted, size_t *out_bytes, struct error *err)
 {
-    struct rt_buffer_desc wanted;
     must(inv->phase == RT_PHASE_FILLING);
     *out_answer = rt_oracle(rt_method_input(inv->method, index), inv->method->device, given,
-                            &wanted, out_bytes, err);
+                            out_wanted, out_bytes, err);
     if (*out_answer == RT_ORACLE_UNSUPPORTED) {
         return err->code;
     }
@@ -70,10 +69,10 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
                                 const struct shape *shape, void **out_ptr, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    struct rt_buffer_desc given = packed_desc(dtype, shape);
+    struct rt_buffer_desc given = packed_desc(dtype, shape), wanted;
     enum rt_oracle_answer answer;
     size_t bytes;
-    TRY(ask(inv, index, &given, &answer, &bytes, err));
+    TRY(ask(inv, index, &given, &answer, &wanted, &bytes, err));
     must(answer == RT_ORACLE_ALLOCATE);
     TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
     *out_ptr = hal_buffer_map(inv->inputs[index].binding.buffer);
@@ -87,15 +86,18 @@ const struct shape *rt_invocation_input_shape(const struct rt_invocation *inv, u
     return is_tensor && inv->inputs[index].shape.rank > 0 ? &inv->inputs[index].shape : NULL;
 }
 
-/* A box of all elements of |given|, to be written packed; counted from its lowest element. */
-static struct rt_copy packing_copy(const struct rt_buffer_desc *given)
+/* A box of all elements of |given|, to be written packed in |order|; counted from its lowest
+ * element. */
+static struct rt_copy packing_copy(const struct rt_buffer_desc *given, const uint8_t *order)
 {
-    int64_t packed[SHAPE_RANK_MAX];
+    int64_t packed[SHAPE_RANK_MAX], row_major[SHAPE_RANK_MAX];
     struct rt_copy copy = {0};
-    shape_strides(&given->shape, packed);
-    for (uint8_t d = 0; d < given->shape.rank; d++) {
+    shape_order_strides(&given->shape, order, packed);
+    shape_strides(&given->shape, row_major);
+    for (uint8_t i = 0; i < given->shape.rank; i++) {
+        uint8_t d = order ? order[i] : i; /* outermost first in the target */
         int64_t dim = given->shape.dims[d];
-        int64_t stride = given->has_strides ? given->strides[d] : packed[d];
+        int64_t stride = given->has_strides ? given->strides[d] : row_major[d];
         must(rt_copy_add_dim(&copy, dim, packed[d], stride));
         copy.src_offset -= stride < 0 ? (dim - 1) * stride : 0;
     }
@@ -124,10 +126,17 @@ static enum status import_foreign(struct rt_invocation *inv, struct hal_buffer *
     return status;
 }
 
+/* The tensor lies as the method prefers. */
+static void note_order(struct rt_invocation *inv, uint32_t index)
+{
+    inv->orders |= rt_method_input(inv->method, index)->order_bit;
+}
+
 static enum status convert_input(struct rt_invocation *inv, uint32_t index,
                                  const struct rt_buffer_desc *given, size_t bytes,
                                  struct error *err)
 {
+    const uint8_t *order = rt_method_input(inv->method, index)->order;
     struct rt_bound_input *input = &inv->inputs[index];
     struct hal_buffer *source;
     if (bytes == 0) {
@@ -146,10 +155,11 @@ static enum status convert_input(struct rt_invocation *inv, uint32_t index,
         return err->code;
     }
     input->source = source;
-    input->copy = packing_copy(given);
+    input->copy = packing_copy(given, order);
     input->source_offset =
         given->offset - (size_t)input->copy.src_offset * dtype_bytes(given->dtype);
     inv->conversion_count++;
+    note_order(inv, index);
     atomic_fetch_add_explicit(&inv->method->converted_inputs, 1, memory_order_relaxed);
     return ST_OK;
 }
@@ -159,10 +169,11 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_bound_input *input = &inv->inputs[index];
+    struct rt_buffer_desc wanted;
     enum rt_oracle_answer answer;
     size_t bytes;
     must(given->buffer);
-    TRY(ask(inv, index, given, &answer, &bytes, err));
+    TRY(ask(inv, index, given, &answer, &wanted, &bytes, err));
     if (answer == RT_ORACLE_CONVERT) {
         return convert_input(inv, index, given, bytes, err);
     }
@@ -171,6 +182,9 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
     input->binding = (struct hal_binding){
         .buffer = hal_buffer_ref(given->buffer), .offset = given->offset, .length = bytes};
     input->is_given = true;
+    if (wanted.has_strides) {
+        note_order(inv, index);
+    }
     atomic_fetch_add_explicit(&inv->method->inputs_in_place, 1, memory_order_relaxed);
     return ST_OK;
 }

@@ -52,6 +52,8 @@ struct rt_invocation {
     struct hal_pool *join_pool;      /* likewise: of a call that it runs in as one with others */
     struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
     struct rt_block *entry;          /* borrowed: the block that runs first; NULL: a pipeline */
+    uint32_t orders;                 /* bits of tensors that are not row-major: see orders.h */
+    struct rt_block *form;           /* borrowed: of |entry|, for those; from plan on */
     struct rt_plan *plan;            /* ref held from prepare on */
     int64_t *words;                  /* numbers for its run */
     struct hal_buffer *workspace;    /* owned from prepare to done */

@@ -192,6 +192,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     rt_program_ref(method->program);
     inv->pool = inv->run_pool = inv->join_pool = pool;
     inv->entry = method->code.block_count > 0 ? method->code.blocks[0] : NULL;
+    inv->orders = 0;
     inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;

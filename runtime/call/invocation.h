@@ -40,9 +40,10 @@ struct rt_invocation;
 struct rt_method;
 struct rt_state;
 
-/* A result. Tensors are packed and row-major; |bytes| is borrowed from the invocation. */
+/* A result. Tensors are packed; |bytes| is borrowed from the invocation. */
 struct rt_result {
     struct shape shape;
+    const uint8_t *order; /* of the dims in memory, outermost first; NULL: row-major */
     struct span bytes; /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
 };
 
@@ -119,6 +120,10 @@ MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocatio
 MUST_CHECK enum status rt_invocation_bind_result(struct rt_invocation *invocation, uint32_t index,
                                                  struct hal_buffer *buffer, size_t offset,
                                                  struct error *err);
+
+/* Has result |index| in the order of memory that its method prefers for it (struct rt_io), instead
+ * of row-major. Before plan and prepare. */
+void rt_invocation_prefer_order(struct rt_invocation *invocation, uint32_t index);
 
 /* Takes that memory away from all results. Before prepare. */
 void rt_invocation_unbind_results(struct rt_invocation *invocation);

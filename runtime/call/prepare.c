@@ -25,6 +25,7 @@ void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_
     int64_t *kept = &inv->numbers[index];
     *kept = number;
     result->shape = io->shape;
+    result->order = NULL;
     switch (io->kind) {
     case RT_IO_INT:
     case RT_IO_FLOAT:
@@ -64,6 +65,13 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     }
     inv->bound[index] = (struct hal_binding){.buffer = hal_buffer_ref(buffer), .offset = offset};
     return ST_OK;
+}
+
+void rt_invocation_prefer_order(struct rt_invocation *inv, uint32_t index)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_FILLING && !inv->plan);
+    inv->orders |= rt_method_result(inv->method, index)->order_bit;
 }
 
 static void drop_results(struct rt_invocation *inv)

@@ -14,6 +14,19 @@
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
+/* Finds the form of the block for the orders of memory in which the call's tensors are. */
+static enum status choose_form(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                               struct error *err)
+{
+    inv->form = inv->entry;
+    if (inv->orders == 0) {
+        return ST_OK;
+    }
+    TRY(rt_orders_form(inv->method, inv->entry, inv->orders, mode == RT_PREPARE_ALL, &inv->form,
+                       err));
+    return inv->form ? ST_OK : error_set(err, ST_WOULD_PLAN, "%s", status_text(ST_WOULD_PLAN));
+}
+
 /* The plan of the call. The call's memory must fit the pool. */
 static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
                               struct error *err)
@@ -22,7 +35,8 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
     if (inv->plan) {
         return ST_OK;
     }
-    TRY(rt_invocation_find_plan(inv, inv->entry, mode, &inv->plan, err));
+    TRY(choose_form(inv, mode, err));
+    TRY(rt_invocation_find_plan(inv, inv->form, mode, &inv->plan, err));
     if (!add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) || bytes > size) {
         return error_set(err, ST_TOO_LARGE,
                          "the call takes %zu bytes, the memory for requests has %zu", bytes, size);
@@ -47,6 +61,13 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
     return ST_OK;
 }
 
+/* The order of memory of result |index|; NULL: row-major. */
+static const uint8_t *order_of(const struct rt_invocation *inv, uint32_t index)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    return inv->orders & io->order_bit ? io->order : NULL;
+}
+
 static enum status place_results(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_plan *plan = inv->plan;
@@ -58,6 +79,7 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
         TRY(place_result(inv, i, err));
         const uint8_t *base = hal_buffer_map(inv->bound[i].buffer);
         inv->results[i].shape = plan->results[i].shape;
+        inv->results[i].order = order_of(inv, i);
         inv->results[i].bytes =
             span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
     }
@@ -98,7 +120,7 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
     rt_messages_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
     TRY(rt_invocation_fill_states(inv));
     struct hal_profile *spans;
-    TRY(rt_profile_note(inv->profile, inv->entry, inv->plan, &spans, &inv->error));
+    TRY(rt_profile_note(inv->profile, inv->form, inv->plan, &spans, &inv->error));
     struct hal_submission submission = {
         .command = inv->plan->command,
         .slots = inv->slots,
@@ -139,7 +161,9 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
         .shape = inv->results[index].shape,
         .buffer = bound->buffer,
         .offset = bound->offset,
+        .has_strides = order_of(inv, index) != NULL,
     };
+    shape_order_strides(&out_desc->shape, order_of(inv, index), out_desc->strides);
     return bound->buffer != NULL || inv->phase == RT_PHASE_DONE;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/code/round.h"
 #include "runtime/passes/batch.h"
 #include "runtime/passes/caches_int8.h"
+#include "runtime/passes/ends.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rows.h"
 
@@ -119,15 +120,17 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     return make_flow(block, err);
 }
 
-enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, int64_t rows_max,
-                           const char *const *labels, struct error *err)
+static void init_form(struct rt_block *block, const struct rt_block *from)
 {
     OBJ_CHECK(from, RT_BLOCK_MAGIC);
     rt_block_init(block, from->graph.name, from->device, NULL);
     block->given_count = from->given_count;
     block->result_count = from->result_count;
-    const struct rt_graph_labels all = {labels, labels + from->graph.input_count};
-    enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, &all, err);
+}
+
+/* The graph of a form is made, or |status| says why not. */
+static enum status end_form(struct rt_block *block, enum status status, struct error *err)
+{
     if (status == ST_OK) {
         status = make_flow(block, err);
     }
@@ -135,6 +138,21 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
         rt_block_fini(block);
     }
     return status;
+}
+
+enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, int64_t rows_max,
+                           const char *const *labels, struct error *err)
+{
+    init_form(block, from);
+    const struct rt_graph_labels all = {labels, labels + from->graph.input_count};
+    return end_form(block, rt_graph_batch(&block->graph, &from->graph, rows_max, &all, err), err);
+}
+
+enum status rt_block_with_ends(struct rt_block *block, const struct rt_block *from,
+                               const struct rt_graph_ends *ends, struct error *err)
+{
+    init_form(block, from);
+    return end_form(block, rt_graph_with_ends(&block->graph, &from->graph, ends, err), err);
 }
 
 /* The graph of several rows is made, or |status| says why not. |joined|: how many of its nodes read
@@ -145,13 +163,7 @@ static enum status end_rows(struct rt_block *block, uint32_t joined, enum status
     if (status == ST_OK && joined == 0) {
         status = reason_set(err, REASON_NO_SHARED_WEIGHTS);
     }
-    if (status == ST_OK) {
-        status = make_flow(block, err);
-    }
-    if (status != ST_OK) {
-        rt_block_fini(block);
-    }
-    return status;
+    return end_form(block, status, err);
 }
 
 enum status rt_block_rows(struct rt_block *block, struct hal_device *device,

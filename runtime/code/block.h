@@ -20,6 +20,7 @@ struct hal_device;
 struct rt_caches_int8;
 struct rt_files;
 struct rt_graph_buffers;
+struct rt_graph_ends;
 struct rt_rows_own;
 struct rt_io;
 
@@ -86,6 +87,12 @@ MUST_CHECK enum status rt_block_compile(struct rt_block *block, enum precision p
 MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,
                                       int64_t rows_max, const char *const *labels,
                                       struct error *err);
+
+/* Makes |block|, which is not initialised, the form of |from| with other orders of memory at its
+ * inputs and outputs (runtime/passes/ends.h, which has the same errors); then there is nothing to
+ * fini. It borrows from |from|. */
+MUST_CHECK enum status rt_block_with_ends(struct rt_block *block, const struct rt_block *from,
+                                          const struct rt_graph_ends *ends, struct error *err);
 
 /*
  * Makes |block|, which is not initialised, a block of |rows| calls of |from|, a graph of one call:

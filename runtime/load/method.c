@@ -552,5 +552,6 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     }
     describe_results(method);
     note_uses(method);
+    TRY(rt_orders_find(method, err));
     return rt_signature_make(method, err);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hal/buffer.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/copy.h"
 
 /* The graph being made. */
 struct making {
@@ -19,57 +19,6 @@ struct making {
     struct error *err;
 };
 
-/* ---- copying --------------------------------------------------------------------------------- */
-
-static void *copy(struct arena *arena, const void *items, size_t count, size_t size)
-{
-    void *made = arena_array(arena, count, size);
-    if (made && count) {
-        memcpy(made, items, count * size);
-    }
-    return made;
-}
-
-static bool copy_dims(struct rt_dims *dims, const struct rt_dims *from, struct arena *arena)
-{
-    *dims = *from;
-    dims->arena = arena;
-    dims->expr_capacity = dims->solved_capacity = from->expr_count;
-    dims->requirement_capacity = from->requirement_count;
-    dims->exprs = copy(arena, from->exprs, from->expr_count, sizeof(*from->exprs));
-    dims->solved = copy(arena, from->solved, from->expr_count, sizeof(*from->solved));
-    dims->requirements =
-        copy(arena, from->requirements, from->requirement_count, sizeof(*from->requirements));
-    return dims->exprs && dims->solved && dims->requirements;
-}
-
-/* Copies values and nodes. The lists that they point to are shared until they change. */
-static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *from,
-                              struct error *err)
-{
-    struct arena *arena = &graph->arena;
-    struct rt_value *values = copy(arena, from->values, from->value_count, sizeof(*values));
-    struct rt_node *nodes = copy(arena, from->nodes, from->node_count, sizeof(*nodes));
-    if (!values || !nodes || (from->dims.exprs && !copy_dims(&graph->dims, &from->dims, arena))) {
-        return arena_fail(&graph->arena, "the method", err);
-    }
-    graph->values = values;
-    graph->value_capacity = graph->value_count = from->value_count;
-    graph->nodes = nodes;
-    graph->node_capacity = graph->node_count = from->node_count;
-    graph->inputs = from->inputs;
-    graph->input_count = from->input_count;
-    graph->outputs = from->outputs;
-    graph->output_count = from->output_count;
-    graph->files = from->files;
-    for (uint32_t i = 0; i < graph->value_count; i++) {
-        if (values[i].buffer) {
-            hal_buffer_ref(values[i].buffer);
-        }
-    }
-    return ST_OK;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Multiplies dim 0 of |value| by the number of rows; |out_dims| gets its new dims. */
@@ -80,11 +29,13 @@ static enum status widen(const struct making *m, uint32_t value, struct rt_dim *
     if (v->kind != RT_TENSOR || v->rank == 0) {
         return error_set(m->err, ST_UNSUPPORTED, "a value without dims depends on the input");
     }
-    *out_dims = copy(&graph->arena, v->dims, v->rank, sizeof(**out_dims));
-    if (!*out_dims) {
+    struct rt_dim *dims = arena_array(&graph->arena, v->rank, sizeof(*dims));
+    if (!dims) {
         return arena_fail(&graph->arena, "the method", m->err);
     }
-    (*out_dims)[0] = rt_dim_mul(&graph->dims, m->rows, v->dims[0]);
+    memcpy(dims, v->dims, v->rank * sizeof(*dims));
+    dims[0] = rt_dim_mul(&graph->dims, m->rows, dims[0]);
+    *out_dims = dims;
     m->has_rows[value] = true;
     return ST_OK;
 }
@@ -206,7 +157,7 @@ enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, 
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     OBJ_CHECK(from, RT_GRAPH_MAGIC);
-    TRY(copy_graph(graph, from, err));
+    TRY(rt_graph_copy(graph, from, err));
     struct making m = {
         .graph = graph,
         .rows = rt_dim_symbol(&graph->dims, rows_max),

@@ -18,18 +18,6 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-static const uint8_t channels_last_3[] = {0, 2, 1};
-static const uint8_t channels_last_4[] = {0, 2, 3, 1};
-static const uint8_t channels_last_5[] = {0, 2, 3, 4, 1};
-
-static const uint8_t *channels_last(uint8_t rank)
-{
-    return rank == 3   ? channels_last_3
-           : rank == 4 ? channels_last_4
-           : rank == 5 ? channels_last_5
-                       : NULL;
-}
-
 struct layout {
     struct rt_rewrite rw;
     uint32_t *row_major, *channels; /* by value: a copy in that order, 0: none yet */
@@ -111,7 +99,7 @@ static enum status lay_channels_last(struct layout *l, uint32_t node, struct err
     const struct rt_epilogue *e = op->flags & RT_OP_EPILOGUE ? op->detail : NULL;
     uint32_t count = graph->nodes[node].arg_count;
     struct rt_value *out = &graph->values[graph->nodes[node].outs[0]];
-    const uint8_t *order = channels_last(out->rank);
+    const uint8_t *order = shape_channels_last(out->rank);
     out->order = order;
     for (uint32_t i = 0; i < count; i++) {
         bool wants_channels = i == 0 || (e && e->residual && i == e->residual);
@@ -147,11 +135,11 @@ static enum status lay_elementwise(struct layout *l, uint32_t node, struct error
     if (!wants_channels(graph, &graph->nodes[node], rank)) {
         return ST_OK;
     }
-    out->order = channels_last(rank);
+    out->order = shape_channels_last(rank);
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_value *v = rt_node_arg(graph, &graph->nodes[node], i);
         if (v->kind == RT_TENSORS || (v->kind == RT_TENSOR && v->rank == rank)) {
-            TRY(reorder_arg(l, node, i, channels_last(rank), err));
+            TRY(reorder_arg(l, node, i, shape_channels_last(rank), err));
         }
     }
     return ST_OK;
@@ -184,7 +172,7 @@ static bool declare_order(struct rt_value *out, const uint8_t *order)
     for (uint8_t d = 0; d < out->rank; d++) {
         row_major[d] = d;
     }
-    const uint8_t *channels = channels_last(out->rank);
+    const uint8_t *channels = shape_channels_last(out->rank);
     bool is_row_major = same_bytes(out, order, row_major);
     if (!is_row_major && !(channels && same_bytes(out, order, channels))) {
         return false;

@@ -10,7 +10,9 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/cat_affine.c \
 	%D%/chain.c \
 	%D%/channels.c \
+	%D%/copy.c %D%/copy.h \
 	%D%/elide.c \
+	%D%/ends.c %D%/ends.h \
 	%D%/expand_dw.c \
 	%D%/fuse.c \
 	%D%/layout.c \

@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/method_print.c \
 	%D%/names.c %D%/names.h \
 	%D%/oracle.c %D%/oracle.h \
+	%D%/orders.c %D%/orders.h \
 	%D%/outline.c %D%/outline.h \
 	%D%/positional.c \
 	%D%/program.c %D%/program.h \

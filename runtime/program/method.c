@@ -132,6 +132,7 @@ void rt_method_fini(struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     method->callable->fini(method);
+    rt_orders_fini(method);
     if (method->batched) {
         rt_block_fini(method->batched);
         free(method->batched);

@@ -14,6 +14,7 @@
 #include "runtime/code/weights.h"
 #include "runtime/program/callable.h"
 #include "runtime/program/held.h"
+#include "runtime/program/orders.h"
 #include "runtime/program/program.h"
 #include "runtime/program/signature.h"
 #include "runtime/program/state_cells.h"
@@ -53,6 +54,7 @@ struct rt_method {
     struct rt_io *inputs, *results; /* owned */
     struct rt_code code;            /* meaningful without failure; no blocks without a file */
     struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
+    struct rt_orders orders;        /* forms for other orders of memory */
     struct rt_steps *steps;         /* owned; joined steps of several states, see rt_batch_open() */
     void *own;                      /* of its kind, which frees it */
     struct rt_method *const *parts; /* that its calls call, of programs which |own| keeps */

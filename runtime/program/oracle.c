@@ -118,11 +118,6 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
     return is_inside ? ST_OK : refuse_extent(given, bytes, err);
 }
 
-static bool is_packed(const struct rt_buffer_desc *given)
-{
-    return !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
-}
-
 static size_t alignment(const struct hal_device *device, enum dtype dtype)
 {
     size_t element = dtype_bytes(dtype), align = hal_device_props(device)->offset_align;
@@ -135,12 +130,15 @@ size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype)
     return alignment(method->device, dtype);
 }
 
-static bool is_usable(const struct rt_buffer_desc *given, const struct hal_device *device,
-                      size_t bytes)
+/* Is |given| row-major? Both orders of a tensor without elements, or of one pixel, are that. */
+static bool is_row_major(const struct rt_buffer_desc *given, size_t bytes)
 {
-    return hal_buffer_device(given->buffer) == device &&
-           (bytes == 0 ||
-            (is_packed(given) && given->offset % alignment(device, given->dtype) == 0));
+    return bytes == 0 || !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
+}
+
+static bool has_order(const struct rt_io *io, const struct rt_buffer_desc *given)
+{
+    return io->order && shape_is_packed_in(&given->shape, io->order, given->strides, 1);
 }
 
 enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,
@@ -158,8 +156,17 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device 
     }
     *out_wanted = (struct rt_buffer_desc){.dtype = given->dtype, .shape = given->shape};
     *out_bytes = bytes;
+    bool is_usable = given->buffer && hal_buffer_device(given->buffer) == device &&
+                     (bytes == 0 || given->offset % alignment(device, given->dtype) == 0);
+    if (is_usable && is_row_major(given, bytes)) {
+        return RT_ORACLE_USE;
+    }
+    if (io->order) {
+        out_wanted->has_strides = true;
+        shape_order_strides(&given->shape, io->order, out_wanted->strides);
+    }
     if (!given->buffer) {
         return RT_ORACLE_ALLOCATE;
     }
-    return is_usable(given, device, bytes) ? RT_ORACLE_USE : RT_ORACLE_CONVERT;
+    return is_usable && has_order(io, given) ? RT_ORACLE_USE : RT_ORACLE_CONVERT;
 }

@@ -35,8 +35,10 @@ enum rt_oracle_answer {
 };
 
 /*
- * |io| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is
- * packed and row-major, without a buffer; |out_bytes| is its size.
+ * |io| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is packed
+ * and has no buffer; |out_bytes| is its size. Its order of memory: for USE that of |given|, which
+ * is row-major or the one that |io| prefers; else the preferred one. It has strides unless it is
+ * row-major.
  */
 enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,
                                 const struct rt_buffer_desc *given,
@@ -44,7 +46,7 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device 
                                 struct error *err);
 
 /* Of |method|: a tensor of |dtype| is used where it lies if it begins at a multiple of so many
- * bytes, is packed and row-major, and is in memory of the method's device. */
+ * bytes, is packed, row-major or as its input prefers, and is in memory of the method's device. */
 size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype);
 
 /* Prints "float32[?,8]", or "an int" for an input that takes no tensor. */

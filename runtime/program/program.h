@@ -79,6 +79,10 @@ struct rt_io {
     struct shape shape;    /* upper bounds; rank 0 for scalars */
     uint32_t dynamic_dims; /* bit d is set: dim d may be anything up to shape.dims[d] */
     bool is_fixed;         /* the exporter fixed the value: only that one is accepted */
+    /* Of a tensor: the order of memory that spares the method a reorder, as dims from outermost to
+     * innermost; NULL: row-major. Its bit tells calls apart by orders: runtime/program/orders.h. */
+    const uint8_t *order;
+    uint32_t order_bit;
     union {
         int64_t i;
         double f;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/program/orders.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "runtime/passes/ends.h"
+#include "runtime/program/method.h"
+
+#define SEARCH_BYTES_MAX (64u << 20)
+
+static bool has_orders(const struct rt_method *method)
+{
+    const struct rt_code *code = &method->code;
+    return code->block_count == 1 && code->stmt_count == 0 && method->state_count == 0;
+}
+
+static void note_orders(struct rt_io *ios, uint32_t count, const uint8_t *const *orders,
+                        uint32_t *taken)
+{
+    for (uint32_t i = 0; i < count && *taken < RT_ORDERS_MAX; i++) {
+        if (orders[i] && ios[i].kind == RT_IO_TENSOR) {
+            ios[i].order = orders[i];
+            ios[i].order_bit = 1u << (*taken)++;
+        }
+    }
+}
+
+enum status rt_orders_find(struct rt_method *method, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct rt_graph_ends ends;
+    struct arena arena;
+    uint32_t taken = 0;
+    if (!has_orders(method)) {
+        return ST_OK;
+    }
+    arena_init(&arena, SEARCH_BYTES_MAX);
+    enum status status = rt_graph_find_ends(&method->code.blocks[0]->graph, &arena, &ends, err);
+    if (status == ST_OK) {
+        note_orders(method->inputs, method->input_count, ends.inputs, &taken);
+        note_orders(method->results, method->result_count - method->kept_count, ends.outputs,
+                    &taken);
+    }
+    arena_fini(&arena);
+    return status;
+}
+
+void rt_orders_fini(struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < RT_ORDERS_FORMS; k++) {
+            if (method->orders.forms[i][k]) {
+                rt_block_fini(method->orders.forms[i][k]);
+                free(method->orders.forms[i][k]);
+            }
+        }
+    }
+}
+
+/* The orders of the tensors whose bits are in |bits|, in |arena|. */
+static enum status list_ends(const struct rt_method *method, const struct rt_graph *graph,
+                             uint32_t bits, struct arena *arena, struct rt_graph_ends *out,
+                             struct error *err)
+{
+    out->inputs = arena_array(arena, graph->input_count, sizeof(*out->inputs));
+    out->outputs = arena_array(arena, graph->output_count, sizeof(*out->outputs));
+    if (!out->inputs || !out->outputs) {
+        return arena_fail(arena, "the method", err);
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        bool is_turned = i < method->input_count && method->inputs[i].order_bit & bits;
+        out->inputs[i] = is_turned ? method->inputs[i].order : NULL;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        bool is_turned = i < method->result_count && method->results[i].order_bit & bits;
+        out->outputs[i] = is_turned ? method->results[i].order : NULL;
+    }
+    return ST_OK;
+}
+
+static enum status make_form(const struct rt_method *method, const struct rt_block *from,
+                             uint32_t bits, struct rt_block *form, struct error *err)
+{
+    struct rt_graph_ends ends;
+    struct arena arena;
+    arena_init(&arena, SEARCH_BYTES_MAX);
+    enum status status = list_ends(method, &from->graph, bits, &arena, &ends, err);
+    if (status == ST_OK) {
+        status = rt_block_with_ends(form, from, &ends, err);
+    }
+    arena_fini(&arena);
+    /* calls have room for the words of |from| */
+    must(status != ST_OK || form->numbers.word_count <= from->numbers.word_count);
+    return status;
+}
+
+static struct rt_block *look_up(struct rt_method *method, struct rt_block **place)
+{
+    pthread_mutex_lock(&method->mutex);
+    struct rt_block *form = *place;
+    pthread_mutex_unlock(&method->mutex);
+    return form;
+}
+
+/* Gives |form| to the method, unless another thread was faster. */
+static struct rt_block *keep(struct rt_method *method, struct rt_block **place,
+                             struct rt_block *form)
+{
+    pthread_mutex_lock(&method->mutex);
+    struct rt_block *kept = *place ? *place : form;
+    *place = kept;
+    pthread_mutex_unlock(&method->mutex);
+    if (kept != form) {
+        rt_block_fini(form);
+        free(form);
+    }
+    return kept;
+}
+
+enum status rt_orders_form(struct rt_method *method, const struct rt_block *from, uint32_t bits,
+                           bool may_make, struct rt_block **out_form, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(bits > 0 && bits < RT_ORDERS_FORMS && has_orders(method));
+    struct rt_block **place = &method->orders.forms[from == method->batched][bits];
+    *out_form = look_up(method, place);
+    if (*out_form || !may_make) {
+        return ST_OK;
+    }
+    struct rt_block *form = malloc(sizeof(*form));
+    if (!form) {
+        return error_no_memory(err, "a form of a method");
+    }
+    if (make_form(method, from, bits, form, err) != ST_OK) {
+        free(form);
+        return err->code;
+    }
+    *out_form = keep(method, place, form);
+    return ST_OK;
+}
