@@ -200,6 +200,7 @@ static void print_tensor_schema(struct buf *out, const struct call_io *io)
                "%s,\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
                "\"binary_data_size\":{\"type\":\"integer\"},"
                "\"strides\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
+               "\"order\":{\"enum\":[\"row_major\",\"channels_last\"]},"
                "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"fill\":{",
                shape->rank ? "]" : "", shape->rank, shape->rank);
     print_number_type(out, io);

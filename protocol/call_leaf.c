@@ -179,10 +179,11 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
     }
     bool is_read;
     TRY(oip_read_layout(&p->in, key, &typed->layout, &is_read, p->err));
-    return is_read ? ST_OK
-                   : json_fail(&p->in, p->err, ST_INVALID,
-                               "unknown member, expected dtype, shape, strides, offset, base64, "
-                               "binary_data_size or fill");
+    return is_read
+               ? ST_OK
+               : json_fail(&p->in, p->err, ST_INVALID,
+                           "unknown member, expected dtype, shape, strides, order, offset, base64, "
+                           "binary_data_size or fill");
 }
 
 static enum status check_layout(struct call_parser *p, uint32_t node, enum dtype dtype,
@@ -295,8 +296,8 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
     }
     TRY(verify_shape(p, node, io, leaf, dtype_name(io->dtype)));
     if (typed->layout.is_given && (io->kind != CALL_TENSOR || typed->fill.ptr)) {
-        return call_fail(p, node,
-                         ": strides and offset are for tensors with base64 or binary_data_size");
+        return call_fail(
+            p, node, ": strides, order and offset are for tensors with base64 or binary_data_size");
     }
     leaf->layout = typed->layout;
     if (typed->fill.ptr || encodings == 0) {

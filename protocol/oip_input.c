@@ -130,7 +130,8 @@ static enum status finish_input(struct oip_request *request, struct oip_request_
     }
     if (input->layout.is_given && (input->type.is_bytes || !input->is_binary)) {
         return error_set(err, ST_INVALID,
-                         "inputs[%zu]: strides and offset are for tensors with binary_data_size%s",
+                         "inputs[%zu]: strides, order and offset are for tensors with "
+                         "binary_data_size%s",
                          input->index, input->type.is_bytes ? ", not for BYTES" : "");
     }
     return input->data.ptr ? verify_text(input, err) : ST_OK;

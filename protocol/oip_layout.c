@@ -27,16 +27,31 @@ static enum status read_strides(struct json *in, struct oip_layout *out, struct 
     }
 }
 
+static enum status read_order(struct json *in, struct oip_layout *out, struct error *err)
+{
+    struct json_string order;
+    TRY(json_read_string(in, &order, err));
+    out->has_order = true;
+    out->is_channels_last = json_string_is(&order, "channels_last");
+    return out->is_channels_last || json_string_is(&order, "row_major")
+               ? ST_OK
+               : json_fail(in, err, ST_INVALID,
+                           "expected 'row_major' or 'channels_last', got '%.*s'",
+                           SPAN_SHORT(order.raw));
+}
+
 enum status oip_read_layout(struct json *in, const struct json_string *key, struct oip_layout *out,
                             bool *out_is_read, struct error *err)
 {
-    bool is_strides = json_string_is(key, "strides");
-    *out_is_read = is_strides || json_string_is(key, "offset");
+    bool is_strides = json_string_is(key, "strides"), is_order = json_string_is(key, "order");
+    *out_is_read = is_strides || is_order || json_string_is(key, "offset");
     if (!*out_is_read) {
         return ST_OK;
     }
     out->is_given = true;
-    return is_strides ? read_strides(in, out, err) : json_read_u64(in, &out->offset, err);
+    return is_strides ? read_strides(in, out, err)
+           : is_order ? read_order(in, out, err)
+                      : json_read_u64(in, &out->offset, err);
 }
 
 static enum status check_strides(const struct oip_layout *layout, const struct shape *shape,
@@ -71,18 +86,32 @@ static enum status refuse_reach(const struct oip_layout *layout, const struct sh
                      shape_print(shape, dims), shape_print(&strides, steps), layout->offset, bytes);
 }
 
+/* Strides in bytes of a packed tensor in the order that was sent. */
+static enum status fill_strides(struct oip_layout *layout, const struct shape *shape,
+                                enum dtype dtype, struct error *err)
+{
+    const uint8_t *order = layout->is_channels_last ? shape_channels_last(shape->rank) : NULL;
+    char text[SHAPE_TEXT_MAX];
+    if (layout->is_channels_last && !order) {
+        return error_set(err, ST_INVALID, ".order: expected 3 to 5 dims, got shape %.80s",
+                         shape_print(shape, text));
+    }
+    shape_order_strides(shape, order, layout->strides);
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        layout->strides[d] *= (int64_t)dtype_bytes(dtype);
+    }
+    return ST_OK;
+}
+
 enum status oip_settle_layout(struct oip_layout *layout, const struct shape *shape,
                               enum dtype dtype, size_t bytes, struct error *err)
 {
     int64_t element = (int64_t)dtype_bytes(dtype), low = 0, high = 0;
-    if (layout->has_strides) {
-        TRY(check_strides(layout, shape, dtype, err));
-    } else {
-        shape_strides(shape, layout->strides);
-        for (uint8_t d = 0; d < shape->rank; d++) {
-            layout->strides[d] *= element;
-        }
+    if (layout->has_strides && layout->has_order) {
+        return error_set(err, ST_INVALID, ": expected strides or an order, got both");
     }
+    TRY(layout->has_strides ? check_strides(layout, shape, dtype, err)
+                            : fill_strides(layout, shape, dtype, err));
     bool is_inside = layout->offset <= bytes;
     if (is_inside && shape_numel(shape) > 0) {
         is_inside = shape_reach(shape, layout->strides, &low, &high);

@@ -22,13 +22,16 @@ struct json_string;
 
 struct oip_layout {
     bool is_given;                   /* false: packed and row-major, from the first byte on */
-    bool has_strides;                /* false: packed and row-major, from |offset| on */
+    bool has_strides;                /* false: packed, from |offset| on */
+    bool has_order;                  /* |is_channels_last| was sent, instead of strides */
+    bool is_channels_last;           /* false: row-major */
     uint64_t offset;                 /* of the element whose indices are all 0, in bytes */
     uint8_t count;                   /* of strides that were sent */
     int64_t strides[SHAPE_RANK_MAX]; /* in bytes, any sign; elements may share bytes */
 };
 
-/* If |key| is "strides" or "offset": reads its value and sets |*out_is_read|. */
+/* If |key| is "strides", "order" or "offset": reads its value and sets |*out_is_read|. The order is
+ * "row_major" or "channels_last", a short form for the strides of a packed tensor. */
 MUST_CHECK enum status oip_read_layout(struct json *in, const struct json_string *key,
                                        struct oip_layout *out, bool *out_is_read,
                                        struct error *err);

@@ -194,6 +194,8 @@ static void print_signature(const struct rt_signature *signature, struct buf *ou
 {
     buf_printf(out, "  f (fv %s): %s\n", RAWSIG_VERSION, signature->f);
     buf_printf(out, "  readable: %s\n", signature->readable);
+    buf_printf(out, "  f (fv %s): %s\n", RAWSIG_VERSION_ORDERS, signature->f2);
+    buf_printf(out, "  readable: %s\n", signature->readable_f2);
     buf_printf(out, "  sip (sipv %s): %s%s\n", SIP_VERSION, signature->sip,
                signature->is_positional ? " (positional: the file has no usable structure)" : "");
     buf_printf(out, "  readable: %s\n", signature->readable_sip);

@@ -32,6 +32,9 @@ static enum status describe(const struct rt_io *io, struct arena *arena, struct 
         out->kind = RAWSIG_BUFFER;
         out->rank = io->shape.rank;
         out->dims = dims;
+        out->order = io->order             ? RAWSIG_CHANNELS_LAST
+                     : io->shape.rank >= 2 ? RAWSIG_ROW_MAJOR
+                                           : RAWSIG_ANY_ORDER;
         break;
     }
     case RT_IO_INT:
@@ -69,6 +72,16 @@ static enum status keep(struct buf *buf, struct arena *arena, const char **out, 
     return *out ? ST_OK : arena_fail(arena, "a signature", err);
 }
 
+static enum status make_version(const struct rawsig *sig, enum rawsig_version version,
+                                struct buf *text, struct arena *arena, const char **out_f,
+                                const char **out_readable, struct error *err)
+{
+    rawsig_mangle(sig, version, text);
+    TRY(keep(text, arena, out_f, err));
+    rawsig_print(sig, version, text);
+    return keep(text, arena, out_readable, err);
+}
+
 static enum status make_raw(struct rt_method *method, struct buf *text, struct error *err)
 {
     struct arena *arena = &method->signature_arena;
@@ -80,10 +93,8 @@ static enum status make_raw(struct rt_method *method, struct buf *text, struct e
     bool has_dynamic = false;
     TRY(describe_all(method->inputs, sig.input_count, arena, &sig.inputs, err));
     TRY(describe_all(method->results, sig.result_count, arena, &sig.results, err));
-    rawsig_mangle(&sig, text);
-    TRY(keep(text, arena, &out->f, err));
-    rawsig_print(&sig, text);
-    TRY(keep(text, arena, &out->readable, err));
+    TRY(make_version(&sig, RAWSIG_1, text, arena, &out->f, &out->readable, err));
+    TRY(make_version(&sig, RAWSIG_2, text, arena, &out->f2, &out->readable_f2, err));
     for (uint32_t i = 0; i < sig.result_count; i++) {
         has_dynamic |= method->results[i].dynamic_dims != 0;
     }

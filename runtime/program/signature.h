@@ -16,6 +16,7 @@ struct rt_signature {
     const char *sip;          /* "I6!S4!k0_0R3!_0" */
     const char *fbr;          /* name of the result allocator; NULL: no result has a dynamic dim */
     const char *readable;     /* of f: "(float32[?,128]) -> (float32[?,10])" */
+    const char *f2, *readable_f2; /* the same in version 2, with the orders that are preferred */
     const char *readable_sip; /* "[r0] -> r0" */
     struct sip structure;     /* |sip|, parsed */
     const uint32_t *leaves;   /* by raw input: its node in structure.inputs */

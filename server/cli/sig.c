@@ -43,13 +43,24 @@ static enum status read_lex(struct span text, struct answer *answer, struct erro
     return ST_OK;
 }
 
-static enum status read_raw(struct span text, struct answer *answer, struct error *err)
+static enum status read_version(struct span text, enum rawsig_version version,
+                                struct answer *answer, struct error *err)
 {
     struct rawsig sig;
-    TRY(rawsig_parse(text, answer->arena, &sig, err));
-    rawsig_print(&sig, &answer->readable);
-    rawsig_mangle(&sig, &answer->canonical);
+    TRY(rawsig_parse(text, version, answer->arena, &sig, err));
+    rawsig_print(&sig, version, &answer->readable);
+    rawsig_mangle(&sig, version, &answer->canonical);
     return ST_OK;
+}
+
+static enum status read_raw(struct span text, struct answer *answer, struct error *err)
+{
+    return read_version(text, RAWSIG_1, answer, err);
+}
+
+static enum status read_raw_with_orders(struct span text, struct answer *answer, struct error *err)
+{
+    return read_version(text, RAWSIG_2, answer, err);
 }
 
 static void answer_sip(const struct sip *sip, struct answer *answer)
@@ -121,10 +132,8 @@ struct sig_kind {
 };
 
 static const struct sig_kind kinds[] = {
-    {"lex", read_lex},
-    {"f", read_raw},
-    {"sip", read_sip},
-    {"pytree", read_pytree},
+    {"lex", read_lex}, {"f", read_raw},         {"f2", read_raw_with_orders},
+    {"sip", read_sip}, {"pytree", read_pytree},
 };
 
 static read_f *find_kind(const char *name)
@@ -231,7 +240,7 @@ static int run(int argc, char *const argv[])
 
 const struct cli_command cli_sig_command = {
     .name = "sig",
-    .usage = "sig lex|f|sip|pytree STRING",
+    .usage = "sig lex|f|f2|sip|pytree STRING",
     .summary = "check a function signature",
     .about =
         "Prints the signature STRING for people and in its canonical spelling; exit status 1:\n"
@@ -239,6 +248,7 @@ const struct cli_command cli_sig_command = {
         "\n"
         "  lex       components of any signature\n"
         "  f         raw types: what goes into a call and comes out of it\n"
+        "  f2        the same in version 2, with the orders of memory that are preferred\n"
         "  sip       the structure of arguments and results\n"
         "  pytree    what an exporter stored of the structure, a JSON object:\n"
         "            {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}\n",

@@ -41,6 +41,10 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = print_error                     \
     }
+#define ANSWERS_QUERY(fn, known)                                                                   \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .queries = (known), .print_error = print_error \
+    }
 #define LISTS(fn, print)                                                                           \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .ignores_queries = true,                       \

@@ -26,24 +26,24 @@ static void check_same(const struct buf *first, const struct buf *second)
           (first->len == 0 || memcmp(first->ptr, second->ptr, first->len) == 0)));
 }
 
-static void read_raw(struct span text, struct arena *arena)
+static void read_raw(struct span text, enum rawsig_version version, struct arena *arena)
 {
     struct rawsig sig, again;
     struct error err = {0};
     struct buf first, second;
-    if (rawsig_parse(text, arena, &sig, &err) != ST_OK) {
+    if (rawsig_parse(text, version, arena, &sig, &err) != ST_OK) {
         must(err.text[0] != '\0');
         return;
     }
     buf_init(&first, TEXT_BYTES);
     buf_init(&second, TEXT_BYTES);
-    rawsig_print(&sig, &first);
+    rawsig_print(&sig, version, &first);
     buf_reset(&first);
-    rawsig_mangle(&sig, &first);
+    rawsig_mangle(&sig, version, &first);
     if (!buf_failed(&first) &&
-        rawsig_parse(buf_span(&first), arena, &again, &err) != ST_TOO_LARGE) {
+        rawsig_parse(buf_span(&first), version, arena, &again, &err) != ST_TOO_LARGE) {
         must(again.input_count == sig.input_count && again.result_count == sig.result_count);
-        rawsig_mangle(&again, &second);
+        rawsig_mangle(&again, version, &second);
         check_same(&first, &second);
     }
     buf_fini(&first);
@@ -88,7 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         source.results = span_of(zero + 1, size - source.inputs.len - 1);
     }
     arena_init(&arena, ARENA_BYTES);
-    read_raw(text, &arena);
+    read_raw(text, RAWSIG_1, &arena);
+    read_raw(text, RAWSIG_2, &arena);
     if (sip_parse(text, &arena, &sip, &err) == ST_OK) {
         check_sip(&sip, &arena);
     } else {

@@ -35,6 +35,7 @@ HTTP_TESTS = \
 	%D%/run_idle.py \
 	%D%/run_infill.py \
 	%D%/run_layouts.py \
+	%D%/run_orders.py \
 	%D%/run_lifecycle.py \
 	%D%/run_lm_eval.py \
 	%D%/run_media.py \

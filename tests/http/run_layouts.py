@@ -205,7 +205,7 @@ def refused(client, model):
 def misplaced(client, model):
     """A layout is refused for a tensor that is not in binary."""
     shape = {"name": "input_0", "shape": [2, 3], "datatype": "FP32"}
-    only = "inputs[0]: strides and offset are for tensors with binary_data_size"
+    only = "inputs[0]: strides, order and offset are for tensors with binary_data_size"
     for entry, text in (
             ({**shape, "data": [1] * 6, "parameters": {"offset": 0}}, only),
             ({**shape, "parameters": {"strides": [12, 4]}}, only),
@@ -227,7 +227,8 @@ def misplaced(client, model):
     leaf = {"dtype": "float32", "shape": [2, 3], "fill": 1, "strides": [12, 4]}
     status, body = request(client, f"/v2/models/{model}/call", {"args": [leaf]}, [])
     expect("fill", (status, json.loads(body)["error"]),
-           (400, "args[0]: strides and offset are for tensors with base64 or binary_data_size"))
+           (400, "args[0]: strides, order and offset are for tensors with base64 or "
+                 "binary_data_size"))
 
 
 def packed_strides(tensor):

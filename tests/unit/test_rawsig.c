@@ -11,17 +11,28 @@
 #define TYPES_MAX 6
 #define RANK_MAX 6
 
-static enum status parse(struct sig_fixture *f, struct span text)
+static enum status parse_version(struct sig_fixture *f, enum rawsig_version version,
+                                 struct span text)
 {
     f->err.text[0] = '\0';
-    return rawsig_parse(text, &f->arena, &f->raw, &f->err);
+    return rawsig_parse(text, version, &f->arena, &f->raw, &f->err);
+}
+
+static enum status parse(struct sig_fixture *f, struct span text)
+{
+    return parse_version(f, RAWSIG_1, text);
+}
+
+static bool mangles_to_version(struct sig_fixture *f, enum rawsig_version version, struct span want)
+{
+    buf_reset(&f->out);
+    rawsig_mangle(&f->raw, version, &f->out);
+    return span_equal(buf_span(&f->out), want);
 }
 
 static bool mangles_to(struct sig_fixture *f, struct span want)
 {
-    buf_reset(&f->out);
-    rawsig_mangle(&f->raw, &f->out);
-    return span_equal(buf_span(&f->out), want);
+    return mangles_to_version(f, RAWSIG_1, want);
 }
 
 static void check_type(const cJSON *want, const struct rawsig_type *type)
@@ -118,7 +129,7 @@ static void test_print(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_ok(f->err, parse(f, span_str(cases[i].text)));
         buf_reset(&f->out);
-        rawsig_print(&f->raw, &f->out);
+        rawsig_print(&f->raw, RAWSIG_1, &f->out);
         assert_true(span_is(buf_span(&f->out), cases[i].readable));
     }
 }
@@ -145,7 +156,7 @@ static void test_bool(void **state)
     f->raw = (struct rawsig){types, types + 1, 1, 1};
     assert_true(mangles_to(f, span_str("I11!B8!t4d-1d3R6!S3!t4")));
     buf_reset(&f->out);
-    rawsig_print(&f->raw, &f->out);
+    rawsig_print(&f->raw, RAWSIG_1, &f->out);
     assert_true(span_is(buf_span(&f->out), "(bool[?,3]) -> (bool)"));
     assert_ok(f->err, parse(f, span_str("I1!R6!S3!t4")));
     assert_int_equal(f->raw.results[0].dtype, DT_I8);
@@ -165,13 +176,28 @@ static void test_memory(void **state)
     assert_ok(f->err, parse(f, buf_span(&text)));
     assert_int_equal(f->raw.input_count, 100);
     arena_init(&small, 1024);
-    assert_fails(f->err, rawsig_parse(buf_span(&text), &small, &f->raw, &f->err), ST_TOO_LARGE,
-                 "bytes of memory");
+    assert_fails(f->err, rawsig_parse(buf_span(&text), RAWSIG_1, &small, &f->raw, &f->err),
+                 ST_TOO_LARGE, "bytes of memory");
     arena_fini(&small);
     buf_fini(&text);
 }
 
-static void make_random_type(struct rawsig_type *type, int64_t *dims)
+/* Version 1 refuses orders, and a signature with orders is mangled without them. */
+static void test_versions(void **state)
+{
+    struct sig_fixture *f = *state;
+    const char *two = "I24!B20!d1d3d8d8C9!a3a2a1a0R10!B7!d2d2c0";
+    assert_fails(f->err, parse(f, span_str(two)), ST_INVALID, "expected a dim 'd', got 'C'");
+    assert_ok(f->err, parse_version(f, RAWSIG_2, span_str(two)));
+    assert_int_equal(f->raw.inputs[0].order, RAWSIG_PERMUTED);
+    assert_int_equal(f->raw.results[0].order, RAWSIG_ROW_MAJOR);
+    assert_true(mangles_to_version(f, RAWSIG_2, span_str(two)));
+    assert_true(mangles_to(f, span_str("I12!B9!d1d3d8d8R8!B5!d2d2")));
+    assert_ok(f->err, parse_version(f, RAWSIG_2, span_str("I12!B9!d1d3d8d8R1!")));
+    assert_int_equal(f->raw.inputs[0].order, RAWSIG_ANY_ORDER);
+}
+
+static void make_random_type(struct rawsig_type *type, int64_t *dims, uint32_t *axes)
 {
     *type = (struct rawsig_type){.kind = (enum rawsig_kind)random_below(4)};
     if (type->kind == RAWSIG_BUFFER || type->kind == RAWSIG_SCALAR) {
@@ -182,13 +208,19 @@ static void make_random_type(struct rawsig_type *type, int64_t *dims)
     for (uint32_t i = 0; i < type->rank; i++) {
         int64_t big = (int64_t)random_below(UINT32_MAX) << random_below(32);
         dims[i] = random_below(4) ? big : RAWSIG_DIM_DYNAMIC;
+        axes[i] = (i + 1) % type->rank; /* a permutation that has no short form */
     }
+    type->order = type->rank < 2 ? RAWSIG_ANY_ORDER : (enum rawsig_order)random_below(4);
+    type->order =
+        type->rank == 2 && type->order == RAWSIG_CHANNELS_LAST ? RAWSIG_PERMUTED : type->order;
+    type->axes = axes;
 }
 
 static bool types_equal(const struct rawsig_type *a, const struct rawsig_type *b, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (a[i].kind != b[i].kind || a[i].dtype != b[i].dtype || a[i].rank != b[i].rank ||
+        if (a[i].kind != b[i].kind || a[i].order != b[i].order || a[i].dtype != b[i].dtype ||
+            a[i].rank != b[i].rank ||
             (a[i].rank && memcmp(a[i].dims, b[i].dims, a[i].rank * sizeof(int64_t)) != 0)) {
             return false;
         }
@@ -202,31 +234,32 @@ static void test_random(void **state)
     struct sig_fixture *f = *state;
     struct rawsig_type types[2 * TYPES_MAX];
     int64_t dims[2 * TYPES_MAX][RANK_MAX];
+    uint32_t axes[2 * TYPES_MAX][RANK_MAX];
     for (int round = 0; round < RANDOM_ROUNDS; round++) {
         struct rawsig made = {types, types + TYPES_MAX, random_below(TYPES_MAX + 1),
                               random_below(TYPES_MAX + 1)};
         for (int i = 0; i < 2 * TYPES_MAX; i++) {
-            make_random_type(&types[i], dims[i]);
+            make_random_type(&types[i], dims[i], axes[i]);
         }
         arena_reset(&f->arena);
         buf_reset(&f->out);
-        rawsig_mangle(&made, &f->out);
+        rawsig_mangle(&made, RAWSIG_2, &f->out);
         struct span text = exact_copy(buf_span(&f->out));
-        assert_ok(f->err, parse(f, text));
+        assert_ok(f->err, parse_version(f, RAWSIG_2, text));
         assert_int_equal(f->raw.input_count, made.input_count);
         assert_int_equal(f->raw.result_count, made.result_count);
         assert_true(types_equal(f->raw.inputs, made.inputs, made.input_count));
         assert_true(types_equal(f->raw.results, made.results, made.result_count));
-        assert_true(mangles_to(f, text));
+        assert_true(mangles_to_version(f, RAWSIG_2, text));
         exact_free(text);
 
         damage(&f->out);
         text = exact_copy(buf_span(&f->out));
-        if (parse(f, text) == ST_OK) {
-            assert_true(mangles_to(f, text) || f->out.len < text.len);
+        if (parse_version(f, RAWSIG_2, text) == ST_OK) {
+            assert_true(mangles_to_version(f, RAWSIG_2, text) || f->out.len < text.len);
             struct span again = exact_copy(buf_span(&f->out));
-            assert_ok(f->err, parse(f, again));
-            assert_true(mangles_to(f, again));
+            assert_ok(f->err, parse_version(f, RAWSIG_2, again));
+            assert_true(mangles_to_version(f, RAWSIG_2, again));
             exact_free(again);
         } else {
             assert_ptr_equal(strstr(f->err.text, "byte "), f->err.text);
@@ -244,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_canonical, sig_set_up, sig_tear_down),
         cmocka_unit_test_setup_teardown(test_bool, sig_set_up, sig_tear_down),
         cmocka_unit_test_setup_teardown(test_memory, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_versions, sig_set_up, sig_tear_down),
         cmocka_unit_test_setup_teardown(test_random, sig_set_up, sig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

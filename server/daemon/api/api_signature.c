@@ -83,8 +83,8 @@ static void print_labels(struct buf *out, const struct model *model)
     buf_add_char(out, '}');
 }
 
-/* How the bytes of an input have to lie to be used there; null: they never are. A stride that
- * varies with the sizes is -1. */
+/* How the bytes of an input have to lie to be used there, in the order of memory that it prefers;
+ * null: they never are. A stride that varies with the sizes is -1. */
 static void print_layout(struct buf *out, const struct rt_method *method, const struct rt_io *io)
 {
     int64_t strides[SHAPE_RANK_MAX], stride;
@@ -93,16 +93,17 @@ static void print_layout(struct buf *out, const struct rt_method *method, const 
         return;
     }
     stride = (int64_t)dtype_bytes(io->dtype);
-    for (int d = io->shape.rank - 1; d >= 0; d--) {
+    for (int i = io->shape.rank - 1; i >= 0; i--) {
+        int d = io->order ? io->order[i] : i;
         strides[d] = stride;
-        bool varies = stride < 0 || rt_io_is_dynamic(io, d);
+        bool varies = stride < 0 || rt_io_is_dynamic(io, (uint32_t)d);
         stride = varies ? -1 : stride * (io->shape.dims[d] ? io->shape.dims[d] : 1);
     }
     buf_printf(out, "{\"alignment\":%zu,\"strides\":[", rt_oracle_alignment(method, io->dtype));
     for (int d = 0; d < io->shape.rank; d++) {
         buf_printf(out, "%s%" PRId64, d ? "," : "", strides[d]);
     }
-    buf_add_str(out, "]}");
+    buf_printf(out, "]%s}", io->order ? ",\"order\":\"channels_last\"" : "");
 }
 
 /* What a client sends so that no byte of its tensors is copied: the answers of the oracle. */
@@ -117,7 +118,8 @@ static void print_in_place(struct buf *out, const struct rt_method *method)
     buf_add_str(out, "]}");
 }
 
-static void print_readable(struct buf *out, const struct rt_signature *signature)
+static void print_readable(struct buf *out, const struct rt_signature *signature,
+                           enum rawsig_version version)
 {
     struct buf text;
     buf_init(&text, out->max_bytes);
@@ -125,7 +127,8 @@ static void print_readable(struct buf *out, const struct rt_signature *signature
     buf_add_str(&text, " -> ");
     sip_print(&signature->structure.results, &text);
     buf_add_str(out, ",\"readable\":{\"f\":");
-    json_print_string(out, span_str(signature->readable));
+    json_print_string(out,
+                      span_str(version == RAWSIG_2 ? signature->readable_f2 : signature->readable));
     buf_add_str(out, ",\"sip\":");
     json_print_string(out, buf_span(&text));
     buf_add_char(out, '}');
@@ -134,8 +137,24 @@ static void print_readable(struct buf *out, const struct rt_signature *signature
     buf_fini(&text);
 }
 
+/* The version of the raw function ABI that the request asks for. */
+static enum status find_version(const struct request *request, enum rawsig_version *out,
+                                struct error *err)
+{
+    const struct query *query = &request->infer.query;
+    *out = query_has(query, QUERY_FV) && query->fv == RAWSIG_2 ? RAWSIG_2 : RAWSIG_1;
+    return !query_has(query, QUERY_FV) || query->fv == (uint32_t)*out
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "query: fv: expected " RAWSIG_VERSION " or " RAWSIG_VERSION_ORDERS
+                           ", got %" PRIu32,
+                           query->fv);
+}
+
 enum status api_signature(struct request *request, struct error *err)
 {
+    enum rawsig_version version;
+    TRY(find_version(request, &version, err));
     const struct model *model = api_find_ready(request, err);
     struct buf *out = &request->out;
     if (!model) {
@@ -147,12 +166,12 @@ enum status api_signature(struct request *request, struct error *err)
     print_member(out, "version", model->version_text);
     print_member(out, "abi", signature->is_positional ? "raw" : "sip");
     buf_add_str(out, ",\"abiv\":" SIP_VERSION);
-    print_member(out, "fv", RAWSIG_VERSION);
-    print_member(out, "f", signature->f);
+    print_member(out, "fv", version == RAWSIG_2 ? RAWSIG_VERSION_ORDERS : RAWSIG_VERSION);
+    print_member(out, "f", version == RAWSIG_2 ? signature->f2 : signature->f);
     print_member(out, "fbr", signature->fbr);
     buf_add_str(out, ",\"sipv\":" SIP_VERSION);
     print_member(out, "sip", signature->sip);
-    print_readable(out, signature);
+    print_readable(out, signature, version);
     print_ios(out, "inputs", model->call.inputs, model->call.input_count);
     print_ios(out, "results", model->call.results, model->call.result_count);
     print_names(out, "input_names", model->method, RT_INPUT);

@@ -29,6 +29,7 @@ struct query {
     uint32_t given;                    /* a set */
     uint32_t is_binary, wants_profile; /* 0 or 1 */
     uint32_t top_k;
+    uint32_t fv;
 };
 
 static inline bool query_has(const struct query *query, enum query_id id)
