@@ -12,4 +12,5 @@ noinst_LIBRARIES += %D%/libpipeline.a
 	%D%/pipeline_describe.c \
 	%D%/pipeline_example.c \
 	%D%/pipeline_priv.h \
+	%D%/pipeline_orders.c \
 	%D%/pipelined.c

@@ -41,6 +41,8 @@ static void copy_io(struct rt_io *to, const struct rt_io *from)
     const char *alias = to->alias;
     *to = *from;
     to->name = to->alias = alias;
+    to->order = NULL; /* until the pipeline chooses its own */
+    to->order_bit = 0;
 }
 
 static enum status describe_input(struct describer *d, const struct rt_pipeline_input *input,
@@ -323,5 +325,6 @@ enum status rt_pipeline_describe(struct rt_method *method, const struct rt_pipel
     TRY(hint_results(&d, &hints[RT_RESULT], err));
     TRY(rt_names_settle(method, hints, err));
     TRY(settle_sizes(&d, err));
+    TRY(rt_pipeline_choose_orders(method, err));
     return rt_signature_make(method, err);
 }

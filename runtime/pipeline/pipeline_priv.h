@@ -42,6 +42,8 @@ struct rt_pipeline {
     uint32_t input_count;
     const struct rt_pipeline_output *outputs; /* by result */
     uint64_t output_steps;                    /* a bit for each step that has one */
+    const struct rt_pipeline_output *turned;  /* results that only steps read, not row-major */
+    uint32_t turned_count;
 };
 
 extern const struct rt_callable rt_pipelined_callable;
@@ -53,6 +55,10 @@ static inline struct rt_pipeline *rt_pipeline_of(const struct rt_method *method)
 }
 
 void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
+
+/* In runtime/pipeline/pipeline_orders.c: chooses the order of memory of each edge, and the orders
+ * that the inputs and results of |method| prefer. */
+MUST_CHECK enum status rt_pipeline_choose_orders(struct rt_method *method, struct error *err);
 
 /* In runtime/pipeline/pipeline_describe.c: describes the inputs and results of |method|, with their
  * structure and their names; the pipeline knows its steps and which of them take which input. */

@@ -52,12 +52,15 @@ static enum status pass_input(struct rt_invocation *inv, const struct rt_pipelin
         return ST_OK;
     }
     rt_invocation_say(to, input->input, rt_invocation_label(inv, input->from));
-    const struct rt_buffer_desc given = {
+    struct rt_buffer_desc given = {
         .dtype = io->dtype,
         .shape = from->shape,
+        .has_strides = true,
         .buffer = from->binding.buffer,
         .offset = from->binding.offset,
     };
+    shape_order_strides(&from->shape, inv->orders & io->order_bit ? io->order : NULL,
+                        given.strides);
     return rt_invocation_bind_input(to, input->input, &given, err);
 }
 
@@ -65,11 +68,13 @@ static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct
 {
     const struct rt_pipeline_output *output = &rt_pipeline_of(inv->method)->outputs[index];
     const struct hal_binding *bound = &inv->bound[index];
-    if (!bound->buffer) {
-        return ST_OK;
+    struct rt_invocation *step = rt_cascade_step(cascade_of(inv), output->step);
+    if (inv->orders & rt_method_result(inv->method, index)->order_bit) {
+        rt_invocation_prefer_order(step, output->output);
     }
-    return rt_invocation_bind_result(rt_cascade_step(cascade_of(inv), output->step), output->output,
-                                     bound->buffer, bound->offset, err);
+    return bound->buffer
+               ? rt_invocation_bind_result(step, output->output, bound->buffer, bound->offset, err)
+               : ST_OK;
 }
 
 /* Without a state each step of the call begins with its initial contents. */
@@ -92,6 +97,10 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
         step->join_pool = inv->join_pool;
         pass_state(inv, step);
         rt_cascade_set_step(cascade_of(inv), i, step);
+    }
+    for (uint32_t i = 0; i < pipeline->turned_count; i++) {
+        rt_invocation_prefer_order(rt_cascade_step(cascade_of(inv), pipeline->turned[i].step),
+                                   pipeline->turned[i].output);
     }
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         TRY(pass_result(inv, i, err));

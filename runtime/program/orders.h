@@ -20,7 +20,7 @@ struct rt_block;
 struct rt_method;
 
 /* Tensors of a method that may have another order, inputs first; the others are row-major. */
-#define RT_ORDERS_MAX 4
+#define RT_ORDERS_MAX 6
 #define RT_ORDERS_FORMS (1u << RT_ORDERS_MAX)
 
 struct rt_orders {

@@ -14,6 +14,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
+#include "runtime/pipeline/cascade.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/orders.h"
 #include "tests/unit/call_support.h"
@@ -29,11 +30,11 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"conv_ops", 0, 0x0f, 15, 12},
+    {"conv_ops", 0, 0x9f, 15, 10},
     /* a result that is read inside too */ {"layers/head", 0x1, 0, 2, 1}, /* the other reorder is
                                                                              inside */
     {"layers/int8", 0x1, 0, 2, 1},
-    {"xnn_images", 0x1, 0x07, 8, 4},
+    {"xnn_images", 0x1, 0x37, 8, 2},
     {"xnn_int8", 0x1, 0x1, 2, 0},
     {"xnn_row_images", 0x1, 0x1, 2, 0},
     {"digits", 0, 0, 0, 0}, /* one channel: both orders have the same bytes */
@@ -299,12 +300,94 @@ static void test_batch(void **state)
     close_world(&w);
 }
 
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+#define IMAGES_RESULT 4 /* of xnn_images: what xnn_int8 takes */
+
+/* xnn_images, then xnn_int8 with a result of it. With |is_shown| that is a result, too. */
+static struct rt_program *make_two(struct rt_program *images, struct rt_program *int8,
+                                   bool is_shown)
+{
+    static const struct rt_source first[] = {IN(0)}, second[] = {FROM(0, IMAGES_RESULT)};
+    static const struct rt_source outputs[] = {FROM(1, 0), FROM(1, 1), FROM(0, IMAGES_RESULT)};
+    const struct rt_pipeline_step steps[] = {
+        {"images", rt_program_default_method(images), first, 1},
+        {"int8", rt_program_default_method(int8), second, 1}};
+    const struct rt_pipeline_desc desc = {.name = "two",
+                                          .steps = steps,
+                                          .step_count = 2,
+                                          .outputs = outputs,
+                                          .output_count = is_shown ? 3 : 2};
+    return make_pipeline(&desc);
+}
+
+/* Runs the pipeline with those of its tensors turned whose bits are in |bits|, and compares the
+ * results with those of |plain|, if there are any. */
+static struct rt_invocation *run_pipeline(struct world *w, uint32_t bits,
+                                          const struct rt_invocation *plain)
+{
+    struct rt_invocation *inv = begin(w, bits);
+    run(w, inv);
+    if (plain) {
+        check_results(w, plain, inv, bits);
+    }
+    return inv;
+}
+
+static uint32_t count_in_step(struct rt_invocation *inv, uint32_t step)
+{
+    return count_reorders(rt_cascade_step(rt_invocation_cascade(inv), step)->form);
+}
+
+/* Between two steps that prefer the same order nothing is reordered or converted, and a pipeline
+ * prefers what its steps prefer. A tensor that is a result as well stays as results are. */
+static void check_pipeline(struct world *w, struct rt_program *images, struct rt_program *int8,
+                           bool is_shown)
+{
+    struct rt_method *second = rt_program_default_method(int8);
+    w->program = make_two(images, int8, is_shown);
+    w->method = rt_program_default_method(w->program);
+    uint64_t converted = rt_method_input_stats(second).converted;
+    uint32_t all = rt_method_input(w->method, 0)->order_bit |
+                   rt_method_result(w->method, 0)->order_bit |
+                   (is_shown ? rt_method_result(w->method, 2)->order_bit : 0);
+    assert_int_equal(all, is_shown ? 7 : 3);
+    struct rt_invocation *plain = run_pipeline(w, 0, NULL);
+    assert_int_equal(count_in_step(plain, 1), is_shown ? 2 : 1); /* its result's */
+    for (uint32_t bits = 0; bits <= all; bits++) {
+        struct rt_invocation *inv = run_pipeline(w, bits, plain);
+        if (bits == all) {
+            assert_int_equal(count_in_step(inv, 1), 0);
+        }
+        rt_invocation_free(inv);
+    }
+    assert_int_equal(rt_method_input_stats(second).converted, converted);
+    rt_invocation_free(plain);
+    rt_program_unref(w->program);
+}
+
+static void test_pipeline(void **state)
+{
+    struct world w = {0};
+    (void)state;
+    open_two_workers(&w.device, &w.pool);
+    const struct rt_load_options options = {.device = w.device, .poison_workspaces = true};
+    struct rt_program *images = load_model("xnn_images", &options);
+    struct rt_program *int8 = load_model("xnn_int8", &options);
+    check_pipeline(&w, images, int8, false);
+    check_pipeline(&w, images, int8, true);
+    rt_program_unref(images);
+    rt_program_unref(int8);
+    close_two_workers(w.device, w.pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_conversion),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_pipeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
