@@ -163,6 +163,27 @@ static enum status read_classified(struct reader *r)
     return ST_OK;
 }
 
+/* {"source_sentence": "...", "sentences": ["..."]} */
+static enum status read_sentences(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "source_sentence")) {
+            r->ask->has_query = true;
+            TRY(read_text(r, &r->ask->query));
+        } else if (json_string_is(&key, "sentences")) {
+            TRY(read_texts(r));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
 static enum status read_one_text(struct reader *r)
 {
     return json_peek(r->in) == JSON_STRING
@@ -251,15 +272,84 @@ static enum status read_truncate(struct reader *r)
     return json_read_bool(r->in, &r->ask->cuts, r->err);
 }
 
+static enum status refuse_side(struct reader *r, const char *side)
+{
+    return json_fail(r->in, r->err, ST_UNSUPPORTED, "texts are cut at their end: expected \"%s\"",
+                     side);
+}
+
+/* "NONE", "END" or "START", as Cohere's clients send it. */
+static enum status read_cut(struct reader *r)
+{
+    struct json_string side;
+    TRY(json_read_string(r->in, &side, r->err));
+    r->ask->cuts = json_string_is(&side, "END");
+    return json_string_is(&side, "START") ? refuse_side(r, "END")
+           : r->ask->cuts || json_string_is(&side, "NONE")
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected \"NONE\" or \"END\"");
+}
+
+/* A list of "float" and "base64". */
+static enum status read_types(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    ask->has_floats = ask->is_base64 = false;
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        struct json_string type;
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ask->has_floats || ask->is_base64
+                       ? ST_OK
+                       : json_fail(r->in, r->err, ST_INVALID, "expected at least one type");
+        }
+        TRY(json_read_string(r->in, &type, r->err));
+        bool is_float = json_string_is(&type, "float"), is_base64 = json_string_is(&type, "base64");
+        ask->has_floats |= is_float;
+        ask->is_base64 |= is_base64;
+        if (!is_float && !is_base64) {
+            return json_fail(r->in, r->err, ST_INVALID, "expected \"float\" or \"base64\"");
+        }
+    }
+}
+
+static enum status refuse(struct reader *r)
+{
+    TRY(json_skip(r->in, r->err));
+    return json_fail(r->in, r->err, ST_INVALID,
+                     "it is not done here, and would change the answer: leave it out");
+}
+
 static enum status read_direction(struct reader *r)
 {
     struct json_string side;
     TRY(json_read_string(r->in, &side, r->err));
-    return json_string_is(&side, "Right") || json_string_is(&side, "right")
-               ? ST_OK
-               : json_fail(r->in, r->err, ST_UNSUPPORTED,
-                           "texts are cut at their end: expected "
-                           "\"Right\"");
+    return json_string_is(&side, "Right") || json_string_is(&side, "right") ? ST_OK
+           : json_string_is(&side, "Left") || json_string_is(&side, "left")
+               ? refuse_side(r, "Right")
+               : json_fail(r->in, r->err, ST_INVALID, "expected \"Right\"");
+}
+
+/* Of SIMILAR_TEI: what other forms have beside their texts. */
+static enum status read_parameters(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        bool is_null = json_peek(r->in) == JSON_NULL;
+        if (!is_null && json_string_is(&key, "truncate")) {
+            TRY(read_truncate(r));
+        } else if (!is_null && json_string_is(&key, "truncation_direction")) {
+            TRY(read_direction(r));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
 }
 
 static enum status read_keep_alive(struct reader *r)
@@ -283,26 +373,36 @@ static enum status read_wants_texts(struct reader *r)
 
 #define OLLAMA (EMBED_OLLAMA | EMBED_OLLAMA_ONE)
 #define TEI (EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE)
-#define ANY (EMBED_OPENAI | TEI | PREDICT_TEI | RANK_ROOT | RANK_COHERE | OLLAMA)
+#define COHERE (RANK_COHERE | EMBED_COHERE)
+#define ANY (EMBED_OPENAI | TEI | PREDICT_TEI | SIMILAR_TEI | RANK_ROOT | COHERE | OLLAMA)
 
 static const struct member {
     const char *name;
     unsigned forms;
     reader_f *read;
 } members[] = {
-    {"model", EMBED_OPENAI | TEI | PREDICT_TEI | RANK_ROOT | RANK_COHERE, read_model},
+    {"model", ANY & ~OLLAMA, read_model},
     {"model", OLLAMA, read_tagged_model},
     {"input", EMBED_OPENAI | EMBED_OLLAMA, read_texts},
     {"prompt", EMBED_OLLAMA_ONE, read_one_text},
     {"inputs", TEI, read_texts},
     {"inputs", PREDICT_TEI, read_classified},
     {"texts", RANK_TEI, read_tei_texts},
+    {"texts", EMBED_COHERE, read_texts},
     {"documents", RANK_JINA | RANK_COHERE, read_documents},
     {"query", RANK_ROOT | RANK_COHERE, read_query},
     {"encoding_format", EMBED_OPENAI, read_format},
     {"dimensions", EMBED_OPENAI | EMBED_TEI | EMBED_OLLAMA, read_dimensions},
     {"normalize", EMBED_TEI, read_normalize},
-    {"truncate", ANY, read_truncate},
+    {"truncate", ANY & ~EMBED_COHERE, read_truncate},
+    {"truncate", EMBED_COHERE, read_cut},
+    {"embedding_types", EMBED_COHERE, read_types},
+    {"output_dimension", EMBED_COHERE, read_dimensions},
+    {"max_tokens", EMBED_COHERE, refuse},
+    {"images", EMBED_COHERE, refuse},
+    {"inputs", EMBED_COHERE, refuse},
+    {"inputs", SIMILAR_TEI, read_sentences},
+    {"parameters", SIMILAR_TEI, read_parameters},
     {"truncation_direction", TEI | PREDICT_TEI | RANK_TEI, read_direction},
     {"keep_alive", ANY, read_keep_alive},
     {"raw_scores", PREDICT_TEI | RANK_TEI, read_raw_scores},
@@ -368,6 +468,8 @@ const char *embed_ask_member(const struct embed_ask *ask)
            : ask->form & (TEI | PREDICT_TEI)         ? "inputs"
            : ask->form == EMBED_OLLAMA_ONE           ? "prompt"
            : ask->form == RANK_TEI                   ? "texts"
+           : ask->form == EMBED_COHERE               ? "texts"
+           : ask->form == SIMILAR_TEI                ? "inputs.sentences"
            : ask->form == RANK_ROOT                  ? "texts or documents"
                                                      : "documents";
 }
@@ -378,13 +480,15 @@ enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t dep
     struct json in;
     json_init(&in, body);
     in.depth_max = depth_max < JSON_LEVELS_MAX ? (uint16_t)depth_max : JSON_LEVELS_MAX;
-    *out = (struct embed_ask){.form = form, .cuts = form & (RANK_COHERE | OLLAMA)};
+    *out = (struct embed_ask){.form = form, .cuts = form & (COHERE | OLLAMA), .has_floats = true};
     struct reader reader = {.in = &in, .arena = arena, .ask = out, .err = err};
     TRY(read_members(&reader));
     settle(&reader);
     if (!out->texts) {
         return error_set(err, ST_INVALID, "%s is missing", embed_ask_member(out));
     }
-    return embed_ask_ranks(out) && !out->has_query ? error_set(err, ST_INVALID, "query is missing")
-                                                   : ST_OK;
+    return embed_ask_ranks(out) && !out->has_query
+               ? error_set(err, ST_INVALID, "%s is missing",
+                           form == SIMILAR_TEI ? "inputs.source_sentence" : "query")
+               : ST_OK;
 }

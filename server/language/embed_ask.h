@@ -7,9 +7,11 @@
  *     EMBED_TEI_ALL     /embed_all, likewise: inputs; a vector for each token
  *     EMBED_TEI_SPARSE  /embed_sparse, likewise: inputs; the numbers that are not 0
  *     PREDICT_TEI   /predict, TEI's: inputs, texts or pairs of texts; raw_scores
+ *     SIMILAR_TEI   /similarity, TEI's: inputs with source_sentence and sentences
  *     RANK_TEI      /rerank, TEI's: query, texts, raw_scores, return_text
  *     RANK_JINA     /v1/rerank, Jina's: model, query, documents, top_n, return_documents
  *     RANK_COHERE   /v2/rerank, Cohere's: the same; texts that are too long are cut
+ *     EMBED_COHERE  /v2/embed, Cohere's: model, texts, embedding_types, output_dimension; likewise
  *     EMBED_OLLAMA      /api/embed, Ollama's: model, input, dimensions; likewise
  *     EMBED_OLLAMA_ONE  /api/embeddings, Ollama's older one: model, prompt; likewise
  *
@@ -39,6 +41,8 @@ enum embed_form {
     PREDICT_TEI = 128,
     EMBED_TEI_ALL = 256,
     EMBED_TEI_SPARSE = 512,
+    EMBED_COHERE = 1024,
+    SIMILAR_TEI = 2048,
 };
 
 #define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */
@@ -61,6 +65,7 @@ struct embed_ask {
     bool has_query;
     struct span query;
     bool is_base64;
+    bool has_floats;     /* of EMBED_COHERE: vectors also come, or come alone, as numbers */
     uint32_t dimensions; /* 0: all */
     bool says_normalize, normalizes;
     bool cuts;
@@ -73,7 +78,7 @@ struct embed_ask {
 
 static inline bool embed_ask_ranks(const struct embed_ask *ask)
 {
-    return ask->form & (RANK_ROOT | RANK_COHERE);
+    return ask->form & (RANK_ROOT | RANK_COHERE | SIMILAR_TEI);
 }
 
 /* Documents, and scores called relevance_score. */

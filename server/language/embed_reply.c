@@ -122,6 +122,44 @@ static void print_sparse(const struct embed_reply *reply, struct buf *out)
     buf_add_char(out, ']');
 }
 
+static void print_cohere(const struct embed_reply *reply, struct buf *out)
+{
+    const struct embed_ask *ask = reply->ask;
+    buf_printf(out, "{\"id\":\"%016" PRIx64 "\",\"embeddings\":{", reply->id);
+    if (ask->has_floats) {
+        buf_add_str(out, "\"float\":");
+        print_tei(reply, out);
+    }
+    if (ask->is_base64) {
+        buf_add_str(out, ask->has_floats ? ",\"base64\":[" : "\"base64\":[");
+        for (uint32_t i = 0; i < ask->text_count; i++) {
+            buf_add_str(out, i ? "," : "");
+            print_base64(reply, i, out);
+        }
+        buf_add_char(out, ']');
+    }
+    buf_add_str(out, "},\"texts\":[");
+    for (uint32_t i = 0; i < ask->text_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        json_print_string(out, ask->texts[i].text);
+    }
+    buf_printf(out,
+               "],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":"
+               "{\"input_tokens\":%" PRIu64 "}},\"response_type\":\"embeddings_by_type\"}",
+               reply->token_count);
+}
+
+/* A score for each text, in the order of the request. */
+static void print_similar(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_float(out, reply->vectors[i]);
+    }
+    buf_add_char(out, ']');
+}
+
 static void print_ollama(const struct embed_reply *reply, struct buf *out)
 {
     buf_add_str(out, "{\"model\":");
@@ -259,7 +297,9 @@ static enum status print_predictions(const struct embed_reply *reply, struct are
 enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena, struct buf *out,
                               struct error *err)
 {
-    if (embed_ask_ranks(reply->ask)) {
+    if (reply->ask->form == SIMILAR_TEI) {
+        print_similar(reply, out);
+    } else if (embed_ask_ranks(reply->ask)) {
         TRY(print_ranking(reply, arena, out, err));
     } else if (reply->ask->form == EMBED_OPENAI) {
         print_openai(reply, out);
@@ -269,6 +309,8 @@ enum status embed_reply_print(const struct embed_reply *reply, struct arena *are
         print_states(reply, out);
     } else if (reply->ask->form == EMBED_TEI_SPARSE) {
         print_sparse(reply, out);
+    } else if (reply->ask->form == EMBED_COHERE) {
+        print_cohere(reply, out);
     } else if (reply->ask->form == EMBED_OLLAMA) {
         print_ollama(reply, out);
     } else if (reply->ask->form == EMBED_OLLAMA_ONE) {

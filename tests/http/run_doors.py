@@ -6,9 +6,11 @@ run_peers.py asks the same with clients of those servers.
 
 usage: run_doors.py, with top_srcdir and top_builddir in the environment.
 """
+import base64
 import json
 import math
 import shutil
+import struct
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -252,6 +254,55 @@ def states():
         expect("alive", post(client, "/embed_all", {"inputs": "a", "model": "enc"}), 200)
 
 
+def similar():
+    """/similarity and Cohere's /v2/embed have the vectors of /embed."""
+    with Daemon(ENCODER) as daemon:
+        client = Client(daemon.port)
+        rows = ask(client, "/embed", {"inputs": TEXTS[:3], "model": "enc"})
+        wanted = [sum(x * y for x, y in zip(rows[0], row)) for row in rows[1:]]
+        inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:3]}
+        expect_close("cosines", ask(client, "/similarity", {"inputs": inputs, "model": "enc"}),
+                     wanted)
+        long = {"source_sentence": "a", "sentences": ["hello " * 99]}
+        body = {"inputs": long, "model": "enc", "parameters": {"truncation_direction": "Right"}}
+        expect("long", "inputs.sentences[0]: it has" in refusal(client, "/similarity", body), True)
+        body["parameters"]["truncate"] = True
+        expect("cut", len(ask(client, "/similarity", body)), 1)
+        for inputs, why in (({}, "inputs.sentences is missing"), (5, "inputs: expected"),
+                            ({"sentences": ["a"]}, "inputs.source_sentence is missing"),
+                            ({"source_sentence": "a", "sentences": []}, "at least one text"),
+                            ({"source_sentence": "a", "sentences": "a"}, "expected an array")):
+            got = refusal(client, "/similarity", {"inputs": inputs, "model": "enc"})
+            expect(f"{got} has {why}", why in got, True)
+        inputs = {"source_sentence": "a", "sentences": ["a"]}
+        why = refusal(client, "/similarity", {"inputs": inputs, "model": "enc.score"})
+        expect("pairs", "use /rerank" in why, True)
+        body = {"model": "enc", "texts": TEXTS[:3], "input_type": "search_query", "priority": 1}
+        answer = ask(client, "/v2/embed", body)
+        expect("floats", answer["embeddings"], {"float": rows})
+        expect("texts", (answer["texts"], answer["response_type"], len(answer["id"])),
+               (TEXTS[:3], "embeddings_by_type", 16))
+        both = ask(client, "/v2/embed", {**body, "embedding_types": ["base64", "float"]})
+        coded = [base64.b64decode(text) for text in both["embeddings"]["base64"]]
+        expect("base64", [list(struct.unpack(f"<{WIDTH}f", bits))[0] for bits in coded],
+               [struct.unpack("<f", struct.pack("<f", row[0]))[0] for row in rows])
+        expect("and floats", both["embeddings"]["float"], rows)
+        short = ask(client, "/v2/embed", {**body, "output_dimension": 8})
+        expect("dimensions", {len(row) for row in short["embeddings"]["float"]}, {8})
+        long = {"model": "enc", "texts": ["hello " * 99]}
+        for truncate, status in ((None, 200), ("END", 200), ("NONE", 400), ("START", 501),
+                                 ("x", 400), (True, 400)):
+            expect(truncate, post(client, "/v2/embed", {**long, "truncate": truncate}), status)
+        for members, why in (({"embedding_types": ["int8"]}, 'expected "float" or "base64"'),
+                             ({"embedding_types": []}, "at least one type"),
+                             ({"embedding_types": "float"}, "expected an array"),
+                             ({"images": ["data:"]}, "images: it is not done here"),
+                             ({"max_tokens": 5}, "max_tokens: it is not done here"),
+                             ({"texts": None}, "texts is missing")):
+            got = refusal(client, "/v2/embed", {**body, **members})
+            expect(f"{got} has {why}", why in got, True)
+
+
 def facts():
     """/info, and tokens as TEI has them."""
     with classifier({"labels": ["a", "b", "c"]}) as client:
@@ -286,7 +337,8 @@ def facts():
                ("cls", ["classifier"]))
 
 
-CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings, classes, states, facts)
+CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings, classes, states, similar,
+          facts)
 
 
 def main():

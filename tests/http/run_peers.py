@@ -88,6 +88,9 @@ def rankings():
     with Daemon(ENCODER) as daemon:
         api = cohere.ClientV2(api_key="none", base_url=f"http://127.0.0.1:{daemon.port}")
         documents = [row["text"] for row in PAIRS[:5]]
+        vectors = api.embed(model="enc", texts=documents, input_type="search_document",
+                            embedding_types=["float"])
+        expect("vectors", [len(row) for row in vectors.embeddings.float_], [32] * 5)
         answer = api.rerank(model="enc.score", query=QUERY, documents=documents, top_n=2,
                             max_tokens_per_doc=4096, priority=1)
         best = sorted(range(5), key=lambda i: -PAIRS[i]["logit"])[:2]

@@ -80,6 +80,8 @@ static void every_route_is_found(void **state)
         {"/embed_sparse", ROUTE_EMBED_SPARSE, ROUTE_POST_ONLY},
         {"/predict", ROUTE_CLASSIFY, ROUTE_POST_ONLY},
         {"/info?model=m", ROUTE_INFO, ROUTE_GET_ONLY},
+        {"/similarity", ROUTE_SIMILARITY, ROUTE_POST_ONLY},
+        {"/v2/embed", ROUTE_V2_EMBED, ROUTE_POST_ONLY},
         {"/rerank", ROUTE_RERANK, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/rerank", ROUTE_MODEL_RERANK, ROUTE_POST_ONLY},
         {"/v1/rerank", ROUTE_V1_RERANK, ROUTE_POST_ONLY},

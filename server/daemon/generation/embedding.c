@@ -158,7 +158,7 @@ static enum status check_use(const struct embedding *embedding, const struct mod
                                "/embed",
                                model->name);
     }
-    if (embedder->is_ranker && !is_ranking(embedding)) {
+    if (embedder->is_ranker && (!is_ranking(embedding) || form == SIMILAR_TEI)) {
         return error_set(err, ST_INVALID,
                          "model '%s' gives scores of pairs, not vectors of texts: use /rerank",
                          model->name);
@@ -367,6 +367,8 @@ PARSE(parse_ollama_one, EMBED_OLLAMA_ONE)
 PARSE(parse_all, EMBED_TEI_ALL)
 PARSE(parse_sparse, EMBED_TEI_SPARSE)
 PARSE(parse_predict, PREDICT_TEI)
+PARSE(parse_similar, SIMILAR_TEI)
+PARSE(parse_cohere, EMBED_COHERE)
 PARSE(parse_rank, RANK_ROOT)
 PARSE(parse_rank_jina, RANK_JINA)
 PARSE(parse_rank_cohere, RANK_COHERE)
@@ -496,6 +498,7 @@ static struct embed_reply reply_of(const struct infer *infer)
         .token_count = embedding->token_count,
         .total_ns = uv_hrtime() - infer->arrived_ns,
         .load_ns = infer->waited_ns,
+        .id = infer->arrived_ns,
     };
 }
 
@@ -719,6 +722,8 @@ const struct codec embedding_ollama_one = {.parse = parse_ollama_one,
 const struct codec embedding_all = {.parse = parse_all, .name_input = codec_name_none};
 const struct codec embedding_sparse = {.parse = parse_sparse, .name_input = codec_name_none};
 const struct codec embedding_predict = {.parse = parse_predict, .name_input = codec_name_none};
+const struct codec embedding_similar = {.parse = parse_similar, .name_input = codec_name_none};
+const struct codec embedding_cohere = {.parse = parse_cohere, .name_input = codec_name_none};
 const struct codec embedding_rank = {.parse = parse_rank, .name_input = codec_name_none};
 const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};
 const struct codec embedding_rank_cohere = {.parse = parse_rank_cohere,
