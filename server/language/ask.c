@@ -673,6 +673,9 @@ static enum status check(struct ask_reader *r)
                          "best_of: expected n (%u), got %u: every answer is sent", ask->n,
                          ask->best_of);
     }
+    if (ask->instructions.len > 0 && ask->suffix.len > 0) {
+        return error_set(r->err, ST_INVALID, "system: not with a suffix, which takes no template");
+    }
     if (ask->echoes && ask->suffix.len > 0) {
         return error_set(r->err, ST_INVALID, "echo: not with a suffix");
     }

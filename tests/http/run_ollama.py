@@ -15,8 +15,10 @@ import interpreter
 from load import wait_until
 from run_embeddings import ENCODER
 from run_embeddings import TEXTS as SENTENCES
-from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, Stream, ask, chat, post, wait_idle
+from run_generate import (ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, Stream, ask, chat, complete, post,
+                          wait_idle)
 from run_http import Client, Daemon, Failure, Report, build_request, expect
+from run_infill import AFTER, BEFORE, FAMILIES, model_with
 from run_thinking import JAPAN, TEXTS, served
 
 HAS_CLIENT = interpreter.has("ollama")
@@ -106,6 +108,19 @@ def prompts():
                      max_tokens=60)
         expect("system", (told["response"], told["prompt_eval_count"]),
                (plain["choices"][0]["message"]["content"], plain["usage"]["prompt_tokens"]))
+
+
+def infill():
+    """A suffix: the answer is what belongs between the two, as of /v1/completions."""
+    with model_with(FAMILIES["qwen"]) as (arguments, _), Daemon(arguments) as daemon:
+        client = Client(daemon.port)
+        wanted = complete(client, BEFORE, suffix=AFTER, max_tokens=12)
+        answer = ask(client, "/api/generate", {
+            "model": "chat", "prompt": BEFORE, "suffix": AFTER, "stream": False,
+            "options": {"temperature": 0, "num_predict": 12}})
+        expect("text", answer["response"], wanted["choices"][0]["text"])
+        expect("tokens", answer["prompt_eval_count"], wanted["usage"]["prompt_tokens"])
+        expect("can", "insert" in ask(client, "/api/show", {"model": "chat"})["capabilities"], True)
 
 
 def options():
@@ -303,7 +318,8 @@ def refusals():
             ({"prompt": "a", "images": ["aGk="]}, "images: it is not done here"),
             ({"prompt": "a", "context": [1]}, "context: it is not done here"),
             ({"prompt": "a", "template": "b"}, "template: it is not done here"),
-            ({"prompt": "a", "suffix": "b"}, "suffix: it is not done here"),
+            ({"prompt": "a", "suffix": "b"}, "suffix: the tokenizer of model 'chat' has no"),
+            ({"prompt": "a", "suffix": "b", "system": "c"}, "system: not with a suffix"),
             ({"prompt": "a", "raw": "b"}, "raw: expected"))
     with Daemon(CHAT) as daemon:
         client = Client(daemon.port)
@@ -391,8 +407,8 @@ def own_client():
                 expect("status", why.status_code, status)
 
 
-CHECKS = (chats, prompts, options, loads, tools, thoughts, formats, models, vectors, refusals,
-          leaving, own_client)
+CHECKS = (chats, prompts, infill, options, loads, tools, thoughts, formats, models, vectors,
+          refusals, leaving, own_client)
 
 
 def main():

@@ -232,6 +232,7 @@ static void print_capabilities(struct buf *out, const struct model *model)
     if (generator) {
         buf_add_str(out, "\"completion\"");
         buf_add_str(out, source && strstr(source, "tools") ? ",\"tools\"" : "");
+        buf_add_str(out, generator->infill.is_known ? ",\"insert\"" : "");
         buf_add_str(out, generator->thinking.thinks ? ",\"thinking\"" : "");
     } else if (!model->embedder->is_ranker) {
         buf_add_str(out, "\"embedding\"");

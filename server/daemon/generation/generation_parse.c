@@ -296,13 +296,14 @@ static enum status parse_counted(struct infer *infer, struct error *err)
     return generation_count_bytes(infer, err);
 }
 
-/* A prompt for a model without a template is taken as it is. */
+/* A prompt with a suffix, or for a model without a template, is taken as it is. */
 static void settle_raw(struct generation *generation)
 {
     struct ask *ask = &generation->ask;
     const struct chat *chat = &generation->generator->chat;
     bool has_none = !chat->template && !chat->is_refused;
-    ask->is_raw |= ask->form == ASK_OLLAMA_GENERATE && has_none && !ask->instructions.len;
+    bool is_plain = ask->suffix.len > 0 || (has_none && !ask->instructions.len);
+    ask->is_raw |= ask->form == ASK_OLLAMA_GENERATE && is_plain;
 }
 
 /* Of a form that is a row of route.def. */
