@@ -42,6 +42,7 @@ LIBRARIES = ("libssl", "libcurl", "libpcre2-8", "libutf8proc", "libyaml", "libjp
 AUTHORITIES = ("etc/ssl/cert.pem", "etc/ssl/certs/ca-certificates.crt",
                "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem")
 PT_INTERP = 3
+START_S = 1200  # a virtual environment takes minutes in an emulator
 PICTURES = MODELS.parent / "fuzz" / "corpus" / "image"
 IS_STATIC = FOLDER.name.endswith("-musl")
 CPU = FOLDER.name.partition("-")[0]
@@ -92,7 +93,7 @@ class Root:
 
     def start(self, name, *arguments, text=""):
         return subprocess.run(["chroot", str(self.path), f"/{name}", *arguments], input=text,
-                              capture_output=True, text=True, timeout=120, check=False,
+                              capture_output=True, text=True, timeout=START_S, check=False,
                               env={"PATH": os.environ["PATH"]})
 
     def run(self, name, *arguments, text=""):
