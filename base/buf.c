@@ -70,7 +70,8 @@ void buf_commit(struct buf *buf, size_t len)
 
 void buf_add(struct buf *buf, const void *bytes, size_t len)
 {
-    uint8_t *room = len ? buf_reserve(buf, len) : NULL;
+    bool fits = !buf->failed && len <= buf->capacity - buf->len; /* nearly always */
+    uint8_t *room = len == 0 ? NULL : fits ? buf->ptr + buf->len : buf_reserve(buf, len);
     if (room) {
         memcpy(room, bytes, len);
         buf->len += len;

@@ -21,17 +21,22 @@ static void print_text(struct buf *out, const char *text)
     json_print_string(out, span_str(text));
 }
 
-void oip_print_member(struct buf *out, const char *name, const char *text)
+static void print_key(struct buf *out, const char *name)
 {
     buf_add_char(out, '"');
     buf_add_str(out, name);
     buf_add_str(out, "\":");
+}
+
+void oip_print_member(struct buf *out, const char *name, const char *text)
+{
+    print_key(out, name);
     print_text(out, text);
 }
 
 static void print_shape(struct buf *out, const char *name, const struct shape *shape)
 {
-    buf_printf(out, "\"%s\":", name);
+    print_key(out, name);
     tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
 }
 

@@ -8,35 +8,44 @@
 
 #include "base/check.h"
 
-static const char *const field_names[HTTP_FIELD_COUNT] = {
-    [HTTP_ACCEPT] = "accept",
-    [HTTP_ACCEPT_ENCODING] = "accept-encoding",
-    [HTTP_ACCESS_CONTROL_REQUEST_METHOD] = "access-control-request-method",
-    [HTTP_ANTHROPIC_VERSION] = "anthropic-version",
-    [HTTP_AUTHORIZATION] = "authorization",
-    [HTTP_CONTENT_ENCODING] = "content-encoding",
-    [HTTP_CONTENT_LENGTH] = "content-length",
-    [HTTP_CONTENT_TYPE] = "content-type",
-    [HTTP_EXPECT] = "expect",
-    [HTTP_FORWARDED] = "forwarded",
-    [HTTP_HOST] = "host",
-    [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
-    [HTTP_ORIGIN] = "origin",
-    [HTTP_TE] = "te",
-    [HTTP_TRACEPARENT] = "traceparent",
-    [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
-    [HTTP_USER_AGENT] = "user-agent",
-    [HTTP_X_API_KEY] = "x-api-key",
-    [HTTP_X_FORWARDED_FOR] = "x-forwarded-for",
-    [HTTP_X_REQUEST_ID] = "x-request-id",
-    [HTTP_X_REQUEST_TIMEOUT_MS] = "x-request-timeout-ms",
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+static const struct {
+    const char *text;
+    size_t len;
+} field_names[HTTP_FIELD_COUNT] = {
+    [HTTP_ACCEPT] = NAME("accept"),
+    [HTTP_ACCEPT_ENCODING] = NAME("accept-encoding"),
+    [HTTP_ACCESS_CONTROL_REQUEST_METHOD] = NAME("access-control-request-method"),
+    [HTTP_ANTHROPIC_VERSION] = NAME("anthropic-version"),
+    [HTTP_AUTHORIZATION] = NAME("authorization"),
+    [HTTP_CONTENT_ENCODING] = NAME("content-encoding"),
+    [HTTP_CONTENT_LENGTH] = NAME("content-length"),
+    [HTTP_CONTENT_TYPE] = NAME("content-type"),
+    [HTTP_EXPECT] = NAME("expect"),
+    [HTTP_FORWARDED] = NAME("forwarded"),
+    [HTTP_HOST] = NAME("host"),
+    [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = NAME("inference-header-content-length"),
+    [HTTP_ORIGIN] = NAME("origin"),
+    [HTTP_TE] = NAME("te"),
+    [HTTP_TRACEPARENT] = NAME("traceparent"),
+    [HTTP_TRANSFER_ENCODING] = NAME("transfer-encoding"),
+    [HTTP_USER_AGENT] = NAME("user-agent"),
+    [HTTP_X_API_KEY] = NAME("x-api-key"),
+    [HTTP_X_FORWARDED_FOR] = NAME("x-forwarded-for"),
+    [HTTP_X_REQUEST_ID] = NAME("x-request-id"),
+    [HTTP_X_REQUEST_TIMEOUT_MS] = NAME("x-request-timeout-ms"),
 };
+#undef NAME
 
 enum http_field http_field_find(const char *name, size_t len)
 {
     for (int i = 0; i < HTTP_FIELD_COUNT; i++) {
-        const char *field = field_names[i];
-        if ((name[0] | 0x20) == field[0] && strncasecmp(name, field, len) == 0 && !field[len]) {
+        const char *field = field_names[i].text;
+        if (len == field_names[i].len && (name[0] | 0x20) == field[0] &&
+            strncasecmp(name, field, len) == 0) {
             return (enum http_field)i;
         }
     }

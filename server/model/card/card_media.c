@@ -32,9 +32,13 @@ const struct card_medium *card_find_medium(const char *word)
     return card_medium_at(i);
 }
 
-/* Is |type| the media type |pattern|, where "*" at its end stands for anything? */
+/* Is |type| the media type |pattern|, where "*" at its end stands for anything? Nearly all differ
+ * in their first two letters: no call of a function then. */
 static bool is_type(struct span type, const char *pattern)
 {
+    if ((type.ptr[0] | 0x20) != pattern[0] || (type.ptr[1] | 0x20) != pattern[1]) {
+        return false;
+    }
     size_t len = strlen(pattern);
     bool is_open = pattern[len - 1] == '*';
     len -= is_open;
@@ -44,7 +48,7 @@ static bool is_type(struct span type, const char *pattern)
 
 const struct card_medium *card_find_medium_type(struct span type)
 {
-    for (size_t i = 0; type.len > 0 && i < KINDS; i++) {
+    for (size_t i = 0; type.len > 1 && i < KINDS; i++) {
         for (size_t t = 0; t < CARD_MEDIUM_TYPES_MAX && kinds[i]->types[t]; t++) {
             if (is_type(type, kinds[i]->types[t])) {
                 return kinds[i];
