@@ -35,7 +35,7 @@ PACKAGES=contrib/packages.tsv
 TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometheus-client
     python3-yaml shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers
     vulkan-validationlayers haproxy apt-utils bash-completion ccache chromium chromium-driver
-    debhelper debootstrap dpkg-dev fish gnupg lintian openssl zsh'
+    debhelper debootstrap dpkg-dev fish gnupg lintian openssl valgrind zsh'
 # The longest first, but gcc before those that compile with the same flags.
 STEPS='gcc threads memory clang debian13 package dist quickstart'
 TOTAL_SECONDS=5100

@@ -37,6 +37,10 @@ EXTRA_DIST += %D%/http.sh
 # The length of the loop's turns; loop_turns.py compiles the library that it preloads.
 EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 
+# The instructions of a request, beside those that are stored.
+TESTS += %D%/instructions.py
+EXTRA_DIST += %D%/instructions.py %D%/instructions.tsv
+
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
 %C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h
