@@ -304,6 +304,11 @@ def sounds():
         expect("cut", (len(result), round(result[1599], 3)), (1600, 0.25))
         result = flat(ask(client, call("sound"), tones.wav([0.5] * 80, 8000), kind)["result"])
         expect("as long as it is", len(result), 80)
+        for name, seconds in (("sound.mp3", 31104 / 22050), ("sound.opus", 0.94)):
+            file = (MODELS / "whisper" / name).read_bytes()
+            for kind_of_it in ("audio/mpeg", "audio/ogg"):  # the first bytes tell
+                answer = ask(client, call("sound"), file, f"Content-Type: {kind_of_it}")
+                expect(name, abs(len(flat(answer["result"])) - 8000 * seconds) <= 1, True)
         both = {"args": [[b64(tones.wav([0.5] * n, 8000)) for n in (80, 200)]]}
         result = ask(client, call("sound"), both)["result"]
         expect("the longest", [len(row) for row in result], [200, 200])
