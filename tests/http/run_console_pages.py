@@ -149,13 +149,15 @@ def start_page(browser, url):
                                          "whisper.encoder"]]])
     expect("constants", "chat.get_max_seq_len" in texts_of(browser, "details a"), True)
     expect("changes are for administrators", texts_of(browser, "table.models button"), [])
-    browser.wait("/MiB|GiB/.test(document.querySelectorAll('.tile strong')[2].textContent)")
+    browser.wait("/MiB|GiB/.test(document.querySelectorAll('.tile strong')[3].textContent)")
     call = ("fetch('/v2/models/add/call', {method: 'POST', body: JSON.stringify("
             "{args: [[[1,2,3],[4,5,6]],[[1,1,1],[1,1,1]]]})})")
     browser.run(f"return Promise.all([{call}, {call}])")
     browser.wait("document.querySelectorAll('.tile .spark .line')[0].getAttribute('d') && "
                  "[...document.querySelectorAll('table.models tr')].find((row) => "
                  "row.textContent.startsWith('add')).cells[4].textContent === '2'")
+    browser.wait("[1, 2].every((i) => /\\d (µs|ms|s)$/.test("
+                 "document.querySelectorAll('.tile strong')[i].textContent))")
     keep(browser, "start")
 
 

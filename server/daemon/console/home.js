@@ -56,14 +56,16 @@ function tile(title, label) {
 
 function tiles() {
     const rate = tile("Calls/s", "calls a second, two minutes");
-    const ns = tile("Mean time", "mean time of a call, two minutes");
+    const p50 = tile("Time, p50", "time that half of the calls take at most, two minutes");
+    const p99 = tile("Time, p99", "time that 99 % of the calls take at most, two minutes");
     const memory = tile("Memory", "memory of the daemon, two minutes");
     return {
-        node: element("div", {class: "tiles"}, rate.node, ns.node, memory.node),
+        node: element("div", {class: "tiles"}, rate.node, p50.node, p99.node, memory.node),
         update() {
             const all = seriesOf("");
             rate.set(all.rate, rateText(all.rate.at(-1)));
-            ns.set(all.ns, timeText(all.ns.at(-1)));
+            p50.set(all.p50, timeText(all.p50.at(-1)));
+            p99.set(all.p99, timeText(all.p99.at(-1)));
             memory.set(all.memory, bytesText(all.memory.at(-1)));
         },
     };

@@ -6,18 +6,20 @@ import {drawing} from "/console/dom.js";
 
 const LOOK_MS = 2000;
 const KEPT = 60; // looks: two minutes
+const BUCKET = /^pted_model_request_duration_seconds_bucket\{.*le="([^"]+)"\} (\d+)$/gm;
 
 const series = new Map(); // by the key of a model, or "": all of them
-let last = null; // {at, stats by key}
+let last = null; // {at, stats by key, buckets}
 
 export function keyOf({name, version}) {
     return `${name} ${version}`;
 }
 
-// {rate, ns, memory}: numbers a look each, the oldest first.
+// {rate, ns, memory, p50, p99}: numbers a look each, the oldest first. Percentiles, in ns, are of all
+// models.
 export function seriesOf(key) {
     if (!series.has(key)) {
-        series.set(key, {rate: [], ns: [], memory: []});
+        series.set(key, {rate: [], ns: [], memory: [], p50: [], p99: []});
     }
     return series.get(key);
 }
@@ -42,7 +44,48 @@ function note(key, {count, ns}, ms, memory) {
     add(own.memory, memory);
 }
 
-function take(rows, resident) {
+// Calls of all models by their time: [bound in ns, calls up to it], ascending.
+function bucketsOf(text) {
+    const sums = new Map();
+    for (const [, bound, count] of text.matchAll(BUCKET)) {
+        const ns = bound === "+Inf" ? Infinity : Number(bound) * 1e9;
+        sums.set(ns, (sums.get(ns) || 0) + Number(count));
+    }
+    return [...sums].sort(([a], [b]) => a - b);
+}
+
+// The time, in ns, below which |share| of the calls since the look before were, as far as buckets
+// tell; 0: there were none, or a model has gone and its calls with it.
+function percentile(share, now, before) {
+    const earlier = new Map(before);
+    const calls = now.map(([bound, count]) => [bound, count - (earlier.get(bound) || 0)]);
+    const wanted = share * (calls.at(-1)?.[1] ?? 0);
+    if (!(wanted > 0)) {
+        return 0;
+    }
+    let [from, under] = [0, 0];
+    for (const [bound, count] of calls) {
+        if (count >= wanted) {
+            const part = (wanted - under) / (count - under);
+            return bound === Infinity ? from : from + (bound - from) * part;
+        }
+        [from, under] = [bound, count];
+    }
+    return from;
+}
+
+function notePercentiles(buckets) {
+    const all = seriesOf("");
+    for (const [name, share] of [
+        ["p50", 0.5],
+        ["p99", 0.99],
+    ]) {
+        const ns = last ? percentile(share, buckets, last.buckets) : 0;
+        add(all[name], ns || (all[name].at(-1) ?? 0));
+    }
+}
+
+function take(rows, {resident, buckets}) {
     const at = performance.now();
     const ms = last ? at - last.at : 0;
     const sum = {count: 0, ns: 0};
@@ -57,14 +100,16 @@ function take(rows, resident) {
         note(key, step, ms, row.memory.held);
     }
     note("", sum, ms, resident);
-    last = {at, stats};
+    notePercentiles(buckets);
+    last = {at, stats, buckets};
     return stats;
 }
 
-// Memory of the daemon as the system counts it.
-async function residentBytes(signal) {
+// Memory of the daemon as the system counts it, and the times of calls.
+async function metrics(signal) {
     const text = await (await ask("/metrics", undefined, {signal})).text();
-    return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1] || 0);
+    const resident = Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1] || 0);
+    return {resident, buckets: bucketsOf(text)};
 }
 
 // Calls |look| with the statistics by key, now and every two seconds until |signal|. A hidden page
@@ -76,12 +121,12 @@ export function watch(look, signal) {
         }
         try {
             if (!document.hidden) {
-                const [stats, resident] = await Promise.all([
+                const [stats, values] = await Promise.all([
                     json("/v2/models/stats", undefined, {signal}),
-                    residentBytes(signal),
+                    metrics(signal),
                 ]);
                 if (!signal.aborted) {
-                    look(take(stats.model_stats, resident), stats.memory);
+                    look(take(stats.model_stats, values), stats.memory);
                 }
             }
         } catch (error) {
