@@ -4,10 +4,10 @@
 
 Each text of troubleshooting.md is one of the sources. A page is text with indented blocks. A block
 that begins with "// docs/examples/FILE" is that file. A block with "docs/examples/" in a line of
-shell is run, in the top folder, and so is one that calls the model `add`, sends a list of calls or
-a sound: `build/pted ... &` is started on a port that the system chooses, which replaces 8000 in
-that block and in later ones, and the block behind it is what is printed, except for white space and
-the last digits of numbers.
+shell is run, and so is one that does what CALLS has, in a folder that has docs/ and tests/:
+`build/pted ... &` is started on a port that the system chooses, which replaces 8000 in that block
+and in later ones, and the block behind it is what is printed, except for white space and the last
+digits of numbers. What SHOWS_NOTHING calls has an answer that the page does not show.
 
 usage: run_pages.py [PAGE...], with top_srcdir and top_builddir in the environment.
 """
@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
@@ -27,8 +28,12 @@ from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this 
 EXAMPLES = SOURCE / "docs" / "examples"
 # With how many blocks that are run, so that none is lost unnoticed.
 PAGES = {"README": 1, "media": 3, "cards": 1, "pipelines": 2, "calling": 3,
-         "sequences": 1, "speech": 1}
-CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/)")
+         "sequences": 1, "speech": 1, "layers": 1, "other-servers": 2, "embeddings": 1,
+         "language-models": 1, "folders": 1}
+CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/|tokenize|"
+                   r"predict)|^build/pte inspect --values ")
+SHOWS_NOTHING = re.compile(r"^build/pted (--model \w+=)?tests/models/.*&\ncurl [^|]*http://"
+                           r"127.0.0.1:8000/(v1/embeddings|v1/chat|v2/models/detect/)")
 TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),
          "pte": Path(os.environ.get("PTE", BUILD / "pte")).resolve()}
 BLOCK_S = 60
@@ -63,28 +68,40 @@ class Walk:
 
     def __init__(self):
         self.daemon = None
+        self.folder = tempfile.TemporaryDirectory()
+        for name in ("docs", "tests"):
+            (Path(self.folder.name) / name).symlink_to(SOURCE / name)
 
     def close(self):
         if self.daemon:
             self.daemon.__exit__(None, None, None)
             self.daemon = None
 
+    def end(self):
+        self.close()
+        self.folder.cleanup()
+
     def start(self, command):
         self.close()
         words = command.replace("\\\n", " ").split()
         self.daemon = Daemon([], command=[TOOLS["pted"], "--listen", "127.0.0.1:0", *words[1:]],
-                             cwd=SOURCE).__enter__()
+                             cwd=self.folder.name).__enter__()
 
     def run(self, block):
-        start = re.match(r"build/pted (?:.|\\\n)*? &\n", block)
+        start = re.search(r"^build/pted (?:.|\\\n)*? &\n", block, re.MULTILINE)
         if start:
+            self.shell(block[:start.start()])
             self.start(start[0].rstrip("&\n "))
             block = block[start.end():]
-        block = block.replace("127.0.0.1:8000", f"127.0.0.1:{self.daemon.port}")
+        return self.shell(block)
+
+    def shell(self, block):
+        port = self.daemon.port if self.daemon else 0
+        block = block.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
         block = re.sub(r"^build/(pte) ", lambda found: f"{TOOLS[found[1]]} ", block,
                        flags=re.MULTILINE)
-        done = subprocess.run(["bash", "-euc", block], cwd=SOURCE, capture_output=True, text=True,
-                              timeout=BLOCK_S, check=False)
+        done = subprocess.run(["bash", "-euc", block], cwd=self.folder.name, check=False,
+                              capture_output=True, text=True, timeout=BLOCK_S)
         if done.returncode != 0:
             raise Failure(f"{block}: {done.stdout}{done.stderr}".strip()[-2000:])
         return done.stdout
@@ -106,8 +123,12 @@ def follow(page):
             elif is_run(block):
                 compare(walk.run(block), blocks[i + 1])
                 count += 1
+            elif SHOWS_NOTHING.search(block):
+                printed = walk.run(block.replace("curl -s ", "curl -sf "))
+                expect("an answer", printed[:1], "{")
+                count += 1
     finally:
-        walk.close()
+        walk.end()
     expect("blocks that were run", count, PAGES[page])
 
 
