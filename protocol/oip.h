@@ -123,6 +123,7 @@ struct oip_request_output {
     bool is_binary;
     bool has_form;            /* the request says |is_binary| of this output itself */
     uint32_t class_count;     /* of the classification extension; 0 = the tensor itself */
+    bool is_channels_last;    /* "order": the tensor's elements, in binary and in JSON */
     bool wants_answer;        /* "answer": true, as the card of the model says */
     bool wants_json;          /* "answer": "json": then each row as `call` writes it */
     struct oip_shared shared; /* if given: the caller writes the tensor there */

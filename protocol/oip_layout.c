@@ -27,13 +27,12 @@ static enum status read_strides(struct json *in, struct oip_layout *out, struct 
     }
 }
 
-static enum status read_order(struct json *in, struct oip_layout *out, struct error *err)
+enum status oip_read_order(struct json *in, bool *out_is_channels_last, struct error *err)
 {
     struct json_string order;
     TRY(json_read_string(in, &order, err));
-    out->has_order = true;
-    out->is_channels_last = json_string_is(&order, "channels_last");
-    return out->is_channels_last || json_string_is(&order, "row_major")
+    *out_is_channels_last = json_string_is(&order, "channels_last");
+    return *out_is_channels_last || json_string_is(&order, "row_major")
                ? ST_OK
                : json_fail(in, err, ST_INVALID,
                            "expected 'row_major' or 'channels_last', got '%.*s'",
@@ -49,8 +48,9 @@ enum status oip_read_layout(struct json *in, const struct json_string *key, stru
         return ST_OK;
     }
     out->is_given = true;
+    out->has_order |= is_order;
     return is_strides ? read_strides(in, out, err)
-           : is_order ? read_order(in, out, err)
+           : is_order ? oip_read_order(in, &out->is_channels_last, err)
                       : json_read_u64(in, &out->offset, err);
 }
 

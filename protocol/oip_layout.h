@@ -36,6 +36,10 @@ MUST_CHECK enum status oip_read_layout(struct json *in, const struct json_string
                                        struct oip_layout *out, bool *out_is_read,
                                        struct error *err);
 
+/* Reads "row_major" or "channels_last". */
+MUST_CHECK enum status oip_read_order(struct json *in, bool *out_is_channels_last,
+                                      struct error *err);
+
 /*
  * Checks that the strides suit |shape|, whose bytes can be counted, and that every element lies in
  * the |bytes| bytes that came. If there are none, the strides of a packed tensor are filled in.

@@ -67,6 +67,9 @@ static void print_shared(struct buf *out, const struct oip_shared *shared)
     buf_printf(out, ",\"shared_memory_byte_size\":%" PRIu64 "}", shared->bytes);
 }
 
+/* A parameter of results that are not row-major. */
+#define ORDER "\"order\":\"channels_last\""
+
 static void print_result(struct buf *out, const struct oip_result *result, enum number_nan nan,
                          struct oip_encoded *encoded)
 {
@@ -80,12 +83,14 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
         print_shared(out, &result->shared);
     } else if (result->is_binary) {
         size_t bytes = binary_bytes(result);
-        buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu}", bytes);
+        buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu%s}", bytes,
+                   result->is_channels_last ? "," ORDER : "");
         oip_encode_blob(encoded, span_of(result->type.is_bytes ? NULL : result->data.ptr, bytes));
     } else if (result->type.is_bytes) {
         buf_add_str(out, ",\"data\":");
         tensor_text_print_strings(out, result->strings, string_count(result));
     } else {
+        buf_add_str(out, result->is_channels_last ? ",\"parameters\":{" ORDER "}" : "");
         buf_add_str(out, ",\"data\":");
         tensor_text_print(out, result->type.dtype, result->data.ptr,
                           result->data.len / dtype_bytes(result->type.dtype), nan);

@@ -47,6 +47,7 @@ struct oip_result {
     struct oip_type type;
     struct shape shape;
     bool is_binary;
+    bool is_channels_last; /* the elements of |data|, else row-major */
     bool is_shared; /* the client finds it in shared memory: the reply says where, in |shared| */
     struct oip_shared shared;
     struct span data;           /* the tensor's memory; borrowed until the reply is written */

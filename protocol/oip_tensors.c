@@ -243,6 +243,8 @@ static enum status read_output_parameters(const struct oip_reader *r,
                 return json_fail(r->in, r->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
             }
             output->class_count = (uint32_t)count;
+        } else if (json_string_is(&key, "order")) {
+            TRY(oip_read_order(r->in, &output->is_channels_last, r->err));
         } else if (json_string_is(&key, "answer")) {
             TRY(read_answer(r, output));
         } else {
@@ -290,6 +292,14 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
     if (output->wants_answer && (output->shared.is_given || output->class_count)) {
         return json_fail(r->in, r->err, ST_INVALID, "has \"answer\" beside \"%s\", expected one",
                          output->class_count ? "classification" : "shared_memory_region");
+    }
+    const char *beside = output->class_count       ? "classification"
+                         : output->wants_answer    ? "answer"
+                         : output->shared.is_given ? "shared_memory_region"
+                                                   : NULL;
+    if (output->is_channels_last && beside) {
+        return json_fail(r->in, r->err, ST_INVALID, "has \"order\" beside \"%s\", expected one",
+                         beside);
     }
     return oip_check_shared(r, &output->shared);
 }

@@ -278,6 +278,67 @@ def inputs(client):
            (200, want))
 
 
+# ---- results that are wanted in it ----
+
+IMAGE = [1, 3, 24, 20]
+
+
+def unet(client, is_binary, **extra):
+    values = pack([chance / 64 for chance in range(3 * 24 * 20)])
+    head = json.dumps({"inputs": [
+        {"name": "input_0", "shape": IMAGE, "datatype": "FP32",
+         "parameters": {"binary_data_size": len(values)}}], "outputs": [
+             {"name": "output_0", "parameters": {"binary_data": is_binary, **extra}}]}).encode()
+    client.send(build_request("POST", "/v2/models/unet/infer", head + values,
+                              [f"Inference-Header-Content-Length: {len(head)}"]))
+    status = client.answer()
+    size = int(client.field("Inference-Header-Content-Length") or len(client.body))
+    answer = json.loads(client.body[:size])
+    if status != 200:
+        return status, answer["error"], None
+    output = answer["outputs"][0]
+    expect("shape", output["shape"], [1, 2, 24, 20])
+    data = list(struct.unpack("<960f", client.body[size:])) if is_binary else output["data"]
+    return status, data, output.get("parameters", {})
+
+
+def results(client):
+    """The same numbers, in the other order, in binary and in JSON."""
+    for is_binary in (True, False):
+        status, plain, said = unet(client, is_binary)
+        expect("status", status, 200)
+        expect("nothing said", said.get("order"), None)
+        status, turned, said = unet(client, is_binary, order="channels_last")
+        expect("status", status, 200)
+        expect("said", said.get("order"), "channels_last")
+        expect("turned", turned, [plain[c * 480 + place] for place in range(480)
+                                  for c in range(2)])
+        expect("row-major", unet(client, is_binary, order="row_major")[1], plain)
+    only = "outputs[0]: has \"order\" beside \"classification\", expected one"
+    expect("of classes", only in unet(client, True, order="channels_last", classification=2)[1],
+           True)
+    expect("another word", unet(client, True, order="nhwc")[0], 400)
+
+
+def results_that_are_not_preferred(client):
+    """The daemon turns what its method gives row-major."""
+    values = {}
+    for order in ("row_major", "channels_last"):
+        head = json.dumps({"inputs": [{"name": "input_0", "shape": [1, 3, 16, 16],
+                                       "datatype": "FP32",
+                                       "data": [i % 32 / 32 for i in range(768)]}],
+                           "outputs": [{"name": "output_1", "parameters": {"order": order}}]})
+        client.send(build_request("POST", "/v2/models/queries/infer", head.encode()))
+        expect("status", client.answer(), 200)
+        values[order] = json.loads(client.body)["outputs"][0]
+    shape = values["row_major"]["shape"]
+    channels, places = shape[1], shape[2]
+    plain = values["row_major"]["data"]
+    expect("turned", values["channels_last"]["data"],
+           [plain[(n * channels + c) * places + s] for n in range(shape[0])
+            for s in range(places) for c in range(channels)])
+
+
 def refusals(client):
     data = bytes(4 * COUNT)
     expect("another word", infer(client, data, order="nhwc"),
@@ -297,10 +358,11 @@ def refusals(client):
 def main():
     report = Report()
     report.run_all((version_2, version_2_refusals))
-    models = [str(MODELS / "layers" / "head.pte"), str(MODELS / "add.pte")]
+    models = [str(MODELS / "layers" / "head.pte"), *(str(MODELS / f"{name}.pte")
+                                                     for name in ("add", "unet", "queries"))]
     for options in ([], ["--inline-bytes-max=1"]):
         with Daemon(["--workers=2", *options, *models]) as daemon:
-            for check in (signature, inputs, refusals):
+            for check in (signature, inputs, results, results_that_are_not_preferred, refusals):
                 client = Client(daemon.port)
                 report.run(" ".join([check.__name__, *options]), check, client)
                 client.close()

@@ -114,6 +114,29 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
         (struct infer_output){.io = io, .name = name, .is_binary = is_binary};
 }
 
+/* The client wants |output| channels-last. If its method prefers that too, it gives it so, unless
+ * the answer needs the tensor row-major as well. */
+static enum status choose_order(struct infer_call *call, struct infer_output *output,
+                                struct error *err)
+{
+    const struct model *model = call->model;
+    const struct model_io *io = output->io;
+    bool has_answer = false;
+    if (io->kind != RT_IO_TENSOR || !shape_channels_last(io->meta.shape.rank)) {
+        return error_set(err, ST_INVALID, "expected an output of 3 to 5 dims");
+    }
+    output->is_channels_last = true;
+    for (size_t i = 0; i < call->oip.outputs.count; i++) {
+        const struct oip_request_output *other = &call->oip.outputs.items[i];
+        has_answer |= other->wants_answer &&
+                      model_find_io(model->outputs, model->output_count, other->name) == io;
+    }
+    if (call->invocation && !has_answer) {
+        rt_invocation_prefer_order(call->invocation, io->index);
+    }
+    return ST_OK;
+}
+
 /* The results that the client named, or all of them: decided before anything runs. */
 enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
@@ -149,6 +172,9 @@ enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *cal
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
+        if (output->is_channels_last && choose_order(call, added, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu].parameters.order: ", output->index);
+        }
         if (output->wants_answer && infer_answer_ask(added, output->wants_json, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
         }
@@ -379,6 +405,43 @@ static enum status classify(struct arena *arena, const struct infer_call *call,
     return oip_classify(&classes, arena, &output->classes, &output->classes_shape, err);
 }
 
+/* Copies elements of |size| bytes, |outer| times: the element at [c, s] of [channels, places] goes
+ * to [s, c]. */
+static void turn(uint8_t *to, const uint8_t *from, int64_t outer, int64_t channels, int64_t places,
+                 size_t size)
+{
+    size_t pixel = (size_t)channels * size;
+    for (int64_t n = 0; n < outer; n++) {
+        for (int64_t c = 0; c < channels; c++) {
+            uint8_t *at = to + (size_t)c * size;
+            for (int64_t s = 0; s < places; s++, at += pixel, from += size) {
+                memcpy(at, from, size);
+            }
+        }
+        to += pixel * (size_t)places;
+    }
+}
+
+/* Puts a result that its method gave row-major into the order that the client wants. */
+static enum status turn_result(struct infer *infer, const struct infer_call *call,
+                               struct infer_output *output, struct error *err)
+{
+    const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    const struct shape *shape = &result->shape;
+    if (!output->is_channels_last || result->order || result->bytes.len == 0) {
+        return ST_OK;
+    }
+    uint8_t *turned = arena_alloc(&infer->arena, result->bytes.len);
+    if (!turned) {
+        return arena_fail(&infer->arena, "the answer", err);
+    }
+    int64_t pixels = shape->dims[0] * shape->dims[1];
+    turn(turned, result->bytes.ptr, shape->dims[0], shape->dims[1], shape_numel(shape) / pixels,
+         dtype_bytes(output->io->meta.type.dtype));
+    output->turned = span_of(turned, result->bytes.len);
+    return ST_OK;
+}
+
 static struct oip_result result_of(const struct infer_call *call, const struct infer_output *output)
 {
     if (output->classes) {
@@ -394,11 +457,12 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
         .type = output->io->meta.type,
         .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
         .is_binary = output->is_binary,
+        .is_channels_last = output->is_channels_last,
         .is_shared = output->region != NULL,
         .shared = {.region = span_str(output->region ? output->region->name : ""),
                    .offset = output->region_offset,
                    .bytes = output->region_bytes},
-        .data = result->bytes,
+        .data = output->turned.ptr ? output->turned : result->bytes,
         .strings = &result->bytes, /* the one element of a BYTES result */
     };
 }
@@ -427,6 +491,7 @@ static enum status print(struct infer *infer, struct infer_call *call, struct er
         if (call->outputs[i].is_answer) {
             TRY(infer_answer_take(&infer->arena, call, &call->outputs[i], err));
         }
+        TRY(turn_result(infer, call, &call->outputs[i], err));
         results[i] = result_of(call, &call->outputs[i]);
     }
     const struct oip_reply reply = {

@@ -62,6 +62,7 @@ struct infer_output {
     const struct model_io *io;
     const char *name; /* name in the answer, as the client wrote it */
     bool is_binary;
+    bool is_channels_last;      /* the client wants the elements so; else row-major */
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
     bool is_answer;             /* as the model's card says: boxes, a map, a text */
     bool is_json;               /* then each row as `call` writes it, and not as a file */
@@ -69,6 +70,8 @@ struct infer_output {
     const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
                                    on; in the arena */
     struct shape classes_shape;
+    struct span turned; /* from ENCODE on: the tensor as the client wants it; in the arena, if its
+                           method gave it otherwise */
     struct region *region; /* the tensor goes there, and not into the answer; held by the request.
                               NULL: it is in the answer */
     uint64_t region_offset;

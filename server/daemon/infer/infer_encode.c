@@ -42,6 +42,7 @@ size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call
         if (is_compressed || !output->is_binary) {
             bytes += result->bytes.len;
         }
+        bytes += output->is_channels_last && !result->order ? result->bytes.len : 0;
         bytes += output->class_count ? class_bytes(output, result) : 0;
         bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
     }
