@@ -143,9 +143,11 @@ static enum status read_line(struct bench_stream *stream, struct span line, uint
     if (event.has_text) {
         note_text(stream, now_ns);
     }
-    return status == ST_INVALID
-               ? error_set(err, ST_CORRUPT, "the server sent no event: %.200s", err->text)
-               : status;
+    if (status != ST_INVALID) {
+        return status;
+    }
+    (void)error_prefix(err, "the server sent no event: ");
+    return err->code = ST_CORRUPT;
 }
 
 bool bench_stream_take(struct bench_stream *stream, const void *bytes, size_t len, uint64_t now_ns)

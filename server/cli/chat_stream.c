@@ -292,9 +292,11 @@ static enum status read_line(struct stream *s, struct span line, struct error *e
         return ST_OK;
     }
     enum status status = json_read_members(text, read_member, s, err);
-    return status == ST_INVALID
-               ? error_set(err, ST_CORRUPT, "the server sent no event: %.200s", err->text)
-               : status;
+    if (status != ST_INVALID) {
+        return status;
+    }
+    (void)error_prefix(err, "the server sent no event: ");
+    return err->code = ST_CORRUPT;
 }
 
 static enum status read_lines(struct stream *s, struct error *err)
