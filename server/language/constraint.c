@@ -33,8 +33,27 @@ struct constraint {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* In the form of the model's family; what that form cannot write as JSON, which counts in each. */
+static enum status parse_call(const struct ask *ask, const struct generator *generator,
+                              const struct value *tools, struct grammar **out, struct error *err)
+{
+    struct grammar_call_form form;
+    struct buf text;
+    struct error ignored;
+    if (!generator->tools.has_form) {
+        return grammar_parse_call(tools, ask->grammar, NULL, out, err);
+    }
+    enum status status = tools_call_form(&generator->tools, generator->words, &text, &form, err);
+    bool has_form =
+        status == ST_OK && grammar_parse_call(tools, ask->grammar, &form, out, &ignored) == ST_OK;
+    buf_fini(&text);
+    return status != ST_OK || has_form ? status
+                                       : grammar_parse_call(tools, ask->grammar, NULL, out, err);
+}
+
 /* A schema, tools or texts: what is JSON. */
-static enum status parse_json(const struct ask *ask, struct grammar **out, struct error *err)
+static enum status parse_json(const struct ask *ask, const struct generator *generator,
+                              struct grammar **out, struct error *err)
 {
     bool is_call = ask->shape == ASK_CALL;
     struct value_limits limits = VALUE_LIMITS_DEFAULT;
@@ -45,7 +64,7 @@ static enum status parse_json(const struct ask *ask, struct grammar **out, struc
     enum status status =
         value_parse(is_call ? ask->tools : ask->grammar, &limits, &arena, &value, err);
     if (status == ST_OK) {
-        status = is_call                    ? grammar_parse_call(&value, ask->grammar, out, err)
+        status = is_call                    ? parse_call(ask, generator, &value, out, err)
                  : ask->shape == ASK_CHOICE ? grammar_parse_choice(&value, out, err)
                                             : grammar_parse_schema(&value, out, err);
     }
@@ -53,12 +72,13 @@ static enum status parse_json(const struct ask *ask, struct grammar **out, struc
     return status;
 }
 
-static enum status parse_grammar(const struct ask *ask, struct grammar **out, struct error *err)
+static enum status parse_grammar(const struct ask *ask, const struct generator *generator,
+                                 struct grammar **out, struct error *err)
 {
     enum status status = ask->shape == ASK_OBJECT  ? grammar_parse_object(out, err)
                          : ask->shape == ASK_REGEX ? grammar_parse_regex(ask->grammar, out, err)
                          : ask->shape == ASK_GBNF  ? grammar_parse_gbnf(ask->grammar, out, err)
-                                                   : parse_json(ask, out, err);
+                                                   : parse_json(ask, generator, out, err);
     if (status == ST_UNSUPPORTED || status == ST_TOO_LARGE) {
         err->code = ST_INVALID; /* the client's affair, as all that it may write */
     }
@@ -73,7 +93,7 @@ static enum status fill(struct constraint *constraint, struct generator *generat
     if (!constraint->bits) {
         return error_no_memory(err, "constrained output");
     }
-    TRY(parse_grammar(constraint->ask, &constraint->grammar, err));
+    TRY(parse_grammar(constraint->ask, generator, &constraint->grammar, err));
     return generator_find_vocabulary(generator, &constraint->vocabulary, err);
 }
 
@@ -200,7 +220,7 @@ enum status constraint_advance(struct constraint *constraint, uint32_t id, bool 
 {
     OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
     buf_reset(&constraint->token);
-    TRY(words_bytes(constraint->generator->words, id, &constraint->token, err));
+    TRY(generator_token_text(constraint->generator, id, &constraint->token, err));
     if (buf_failed(&constraint->token)) {
         return error_no_memory(err, "constrained output");
     }

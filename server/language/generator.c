@@ -314,14 +314,32 @@ void generator_free(struct generator *generator)
 
 /* ---- texts of all tokens --------------------------------------------------------------------- */
 
+enum status generator_token_text(const struct generator *generator, uint32_t id, struct buf *out,
+                                 struct error *err)
+{
+    size_t before = out->len;
+    if (words_is_special(generator->words, id)) {
+        if (!tools_rules_have(&generator->tools, id)) {
+            return ST_OK;
+        }
+        buf_add_char(out, (char)TOOLS_TOKEN_BYTE);
+        return words_bytes(generator->words, id, out, err);
+    }
+    TRY(words_bytes(generator->words, id, out, err));
+    bool is_text =
+        out->len == before || !memchr(out->ptr + before, TOOLS_TOKEN_BYTE, out->len - before);
+    out->len = is_text ? out->len : before; /* a token of this byte alone spells no mark */
+    return ST_OK;
+}
+
 /* Appends the texts to |texts|, and where each ends to |ends|. */
 static enum status list_texts(const struct generator *generator, struct buf *texts, size_t *ends,
                               struct error *err)
 {
     uint32_t count = words_count(generator->words);
     for (uint32_t id = 0; id < generator->vocab; id++) {
-        if (id < count && !words_is_special(generator->words, id)) {
-            TRY(words_bytes(generator->words, id, texts, err));
+        if (id < count) {
+            TRY(generator_token_text(generator, id, texts, err));
         }
         ends[id] = texts->len;
     }

@@ -122,6 +122,12 @@ static inline bool generator_has_cache(const struct generator *generator)
  * they do. */
 enum reason generator_why_not_positional(const struct rt_method *method);
 
+/* Appends what the token stands for in constrained output: nothing for a special token, unless it
+ * is a mark of calls of tools; then TOOLS_TOKEN_BYTE and its characters, which other tokens cannot
+ * spell. */
+MUST_CHECK enum status generator_token_text(const struct generator *generator, uint32_t id,
+                                            struct buf *out, struct error *err);
+
 /*
  * Finds the texts of all tokens, for constrained output: made by the first call, which takes long;
  * others wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.

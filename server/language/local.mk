@@ -42,7 +42,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/tools_literal.c %D%/tools_literal.h \
 	%D%/tools_calls.c %D%/tools_named.c %D%/tools_object.c %D%/tools_pieces.c %D%/tools_tags.c \
 	%D%/tools_json.c %D%/tools_json.h \
-	%D%/tools_reader.c \
+	%D%/tools_print.c %D%/tools_reader.c \
 	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
 	%D%/transcript.c %D%/transcript.h \
 	%D%/words.c %D%/words.h

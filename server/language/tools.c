@@ -15,8 +15,8 @@
 #define BAR(name) "<\uff5c" name "\uff5c>"
 
 static const struct tools_family families[] = {
-#define TOOLS(name, sign, begin, open, separator, close, form, quote)                              \
-    {#name, sign, begin, open, separator, close, TOOLS_##form, quote},
+#define TOOLS(name, sign, begin, open, separator, close, form, quote, call)                        \
+    {#name, sign, begin, open, separator, close, TOOLS_##form, quote, call},
 #include "server/language/tools.def"
 };
 
@@ -51,7 +51,7 @@ const struct tools_family *tools_family_named(const char *name)
 const char *tools_family_names(void)
 {
     static const char names[] = ""
-#define TOOLS(name, sign, begin, open, separator, close, form, quote) #name " "
+#define TOOLS(name, sign, begin, open, separator, close, form, quote, call) #name " "
 #include "server/language/tools.def"
         ;
     return names;
@@ -62,7 +62,10 @@ void tools_rules_init(struct tools_rules *rules, const struct tools_family *fami
 {
     const char *const marks[] = {family->begin, family->open,  family->separator,
                                  family->close, family->quote, "[CALL_ID]"};
+    uint32_t separator;
     *rules = (struct tools_rules){.family = family, .begin = UINT32_MAX};
+    rules->has_form = *family->call && (!*family->separator ||
+                                        words_find(words, span_str(family->separator), &separator));
     if (*family->begin && !words_find(words, span_str(family->begin), &rules->begin)) {
         rules->begin = UINT32_MAX;
     }

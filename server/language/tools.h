@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -40,9 +41,10 @@ struct tools_rules {
     uint32_t ids[TOOLS_MARKS_MAX]; /* special tokens that are marks, so their text counts */
     uint32_t count;
     uint32_t begin; /* the token at which calls begin; UINT32_MAX: none is that mark */
+    bool has_form;  /* calls that have to be are in the family's form, not JSON alone */
 };
 
-/* Finds the row of a chat template; without one, that of Hermes. */
+/* Finds the row of a chat template; without one, that of JSON. */
 const struct tools_family *tools_family_find(struct span source);
 
 /* Finds the row of this name; NULL: there is none. */
@@ -56,6 +58,17 @@ void tools_rules_init(struct tools_rules *rules, const struct tools_family *fami
 
 /* Says whether the token |id| is such a mark. */
 bool tools_rules_have(const struct tools_rules *rules, uint32_t id);
+
+/* Before the characters of a mark that is a special token, where a grammar has it. */
+#define TOOLS_TOKEN_BYTE 0xff
+
+struct grammar_call_form;
+
+/* Sets |out| to the form of the rules, which have one; its texts are in |text|, which the caller
+ * frees, also after an error. ST_EXHAUSTED. */
+MUST_CHECK enum status tools_call_form(const struct tools_rules *rules, const struct words *words,
+                                       struct buf *text, struct grammar_call_form *out,
+                                       struct error *err);
 
 struct tools_call {
     struct span name;      /* a string of JSON with its quotes */

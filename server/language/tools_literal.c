@@ -65,7 +65,7 @@ static bool quoted(struct tools_literal *in)
 /* What the escape at |*at| stands for; false: it stands for itself. */
 static bool escape_of(uint8_t c, char *out)
 {
-    static const char names[] = "nrtbf\\'\"0", values[] = "\n\r\t\b\f\\'\"\0";
+    static const char names[] = "nrtbf\\'\"/0", values[] = "\n\r\t\b\f\\'\"/\0";
     const char *found = memchr(names, c, sizeof(names) - 1);
     if (found) {
         *out = values[found - names];

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "server/language/tools.h"
 #include "server/language/tools_json.h"
+#include "server/text/grammar/grammar.h"
 #include "server/text/template/template.h"
 
 #define TOOLS_BLANKS " \n\r\t"
@@ -33,6 +34,7 @@ struct tools_family {
     const char *name, *sign, *begin, *open, *separator, *close;
     enum tools_form form;
     const char *quote;
+    const char *call; /* with "$" and "@", see struct grammar_call_form; empty: plain JSON */
 };
 
 /* ---- tools of a request: tools.c ------------------------------------------------------------- */

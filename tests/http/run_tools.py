@@ -10,7 +10,7 @@ import json
 import sys
 
 from run_cards import refusal
-from run_generate import ANSWERS, CHAT, Stream, ask, chat, post
+from run_generate import ANSWERS, CHAT, Stream, ask, chat, joined_calls, post
 from run_http import Client, Daemon, Report, expect
 from run_thinking import PERU, prepared
 
@@ -33,6 +33,10 @@ def called(message):
 
 OSLO = [("weather", {"city": "Oslo"})]
 
+# How calls that have to be begin.
+FORMS = {"hermes": '<tool_call>\n{"name": "weather", "arguments":',
+         "coder": "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n"}
+
 
 def families():
     for family, calls in ((None, OSLO), ("hermes", OSLO), ("coder", OSLO), ("kimi", [])):
@@ -48,11 +52,45 @@ def families():
             told = "".join(event["choices"][0]["delta"].get("content") or "" for event in events
                            if event != "[DONE]")
             expect(f"{family} in a stream", told, "" if calls else ROW["answer"])
-            # JSON may be the whole answer in each family, so a forced call is one.
-            forced = chat(Client(daemon.port), ASKED, tool_choice="required", **members)
-            expect(f"{family} forced", called(forced["choices"][0]["message"]), OSLO)
+            forced = chat(Client(daemon.port), ASKED, tool_choice="required", logprobs=True,
+                          **members)["choices"][0]
+            expect(f"{family} forced", called(forced["message"]), OSLO)
+            # A vocabulary without the marks of Kimi has no such form.
+            begin = FORMS.get(family, '{')
+            expect(f"{family}'s form", written(forced).startswith(begin), True)
     with prepared({"tools": "no such"}) as path:
         expect("refused", "expected one of harmony" in refusal(path.parent), True)
+
+
+def written(choice):
+    return "".join(token["token"] for token in choice["logprobs"]["content"])
+
+
+def forced_marks():
+    """Marks that are special tokens come in calls that have to be, and in no text of theirs."""
+    with prepared({"tools": "mistral"}) as path:
+        add_marks(path.parent / "tokenizer.json", {"L": "[TOOL_CALLS]", "Q": "[ARGS]"})
+        with Daemon(["--model", f"chat={path}"]) as daemon:
+            members = {"tools": [tool("weather"), tool("other")], "temperature": 0}
+            for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
+                forced = chat(Client(daemon.port), ASKED, tool_choice=choice, logprobs=True,
+                              **members)["choices"][0]
+                name = forced["message"]["tool_calls"][0]["function"]["name"]
+                expect("call", called(forced["message"]), [(name, {"city": "Oslo"})])
+                expect("form", written(forced).startswith(f"[TOOL_CALLS]{name}[ARGS]{{"), True)
+                events = Stream(daemon.port, "/v1/chat/completions",
+                                {"model": "chat", "messages": ASKED, "stream": True,
+                                 "tool_choice": choice, **members}).events()
+                expect("stream", [call["function"] for call in joined_calls(events)],
+                       [call["function"] for call in forced["message"]["tool_calls"]])
+            free = tool("other")
+            free["function"]["parameters"] = {"type": "object", "properties": {
+                "a": {"type": "string", "maxLength": 9}}, "required": ["a"]}
+            for seed in range(8):
+                hot = chat(Client(daemon.port), ASKED, tools=[free], tool_choice="required",
+                           temperature=9, seed=seed)["choices"][0]["message"]
+                text = called(hot)[0][1]["a"]
+                expect("no marks in texts", "ARGS]" in text or "CALLS]" in text, False)
 
 
 def special_marks():
@@ -62,15 +100,20 @@ def special_marks():
         marked({"tools": "mistral", "thinking": thinking}, thought)
 
 
+def add_marks(tokenizer, marks):
+    """Makes special tokens of others."""
+    parts = json.loads(tokenizer.read_text())
+    vocab = parts["model"]["vocab"]
+    for token, mark in marks.items():
+        vocab[mark] = vocab.pop(token)
+        parts["added_tokens"].append({**parts["added_tokens"][0], "id": vocab[mark],
+                                      "content": mark, "special": True})
+    tokenizer.write_text(json.dumps(parts))
+
+
 def marked(generation, thought):
     with prepared(generation) as path:
-        tokenizer = path.parent / "tokenizer.json"
-        parts = json.loads(tokenizer.read_text())
-        vocab = parts["model"]["vocab"]
-        mark = vocab["[TOOL_CALLS]"] = vocab.pop("L")  # of "Lima"
-        parts["added_tokens"].append({**parts["added_tokens"][0], "id": mark,
-                                      "content": "[TOOL_CALLS]", "special": True})
-        tokenizer.write_text(json.dumps(parts))
+        add_marks(path.parent / "tokenizer.json", {"L": "[TOOL_CALLS]"})  # of "Lima"
         with Daemon(["--model", f"chat={path}"]) as daemon:
             client = Client(daemon.port)
             before = "" if thought else "The capital of Peru is "
@@ -123,7 +166,7 @@ def responses():
 
 def main():
     report = Report()
-    report.run_all((families, special_marks, choices, responses))
+    report.run_all((families, forced_marks, special_marks, choices, responses))
     return report.finish()
 
 

@@ -333,7 +333,7 @@ static void check_heavy(const char *form, struct arena *arena)
     must(!buf_failed(&text));
     must(value_parse(buf_span(&text), &VALUE_LIMITS_DEFAULT, arena, &schema, &err) == ST_OK);
     enum status status = schema.kind == VALUE_LIST
-                             ? grammar_parse_call(&schema, span_str(""), &grammar, &err)
+                             ? grammar_parse_call(&schema, span_str(""), NULL, &grammar, &err)
                              : grammar_parse_schema(&schema, &grammar, &err);
     bool is_right = status == ST_TOO_LARGE && strstr(err.text, "a schema takes too much work");
     passed += is_right;

@@ -11,6 +11,8 @@
 
 #include "base/buf.h"
 #include "server/language/tools_json.h"
+#include "server/language/words.h"
+#include "server/text/grammar/grammar.h"
 #include "tests/unit/unit.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
@@ -352,7 +354,8 @@ static void templates_tell_the_family(void **state)
         {"<|tool_call|>{\"name\"}<|/tool_call|>", "phi"},
         {"<|tool_call|>", "granite"},
         {"<|tool_call>call:", "gemma"},
-        {"", "hermes"},
+        {"<tool_call>", "hermes"},
+        {"", "json"},
     };
     for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
         assert_ptr_equal(tools_family_find(span_str(signs[i].source)),
@@ -477,6 +480,141 @@ static void odd_schemas_hide_no_tool(void **state)
     buf_add_char(&schema, 0);
     find_behind((const char *)schema.ptr);
     buf_fini(&schema);
+}
+
+/* ---- calls that have to be ------------------------------------------------------------------- */
+
+static const char wanted[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"city\":{\"type\":\"string\",\"enum\":[\"Oslo\",\"S\u00e3o Paulo, "
+    "\\\"SP\\\"\"]},"
+    "\"days\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":19},"
+    "\"note\":{\"type\":\"string\",\"maxLength\":5},"
+    "\"unit\":{\"anyOf\":[{\"type\":\"string\",\"enum\":[\"C\",\"F\"]},{\"type\":\"null\"}]},"
+    "\"flags\":{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"maxItems\":2}},"
+    "\"required\":[\"city\",\"days\"],\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
+
+/* Writes a text that the grammar lets through. False: it has become too long. */
+static bool write_text(const struct grammar *grammar, struct buf *out)
+{
+    struct grammar_walk *walk;
+    struct error err;
+    assert_int_equal(grammar_walk_new(grammar, &walk, &err), ST_OK);
+    struct grammar_state state = grammar_walk_begin(walk);
+    bool is_done = false;
+    buf_reset(out);
+    while (!is_done && out->len < 2000) {
+        uint8_t may[256];
+        size_t count = 0;
+        for (int c = 0; c < 256; c++) {
+            struct grammar_state next = state;
+            uint8_t byte = (uint8_t)c;
+            if (grammar_state_advance(walk, &next, span_of(&byte, 1))) {
+                may[count++] = byte;
+            }
+        }
+        is_done = grammar_state_may_end(walk, state) && (count == 0 || rand() % 4 == 0);
+        if (!is_done) {
+            assert_true(count > 0);
+            uint8_t byte = may[(size_t)rand() % count];
+            assert_true(grammar_state_advance(walk, &state, span_of(&byte, 1)));
+            buf_add_char(out, (char)byte);
+        }
+    }
+    grammar_walk_free(walk);
+    return is_done;
+}
+
+static bool is_one_of(const struct value *value, const char *a, const char *b)
+{
+    return value && value->kind == VALUE_STRING &&
+           (span_is(value->string, a) || span_is(value->string, b));
+}
+
+static size_t characters_of(struct span text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        count += (text.ptr[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+/* The arguments of "f" keep to its schema. */
+static bool keep_to_schema(struct span arguments, struct arena *arena)
+{
+    struct value all;
+    struct error err;
+    assert_int_equal(value_parse(arguments, &VALUE_LIMITS_DEFAULT, arena, &all, &err), ST_OK);
+    const struct value *days = value_map_get(&all, span_str("days"));
+    const struct value *note = value_map_get(&all, span_str("note"));
+    const struct value *unit = value_map_get(&all, span_str("unit"));
+    const struct value *flags = value_map_get(&all, span_str("flags"));
+    return is_one_of(value_map_get(&all, span_str("city")), "Oslo", "S\u00e3o Paulo, \"SP\"") &&
+           days && days->kind == VALUE_INT && days->integer >= 1 && days->integer <= 19 &&
+           (!note || (note->kind == VALUE_STRING && characters_of(note->string) <= 5)) &&
+           (!unit || unit->kind == VALUE_NONE || is_one_of(unit, "C", "F")) &&
+           (!flags || (flags->kind == VALUE_LIST && flags->list->count <= 2));
+}
+
+static void sample_calls(const struct tools_family *family, const struct grammar *grammar,
+                         struct arena *arena)
+{
+    struct buf text;
+    int counts[2] = {0, 0};
+    buf_init(&text, 1 << 16);
+    for (int round = 0; round < 300; round++) {
+        if (!write_text(grammar, &text)) {
+            continue;
+        }
+        buf_add_char(&text, 0);
+        open_reader(family, wanted, "");
+        calls = *tools_reader_read(reader, span_of(text.ptr, text.len - 1), true);
+        bool is_f = calls.count > 0 && span_is(calls.calls[0].name, "\"f\"");
+        if (calls.count != 1 || calls.is_cut || calls.text_bytes > 0 ||
+            (is_f && !keep_to_schema(calls.calls[0].arguments, arena))) {
+            fail_msg("'%s' is no call that keeps to its schema", (const char *)text.ptr);
+        }
+        counts[is_f]++;
+    }
+    assert_true(counts[0] > 20 && counts[1] > 20);
+    buf_fini(&text);
+}
+
+/* Whatever the grammar of a family's form lets through is read as a call that keeps to its schema.
+ */
+static void forms_of_calls_are_read_back(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"seed",     "minimax", "dsml",    "glm",   "coder",
+                                        "deepseek", "kimi",    "mistral", "gemma", "functiongemma",
+                                        "command",  "phi",     "granite", "lfm",   "llama4",
+                                        "pythonic", "hermes"};
+    struct arena arena;
+    struct value known;
+    struct words *words;
+    struct error err;
+    arena_init(&arena, ARENA_BYTES_MAX);
+    assert_int_equal(words_new_bytes(&words, &err), ST_OK);
+    assert_int_equal(value_parse(span_str(wanted), &VALUE_LIMITS_DEFAULT, &arena, &known, &err),
+                     ST_OK);
+    srand(3);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct tools_rules rules = {.family = tools_family_named(names[i]), .has_form = true};
+        struct grammar_call_form form;
+        struct grammar *grammar;
+        struct buf text;
+        assert_int_equal(tools_call_form(&rules, words, &text, &form, &err), ST_OK);
+        if (grammar_parse_call(&known, span_str(""), &form, &grammar, &err) != ST_OK) {
+            fail_msg("%s: %s", names[i], err.text);
+        }
+        sample_calls(rules.family, grammar, &arena);
+        grammar_free(grammar);
+        buf_fini(&text);
+    }
+    words_free(words);
+    arena_fini(&arena);
 }
 
 /* ---- long answers -------------------------------------------------------------------------- */
@@ -662,6 +800,7 @@ int main(void)
         cmocka_unit_test(damage_makes_text_or_calls),
         cmocka_unit_test(hostile_answers_are_text),
         cmocka_unit_test(odd_schemas_hide_no_tool),
+        cmocka_unit_test(forms_of_calls_are_read_back),
         cmocka_unit_test(marks_that_never_come_are_sought_once),
         cmocka_unit_test(growing_answers_are_read_once),
         cmocka_unit_test(tool_calls),

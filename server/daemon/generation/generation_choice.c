@@ -242,13 +242,18 @@ static enum status push_text(struct generation *generation, uint32_t id, struct 
                                                                      : ST_OK;
 }
 
-/* Behind a thought, |text| of the answer has come with the last token of the thought: what the form
- * does not allow is dropped. */
-static enum status constrain_rest(struct generation *generation, size_t before,
+/* Behind a thought, |text| of the answer has come with the token |id|, the last one of the thought,
+ * or a mark of a call, which ends it: what the form does not allow is dropped. */
+static enum status constrain_rest(struct generation *generation, uint32_t id, size_t before,
                                   bool *out_is_complete, struct error *err)
 {
     struct buf *text = &generation->stops.text;
     struct span rest = span_of(text->ptr + before, text->len - before);
+    if (tools_rules_have(&generation->generator->tools, id)) {
+        buf_reset(&generation->raw);
+        TRY(generator_token_text(generation->generator, id, &generation->raw, err));
+        rest = buf_span(&generation->raw);
+    }
     bool is_taken = false;
     TRY(constraint_advance_text(generation->constraint, rest, &is_taken, out_is_complete, err));
     text->len = is_taken ? text->len : before;
@@ -268,7 +273,7 @@ static enum status push_token(struct generation *generation, uint32_t id, bool *
         return constraint_advance(generation->constraint, id, out_is_complete, err);
     }
     return generation->constraint && !is_apart && generation->stops.text.len > before
-               ? constrain_rest(generation, before, out_is_complete, err)
+               ? constrain_rest(generation, id, before, out_is_complete, err)
                : ST_OK;
 }
 

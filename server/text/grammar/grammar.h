@@ -43,12 +43,30 @@ struct grammar_state {
 MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
                                             struct error *err);
 
+#define GRAMMAR_STOPS 2
+
+/* How a call is written that is no plain JSON. Texts may have bytes that no text of JSON has. */
+struct grammar_call_form {
+    struct span call;    /* with "$" for the name, and "@" for the arguments, an object of JSON */
+    bool is_listed;      /* the arguments are no such object, but written one by one: */
+    bool has_bare_texts; /* strings without quotes, which have none of |stops| in them */
+    bool is_by_schema;   /* a reader takes what is bare for a text if the schema lets it be one */
+    bool keeps_lines;    /* bare texts keep newlines at their ends */
+    bool is_python;      /* True, False and None */
+    struct span before_key, before_text, behind_text; /* the key stands between the first two */
+    struct span before_value, behind_value;           /* likewise, of what is no bare text */
+    struct span between;
+    struct span stops[GRAMMAR_STOPS]; /* some may be empty */
+};
+
 /*
- * One call of a tool, {"name": "f", "arguments": {...}}, as models write it. |tools|: of a request,
- * as OpenAI's chats have them; |name|: the tool to call, empty: any. The arguments keep to the
- * schema "parameters" of the tool, whose references lead to places in itself.
+ * One call of a tool, as models write it: in the |form|, or, with NULL, as {"name": "f",
+ * "arguments": {...}}. |tools|: of a request, as OpenAI's chats have them; |name|: the tool to
+ * call, empty: any. The arguments keep to the schema "parameters" of the tool, whose references
+ * lead to places in itself. ST_UNSUPPORTED also for what the form cannot write.
  */
 MUST_CHECK enum status grammar_parse_call(const struct value *tools, struct span name,
+                                          const struct grammar_call_form *form,
                                           struct grammar **out, struct error *err);
 
 /* Any JSON object. */

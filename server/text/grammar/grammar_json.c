@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <string.h>
+
 #include "server/text/grammar/grammar_json_priv.h"
 
 static const struct part *word(struct grammar_json *json, const char *text)
@@ -109,19 +111,23 @@ static const struct part *any_value(struct grammar_json *json)
     struct grammar_builder *builder = json->builder;
     const struct part *any = grammar_rule(builder, json->any);
     const struct part *string = grammar_rule(builder, json->string);
-    const struct part *words =
-        either(json, word(json, "null"), either(json, word(json, "true"), word(json, "false")));
+    const struct part *words = either(json, word(json, json->words[GRAMMAR_NULL]),
+                                      either(json, word(json, json->words[GRAMMAR_TRUE]),
+                                             word(json, json->words[GRAMMAR_FALSE])));
     const struct part *list = grammar_json_listed(json, "[", "]", any, 0, UINT32_MAX);
     const struct part *scalar = either(json, string, grammar_rule(builder, json->number));
     return either(json, either(json, scalar, words), either(json, grammar_json_object(json), list));
 }
 
-void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder)
+void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder, bool is_python)
 {
+    static const char *const words[2][GRAMMAR_WORDS] = {{"null", "true", "false"},
+                                                        {"None", "True", "False"}};
     static const char blank[] = "( |\n[ \t]{0,20})?";
     uint32_t *const rules[] = {&json->space,   &json->character, &json->string, &json->number,
                                &json->integer, &json->object,    &json->any};
     json->builder = builder;
+    memcpy(json->words, words[is_python], sizeof(json->words));
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         *rules[i] = grammar_rule_new(builder);
     }

@@ -8,14 +8,17 @@
 
 #include "server/text/grammar/grammar_priv.h"
 
+enum grammar_word { GRAMMAR_NULL, GRAMMAR_TRUE, GRAMMAR_FALSE, GRAMMAR_WORDS };
+
 /* Rules that a grammar of JSON has once. */
 struct grammar_json {
     struct grammar_builder *builder;
+    const char *words[GRAMMAR_WORDS]; /* as JSON has them, or Python */
     uint32_t space, character, string, number, integer, object, any;
 };
 
 /* Makes the rules; |builder| says whether that failed. */
-void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder);
+void grammar_json_init(struct grammar_json *json, struct grammar_builder *builder, bool is_python);
 
 /* Makes a character of JSON and the space behind it. */
 const struct part *grammar_json_mark(struct grammar_json *json, const char *text);

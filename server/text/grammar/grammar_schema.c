@@ -57,6 +57,11 @@ const struct part *schema_refuse_all(struct schema *schema, const char *what)
 const struct part *schema_literal(struct schema *schema, const struct value *value)
 {
     struct buf text;
+    if (value->kind == VALUE_NONE || value->kind == VALUE_BOOL) {
+        return schema_const(schema, value->kind == VALUE_NONE ? GRAMMAR_NULL
+                                    : value->boolean          ? GRAMMAR_TRUE
+                                                              : GRAMMAR_FALSE);
+    }
     buf_init(&text, TEXT_BYTES_MAX);
     enum status status = value_print_json(value, &VALUE_JSON_DEFAULT, &text, schema->builder->err);
     const struct part *out = NULL;
@@ -405,10 +410,11 @@ static const struct part *parse_type(struct schema *schema, const struct value *
         return schema_parse_number(schema, value, span_is(name, "integer"));
     }
     if (span_is(name, "boolean")) {
-        return schema_either(schema, schema_word(schema, "true"), schema_word(schema, "false"));
+        return schema_either(schema, schema_const(schema, GRAMMAR_TRUE),
+                             schema_const(schema, GRAMMAR_FALSE));
     }
     if (span_is(name, "null")) {
-        return schema_word(schema, "null");
+        return schema_const(schema, GRAMMAR_NULL);
     }
     return schema_refuse(schema, ST_INVALID, "there is no such 'type'");
 }
@@ -439,10 +445,10 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
     const struct value *type = schema_get(value, "type"), *nullable = schema_get(value, "nullable");
     if (nullable && nullable->kind == VALUE_BOOL && nullable->boolean) {
         const struct value *rest = without(schema, value, " nullable ");
-        return rest && schema_is_null(rest) ? schema_word(schema, "null")
-               : rest
-                   ? schema_either(schema, schema_word(schema, "null"), schema_parse(schema, rest))
-                   : NULL;
+        return rest && schema_is_null(rest) ? schema_const(schema, GRAMMAR_NULL)
+               : rest ? schema_either(schema, schema_const(schema, GRAMMAR_NULL),
+                                      schema_parse(schema, rest))
+                      : NULL;
     }
     if (schema_get(value, "$ref") && schema_says_just(value, " $ref ")) {
         return parse_reference(schema, schema_get(value, "$ref"));
@@ -491,78 +497,13 @@ const struct part *schema_parse(struct schema *schema, const struct value *value
     return part;
 }
 
-/* ---- calls of tools -------------------------------------------------------------------------- */
-
-static const struct part *arguments(struct schema *schema, const struct value *name,
-                                    const struct value *parameters)
-{
-    if (!parameters || parameters->kind == VALUE_NONE) {
-        return grammar_json_object(&schema->json);
-    }
-    size_t len = schema_enter(schema, name->string);
-    schema->builder->path = schema->path;
-    schema->root = parameters;
-    const struct part *part = schema_parse(schema, parameters);
-    if (part && schema_says_nothing(parameters)) {
-        part = grammar_json_object(&schema->json);
-    } else if (part && !schema_is_of_maps(&schema->work, parameters)) {
-        part =
-            schema_refuse(schema, ST_INVALID, "the arguments of a function are of type 'object'");
-    }
-    schema->builder->path = NULL;
-    schema_leave(schema, len);
-    return part;
-}
-
-static const struct part *call(struct schema *schema, const struct value *name,
-                               const struct value *parameters)
-{
-    const struct part *part = arguments(schema, name, parameters);
-    const struct part *first = grammar_json_member(&schema->json, schema_word(schema, "\"name\""),
-                                                   schema_literal(schema, name));
-    const struct part *second =
-        grammar_json_member(&schema->json, schema_word(schema, "\"arguments\""), part);
-    const struct part *end = schema_then(schema, schema_space(schema), schema_word(schema, "}"));
-    first = schema_then(schema, grammar_json_mark(&schema->json, "{"),
-                        schema_then(schema, first, schema_space(schema)));
-    return part ? schema_then(schema, first,
-                              schema_then(schema, grammar_json_mark(&schema->json, ","),
-                                          schema_then(schema, second, end)))
-                : NULL;
-}
-
-/* A call of one of the tools, or of the one with that name. */
-static const struct part *parse_calls(struct schema *schema, const struct value *tools,
-                                      struct span wanted)
-{
-    const struct part *out = NULL;
-    for (size_t i = 0; i < tools->list->count; i++) {
-        const struct value *function = schema_get(&tools->list->items[i], "function");
-        const struct value *name = function ? schema_get(function, "name") : NULL;
-        if (!name || name->kind != VALUE_STRING) {
-            return grammar_refuse(schema->builder, ST_INVALID,
-                                  "[%zu]: expected a function with a name", i);
-        }
-        if (wanted.len == 0 || span_equal(name->string, wanted)) {
-            const struct part *one = call(schema, name, schema_get(function, "parameters"));
-            out = out && one ? schema_either(schema, out, one) : one;
-            if (!one) {
-                return NULL;
-            }
-        }
-    }
-    return out          ? out
-           : wanted.len ? grammar_refuse(schema->builder, ST_INVALID,
-                                         "expected one with the name '%.*s'", SPAN_SHORT(wanted))
-                        : grammar_refuse(schema->builder, ST_INVALID, "expected at least one");
-}
-
 /* ---- ways in --------------------------------------------------------------------------------- */
 
 /* The source of the rule of the whole text: a schema, tools, or neither. */
 struct source {
     const struct value *schema, *tools;
     struct span name; /* of a tool */
+    const struct grammar_call_form *form;
 };
 
 static enum status finish(const struct source *source, struct grammar **out, struct error *err)
@@ -572,12 +513,13 @@ static enum status finish(const struct source *source, struct grammar **out, str
     grammar_builder_init(&builder, err);
     builder.path = source->schema ? schema.path : NULL;
     uint32_t rule = grammar_rule_new(&builder);
-    grammar_json_init(&schema.json, &builder);
+    grammar_json_init(&schema.json, &builder, source->form && source->form->is_python);
     if (builder.status == ST_OK) {
-        grammar_rule_set(&builder, rule,
-                         source->schema  ? schema_parse(&schema, source->schema)
-                         : source->tools ? parse_calls(&schema, source->tools, source->name)
-                                         : grammar_json_object(&schema.json));
+        grammar_rule_set(
+            &builder, rule,
+            source->schema  ? schema_parse(&schema, source->schema)
+            : source->tools ? schema_parse_calls(&schema, source->tools, source->name, source->form)
+                            : grammar_json_object(&schema.json));
     }
     return grammar_builder_finish(&builder, out);
 }
@@ -588,13 +530,14 @@ enum status grammar_parse_schema(const struct value *schema, struct grammar **ou
     return finish(&(struct source){.schema = schema}, out, err);
 }
 
-enum status grammar_parse_call(const struct value *tools, struct span name, struct grammar **out,
+enum status grammar_parse_call(const struct value *tools, struct span name,
+                               const struct grammar_call_form *form, struct grammar **out,
                                struct error *err)
 {
     if (tools->kind != VALUE_LIST) {
         return error_set(err, ST_INVALID, "expected a list");
     }
-    return finish(&(struct source){.tools = tools, .name = name}, out, err);
+    return finish(&(struct source){.tools = tools, .name = name, .form = form}, out, err);
 }
 
 enum status grammar_parse_object(struct grammar **out, struct error *err)

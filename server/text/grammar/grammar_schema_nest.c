@@ -91,8 +91,8 @@ static size_t list_values(struct schema *schema, const struct value *items,
     }
     const struct value *list = schema_get(at, "enum"), *type = schema_get(at, "type");
     if (!list && type && type->kind == VALUE_STRING && span_is(type->string, "boolean")) {
-        out[0] = schema_word(schema, "true");
-        out[1] = schema_word(schema, "false");
+        out[0] = schema_const(schema, GRAMMAR_TRUE);
+        out[1] = schema_const(schema, GRAMMAR_FALSE);
         return 2;
     }
     size_t count = list && list->kind == VALUE_LIST ? list->list->count : 0;

@@ -64,6 +64,11 @@ const struct value *schema_flatten(struct schema *schema, const struct value *va
 const struct value *schema_merge(struct schema *schema, const struct value *a,
                                  const struct value *b);
 
+/* Makes a part of a call of one of |tools|, or of the one with the name |wanted|; |form| may be
+ * NULL, see grammar_parse_call(). */
+const struct part *schema_parse_calls(struct schema *schema, const struct value *tools,
+                                      struct span wanted, const struct grammar_call_form *form);
+
 /* Appends ".name" to the path of errors; returns its old length, for schema_leave(). */
 size_t schema_enter(struct schema *schema, struct span name);
 void schema_leave(struct schema *schema, size_t len);
@@ -85,6 +90,11 @@ bool schema_read_count(struct schema *schema, const struct value *value, const c
 static inline const struct part *schema_word(struct schema *schema, const char *text)
 {
     return grammar_text(schema->builder, span_str(text));
+}
+
+static inline const struct part *schema_const(struct schema *schema, enum grammar_word word)
+{
+    return schema_word(schema, schema->json.words[word]);
 }
 
 static inline const struct part *schema_space(struct schema *schema)

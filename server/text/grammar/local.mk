@@ -4,7 +4,7 @@ noinst_LIBRARIES += %D%/libgrammar.a
 %C%_libgrammar_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libgrammar_a_SOURCES = \
 	%D%/grammar.h \
-	%D%/grammar_build.c \
+	%D%/grammar_build.c %D%/grammar_call.c \
 	%D%/grammar_gbnf.c \
 	%D%/grammar_json.c \
 	%D%/grammar_json_priv.h \
