@@ -274,7 +274,7 @@ static enum status read_truncate(struct reader *r)
 
 static enum status refuse_side(struct reader *r, const char *side)
 {
-    return json_fail(r->in, r->err, ST_UNSUPPORTED, "texts are cut at their end: expected \"%s\"",
+    return json_fail(r->in, r->err, ST_INVALID, "texts are cut at their end: expected \"%s\"",
                      side);
 }
 

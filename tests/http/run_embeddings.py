@@ -203,9 +203,9 @@ def refusals():
             ("/v2/models/enc.score/rerank", {"query": long, "texts": ["a"]}, "texts[0]: it has"),
         )
         for path, body, text in tei:
-            expect(text, post(client, path, body) in (400, 501), True)
+            expect(text, post(client, path, body), 400)
             answer = json.loads(client.body)
-            expect("type", answer["error_type"] in ("validation", "backend"), True)
+            expect("type", answer["error_type"], "validation")
             expect(text, text in answer["error"] or answer["error"], True)
         vectors, _ = embed(client, "enc", TEXTS[0])
         expect("alive", len(vectors[0]), WIDTH)
