@@ -637,7 +637,7 @@ static enum status only_load(struct ask_reader *r)
     ask->prompt_count = 1;
     ask->max_tokens = 0;
     ask->shape = ASK_ANY_TEXT;
-    ask->tools = span_str("");
+    ask->tools = ask->suffix = span_str("");
     return ST_OK;
 }
 

@@ -283,14 +283,19 @@ static enum status add_message(struct reader *r, struct span role)
     return ST_OK;
 }
 
-static enum status read_message(struct reader *r)
+/* Forgets the content of the message before, and that of this one which does not count. */
+static void drop_content(struct reader *r)
 {
-    struct span role = {0};
-    bool has_content = false;
     buf_reset(&r->parts);
     buf_reset(&r->calls);
     buf_reset(&r->results);
     r->thought = span_str("");
+}
+
+static enum status read_message(struct reader *r)
+{
+    struct span role = {0};
+    bool has_content = false;
     TRY(json_object(r->in, r->err));
     while (true) {
         struct json_string key;
@@ -300,6 +305,7 @@ static enum status read_message(struct reader *r)
         }
         if (json_string_is(&key, "content")) {
             has_content = true;
+            drop_content(r);
             TRY(read_content(r, false));
         } else {
             TRY(ask_text_take(r->in, json_string_is(&key, "role") ? &role : NULL, r->err));

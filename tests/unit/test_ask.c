@@ -234,6 +234,8 @@ static void a_prompt_of_ollama_is_a_message_and_a_text(void **state)
     assert_string_equal(ask.model, ":latest");
     assert_true(ask.is_load && ask.max_tokens == 0 && ask.shape == ASK_ANY_TEXT);
     assert_true(ask.prompt_count == 1 && ask.tools.len == 0 && ask.keep_ns == 0);
+    assert_ok(err, parse(ASK_OLLAMA_GENERATE, "{\"prompt\":\"\",\"suffix\":\"b\"}"));
+    assert_true(ask.is_load && ask.suffix.len == 0); /* which a model may not know */
 }
 
 static void options_of_ollama_stand_apart_or_beside(void **state)
@@ -286,6 +288,16 @@ static void blocks_become_messages(void **state)
     assert_ok(err, parse(ASK_MESSAGE, "{\"messages\":[{\"role\":\"assistant\","
                                       "\"content\":\"a\"}]}"));
     assert_true(ask.continues);
+    check_messages(
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"content\":\"b\"},"
+        "{\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":{}},"
+        "{\"thinking\":\"t\",\"type\":\"thinking\"}],\"role\":\"assistant\","
+        "\"content\":\"c\"},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"1\"}],"
+        "\"content\":\"d\"}]}",
+        "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"b\"}]},"
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"c\"}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"d\"}]}]");
 }
 
 static void tools_of_messages_become_functions(void **state)
