@@ -120,6 +120,13 @@ const struct value *tools_named(const struct value *tools, struct span name)
     return NULL;
 }
 
+struct span tools_only_name(const struct value *tools)
+{
+    bool is_one = tools->kind == VALUE_LIST && tools->list->count == 1;
+    const struct value *name = is_one ? name_of(&tools->list->items[0]) : NULL;
+    return name ? name->string : span_str("");
+}
+
 enum status tools_parse(struct span tools, struct arena *arena, struct value *out,
                         struct error *err)
 {

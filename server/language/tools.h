@@ -95,6 +95,7 @@ struct tools_wanted {
     struct span tools;  /* the JSON of the request, an array, as value_parse() takes it */
     struct span chosen; /* the tool that has to be called, even if the answer does not get so far;
                            empty: none */
+    bool needs_call;    /* one of the tools has to be called: if it is the only one, it is chosen */
     uint32_t call_max;  /* up to TOOLS_CALLS_MAX; those behind them do not count */
 };
 

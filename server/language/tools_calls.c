@@ -29,13 +29,9 @@ static enum tools_step add_piece(struct tools_reader *reader)
                                .end = piece.ptr + piece.len,
                                .quote = span_str(reader->family->quote),
                                .out = &reader->made};
-    size_t before = reader->made.len;
     tools_piece_begin(reader);
     bool is_made = tools_literal_member(&in, is_python(reader) ? "=" : ":") &&
                    span_trim(span_of(in.at, (size_t)(in.end - in.at)), TOOLS_BLANKS).len == 0;
-    if (!is_made) {
-        reader->made.len = before;
-    }
     return tools_piece_end(reader, is_made);
 }
 
@@ -64,7 +60,7 @@ static enum tools_step take_quoted(struct tools_reader *reader, uint8_t c)
         len = found == TOOLS_FOUND ? strlen(reader->family->quote) : 1;
         pieces->quote = found == TOOLS_FOUND ? 0 : pieces->quote;
         if (found == TOOLS_PARTLY) {
-            return TOOLS_WAITS;
+            return tools_wait(reader);
         }
     } else if (c == '\\') {
         len = 2;
@@ -84,7 +80,7 @@ static enum tools_step take_bare(struct tools_reader *reader, uint8_t c)
     struct tools_pieces *pieces = &reader->pieces;
     enum tools_found found = tools_next(reader, reader->family->quote);
     if (found == TOOLS_PARTLY) {
-        return TOOLS_WAITS;
+        return tools_wait(reader);
     }
     if (pieces->depth == 0 && (c == ',' || c == close_of(reader))) {
         return end_piece(reader, c);
@@ -151,7 +147,7 @@ static enum tools_step read_call(struct tools_reader *reader)
     enum tools_found found = is_python(reader) ? TOOLS_FOUND : tools_take(reader, "call:");
     reader->pieces.begin = reader->at;
     return found == TOOLS_FOUND    ? tools_go(reader, read_name)
-           : found == TOOLS_PARTLY ? TOOLS_WAITS
+           : found == TOOLS_PARTLY ? tools_wait(reader)
                                    : TOOLS_REFUSES;
 }
 

@@ -73,21 +73,29 @@ static bool escape_of(uint8_t c, char *out)
     return found != NULL;
 }
 
-/* \uXXXX is JSON's, too. */
-static bool is_unicode_escape(const struct tools_literal *in)
+/* The number in \uXXXX at |at|, of |left| bytes; UINT32_MAX: there is none. */
+static uint32_t code_at(const uint8_t *at, ptrdiff_t left)
 {
-    static const char digits[] = "0123456789abcdefABCDEF";
-    bool is_escape = in->end - in->at >= 6 && in->at[1] == 'u';
-    for (size_t i = 2; is_escape && i < 6; i++) {
-        is_escape = memchr(digits, in->at[i], sizeof(digits) - 1) != NULL;
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    uint32_t code = left >= 6 && at[0] == '\\' && at[1] == 'u' ? 0 : UINT32_MAX;
+    for (size_t i = 2; code != UINT32_MAX && i < 6; i++) {
+        const char *digit = memchr(digits, at[i], sizeof(digits) - 1);
+        code = digit ? code << 4 | (uint32_t)((digit - digits) & 15) : UINT32_MAX;
     }
-    return is_escape;
+    return code;
 }
 
-/* A surrogate alone is no character. */
-static bool is_surrogate(const uint8_t *at)
+/* The bytes of a character that is written as \uXXXX, which is JSON's, too; 0: there is none. One
+ * surrogate alone is no character. */
+static size_t unicode_escape(const struct tools_literal *in)
 {
-    return (at[2] == 'd' || at[2] == 'D') && at[3] >= '8';
+    ptrdiff_t left = in->end - in->at;
+    uint32_t code = code_at(in->at, left);
+    if (code == UINT32_MAX || code >> 11 != 0xd800 >> 11) {
+        return code == UINT32_MAX ? 0 : 6;
+    }
+    bool is_pair = code < 0xdc00 && code_at(in->at + 6, left - 6) >> 10 == 0xdc00 >> 10;
+    return is_pair ? 12 : 0;
 }
 
 static void put_json(struct tools_literal *in, struct span text)
@@ -109,15 +117,16 @@ static bool python_text(struct tools_literal *in)
     buf_add_char(in->out, '"');
     while (in->at < in->end && *in->at != quote) {
         char c = 0;
+        size_t escape = unicode_escape(in);
         const uint8_t *begin = in->at;
         if (*in->at != '\\') {
             while (in->at < in->end && *in->at != quote && *in->at != '\\') {
                 in->at++;
             }
             put_json(in, span_of(begin, (size_t)(in->at - begin)));
-        } else if (is_unicode_escape(in) && !is_surrogate(in->at)) {
-            buf_add(in->out, in->at, 6);
-            in->at += 6;
+        } else if (escape > 0) {
+            buf_add(in->out, in->at, escape);
+            in->at += escape;
         } else if (in->at + 1 < in->end && escape_of(in->at[1], &c)) {
             put_json(in, span_of(&c, 1));
             in->at += 2;

@@ -22,6 +22,7 @@ static struct span plain_name(struct span name)
 
 static enum tools_step begin_arguments(struct tools_reader *reader)
 {
+    reader->pieces.has_begun = true;
     enum tools_step step =
         tools_begin_call(reader, reader->pieces.name, (struct tools_place){.begin = reader->at});
     return step == TOOLS_GOES_ON ? tools_begin_raw(reader) : step;
@@ -29,6 +30,7 @@ static enum tools_step begin_arguments(struct tools_reader *reader)
 
 static enum tools_step end_without_arguments(struct tools_reader *reader)
 {
+    reader->pieces.has_begun = true;
     enum tools_step step = tools_add_empty_call(reader, reader->pieces.name);
     return step == TOOLS_GOES_ON ? tools_go(reader, tools_behind_call) : step;
 }
@@ -51,13 +53,14 @@ static enum tools_step read_arguments(struct tools_reader *reader)
     enum tools_found close = tools_next(reader, family->close);
     enum tools_found open = tools_next(reader, family->open);
     return close == TOOLS_FOUND || open == TOOLS_FOUND ? end_without_arguments(reader)
-           : fence == TOOLS_PARTLY || close == TOOLS_PARTLY || open == TOOLS_PARTLY ? TOOLS_WAITS
-                                                                                    : TOOLS_REFUSES;
+           : fence == TOOLS_PARTLY || close == TOOLS_PARTLY || open == TOOLS_PARTLY
+               ? tools_wait(reader)
+               : TOOLS_REFUSES;
 }
 
 static enum tools_step keep_name(struct tools_reader *reader, struct span name)
 {
-    reader->pieces.name = tools_keep_text(reader, name);
+    reader->pieces = (struct tools_pieces){.name = tools_keep_text(reader, name)};
     return tools_reader_tool(reader, reader->pieces.name) ? tools_go(reader, read_arguments)
                                                           : TOOLS_REFUSES;
 }

@@ -2,7 +2,12 @@
 /* Arguments that a model does not write as JSON: they are made, one member after the other. */
 #include "config.h"
 
+#include "base/array.h"
+#include "protocol/json.h"
 #include "server/language/tools_priv.h"
+
+/* The keys of a call are compared with each other. */
+#define ARGUMENTS_MAX 512
 
 /* The schemas of the arguments of |tool|; NULL: none. */
 static const struct value *schemas_of(const struct value *tool)
@@ -37,6 +42,7 @@ enum tools_step tools_pieces_call(struct tools_reader *reader)
 
 void tools_piece_begin(struct tools_reader *reader)
 {
+    reader->pieces.piece_begin = reader->made.len;
     buf_add_char(&reader->made, reader->pieces.count == 0 ? '{' : ',');
 }
 
@@ -51,12 +57,54 @@ static enum tools_step tell(struct tools_reader *reader, bool are_whole)
     return step;
 }
 
+/* Reads the key of the last piece, as its reader will. False: no memory. */
+static bool read_key(struct tools_reader *reader, struct span *out)
+{
+    const struct buf *made = &reader->made;
+    const uint8_t *at = made->ptr + reader->pieces.piece_begin + 1; /* behind "{" or "," */
+    struct json_string key;
+    struct error ignored;
+    return !json_string_scan(&at, made->ptr + made->len, &key) &&
+           json_string_copy(&key, &reader->arena, "a key", out, &ignored) == ST_OK;
+}
+
+static bool has_key(const struct tools_reader *reader, struct span key)
+{
+    for (uint32_t i = 0; i < reader->pieces.count; i++) {
+        if (span_equal(reader->keys[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Keeps the last piece if its key is new: what has been told of the first cannot change. False: no
+ * room. */
+static bool keep_piece(struct tools_reader *reader)
+{
+    struct tools_pieces *pieces = &reader->pieces;
+    struct span key;
+    if (!read_key(reader, &key)) {
+        return false;
+    }
+    if (has_key(reader, key)) {
+        reader->made.len = pieces->piece_begin;
+        return true;
+    }
+    if (pieces->count == ARGUMENTS_MAX ||
+        !ARENA_ROOM(&reader->arena, reader->keys, reader->key_capacity, pieces->count + 1)) {
+        return false;
+    }
+    reader->keys[pieces->count++] = key;
+    return true;
+}
+
 enum tools_step tools_piece_end(struct tools_reader *reader, bool is_made)
 {
-    if (!is_made || buf_failed(&reader->made)) {
+    if (!is_made || buf_failed(&reader->made) || !keep_piece(reader)) {
+        reader->made.len = reader->pieces.piece_begin;
         return TOOLS_REFUSES;
     }
-    reader->pieces.count++;
     return tell(reader, false);
 }
 

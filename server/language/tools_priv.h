@@ -52,6 +52,9 @@ const struct value *tools_member(const struct value *map, const char *name);
 /* Gives the first of the list |tools| that has this name; NULL: none has. */
 const struct value *tools_named(const struct value *tools, struct span name);
 
+/* Gives the name of the tool if |tools| has one alone; else it is empty. */
+struct span tools_only_name(const struct value *tools);
+
 /* ---- reading: tools_reader.c ----------------------------------------------------------------- */
 
 /* What a step has come to. */
@@ -96,6 +99,7 @@ struct tools_pieces {
     bool has_begun;              /* the call */
     uint32_t count;              /* of arguments */
     size_t made_begin;           /* of the arguments in |made| */
+    size_t piece_begin;          /* likewise, of the last of them */
     struct span name;            /* in the arena */
     const struct value *schemas; /* of the arguments; NULL: none */
     struct span key;             /* in the arena */
@@ -132,6 +136,9 @@ struct tools_reader {
     struct tools_json json;
     struct tools_object object;
     struct tools_pieces pieces;
+    struct span *keys; /* of the call of pieces: as many as it has arguments; in the arena */
+    size_t key_capacity;
+    size_t closed; /* of tags: where a call ends, if a value in it has no end; 0: not known */
 };
 
 /* Gives the text that is not read. */
@@ -145,7 +152,7 @@ void tools_move(struct tools_reader *reader, size_t at);
 /* Passes over blanks. False: nothing but blanks has come. */
 bool tools_peek(struct tools_reader *reader, uint8_t *out);
 
-/* Says whether |mark| comes next. PARTLY: more of the answer tells. */
+/* Says whether |mark| comes next. PARTLY: more of the answer would tell. */
 enum tools_found tools_next(const struct tools_reader *reader, const char *mark);
 
 /* Does the same, and passes over it. */
@@ -198,8 +205,8 @@ enum tools_step tools_pieces_begin(struct tools_reader *reader, struct span name
 /* Tells that the call counts, if it has not begun. */
 enum tools_step tools_pieces_call(struct tools_reader *reader);
 
-/* Begins an argument; then its member is added to |made|, and tools_piece_end() tells it.
- * REFUSES: no room; what was added is dropped. */
+/* Begins an argument; then its member is added to |made|, and tools_piece_end() tells it. One
+ * whose key the call has already is dropped. REFUSES: no room; what was added is dropped. */
 void tools_piece_begin(struct tools_reader *reader);
 enum tools_step tools_piece_end(struct tools_reader *reader, bool is_made);
 

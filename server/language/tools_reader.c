@@ -46,7 +46,7 @@ static enum tools_found look_at(const struct tools_reader *reader, size_t at, co
     if (memcmp(reader->text.ptr + at, mark, len) != 0) {
         return TOOLS_ABSENT;
     }
-    return len == mark_len ? TOOLS_FOUND : reader->is_over ? TOOLS_ABSENT : TOOLS_PARTLY;
+    return len == mark_len ? TOOLS_FOUND : TOOLS_PARTLY;
 }
 
 enum tools_found tools_next(const struct tools_reader *reader, const char *mark)
@@ -83,7 +83,7 @@ enum tools_found tools_seek(struct tools_reader *reader, const char *const *mark
     while (reader->sought < reader->text.len) {
         enum tools_found found = seek_at(reader, reader->sought, marks, count, out_which);
         *out_at = reader->sought;
-        if (found != TOOLS_ABSENT) {
+        if (found == TOOLS_FOUND || (found == TOOLS_PARTLY && !reader->is_over)) {
             return found;
         }
         reader->sought++;
@@ -110,7 +110,7 @@ struct span tools_keep_text(struct tools_reader *reader, struct span text)
     return copy ? span_of(copy, text.len) : span_str("");
 }
 
-const struct value *tools_reader_tool(struct tools_reader *reader, struct span name)
+static const struct value *known_tools(struct tools_reader *reader)
 {
     struct error ignored;
     if (!reader->has_known &&
@@ -118,7 +118,12 @@ const struct value *tools_reader_tool(struct tools_reader *reader, struct span n
         reader->known = (struct value){.kind = VALUE_NONE};
     }
     reader->has_known = true;
-    return name.len > 0 ? tools_named(&reader->known, name) : NULL;
+    return &reader->known;
+}
+
+const struct value *tools_reader_tool(struct tools_reader *reader, struct span name)
+{
+    return name.len > 0 ? tools_named(known_tools(reader), name) : NULL;
 }
 
 /* |name| as a string of JSON. Empty: no memory. */
@@ -208,7 +213,7 @@ static enum tools_step read_open(struct tools_reader *reader)
     }
     enum tools_found found = tools_take(reader, reader->family->open);
     return found == TOOLS_FOUND    ? tools_go(reader, read_block)
-           : found == TOOLS_PARTLY ? TOOLS_WAITS
+           : found == TOOLS_PARTLY ? tools_wait(reader)
                                    : TOOLS_REFUSES;
 }
 
@@ -262,13 +267,24 @@ static enum tools_step read_first(struct tools_reader *reader)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The tool that has to be called; empty: none, or one of several. */
+static struct span needed_tool(struct tools_reader *reader)
+{
+    const struct tools_wanted *wanted = &reader->wanted;
+    return wanted->chosen.len > 0 || !wanted->needs_call ? wanted->chosen
+                                                         : tools_only_name(known_tools(reader));
+}
+
 /* Of a call that has not begun the name may be known. */
 static void begin_cut_call(struct tools_reader *reader)
 {
     const struct tools_object *object = &reader->object;
-    struct span name = object->is_open && !object->has_begun ? object->name : span_str("");
+    const struct tools_pieces *pieces = &reader->pieces;
+    struct span name = object->is_open && !object->has_begun ? object->name
+                       : !pieces->has_begun                  ? pieces->name
+                                                             : span_str("");
     if (name.len == 0 && reader->calls.count == 0) {
-        name = reader->wanted.chosen;
+        name = needed_tool(reader);
     }
     if (name.len > 0) {
         (void)tools_begin_call(reader, name, (struct tools_place){.is_made = true});
@@ -282,6 +298,8 @@ static void end_reading(struct tools_reader *reader)
     reader->is_text = reader->calls.count == 0 && !reader->is_whole;
     reader->is_whole = false;
     reader->object = (struct tools_object){0};
+    reader->pieces = (struct tools_pieces){0};
+    reader->closed = 0;
     reader->next = goes_back ? read_text : NULL;
     if (goes_back) {
         tools_move(reader, reader->first);
@@ -321,7 +339,7 @@ const struct tools_calls *tools_reader_read(struct tools_reader *reader, struct 
     reader->text = text;
     reader->is_over = is_over;
     read_on(reader);
-    if (is_over && reader->calls.count == 0 && reader->wanted.chosen.len > 0) {
+    if (is_over && reader->calls.count == 0 && needed_tool(reader).len > 0) {
         begin_cut_call(reader);
         reader->is_text = reader->calls.count == 0;
         reader->calls.text_bytes = 0;
@@ -368,6 +386,10 @@ void tools_reader_restart(struct tools_reader *reader)
     reader->calls.is_cut = false;
     reader->calls.text_bytes = 0;
     reader->object = (struct tools_object){0};
+    reader->pieces = (struct tools_pieces){0};
+    reader->keys = NULL; /* they were in the arena */
+    reader->key_capacity = 0;
+    reader->closed = 0;
 }
 
 void tools_reader_free(struct tools_reader *reader)

@@ -127,16 +127,32 @@ static size_t bare_end(const struct tools_reader *reader, size_t end)
     return reader->at + text.len;
 }
 
+/* Finds the end of a value, or else that of the call, which is sought once for all its values:
+ * before |reader->closed| no value has an end. */
+static bool seek_end(struct tools_reader *reader, bool *out_is_bare, size_t *out_at)
+{
+    const char *const marks[] = {style_of(reader)->value_end, reader->family->close};
+    size_t which = 1;
+    if (reader->at >= reader->closed) {
+        if (tools_seek(reader, marks, 2, &which, out_at) != TOOLS_FOUND) {
+            return false;
+        }
+        reader->closed = which == 1 ? *out_at : 0;
+    }
+    *out_is_bare = which == 1;
+    *out_at = which == 1 ? reader->closed : *out_at;
+    return true;
+}
+
 static enum tools_step read_value(struct tools_reader *reader)
 {
-    const struct style *style = style_of(reader);
-    const char *const marks[] = {style->value_end, reader->family->close};
-    size_t which, at, begin = reader->at;
-    if (tools_seek(reader, marks, 2, &which, &at) != TOOLS_FOUND) {
+    bool is_bare;
+    size_t at, begin = reader->at;
+    if (!seek_end(reader, &is_bare, &at)) {
         return tools_wait(reader);
     }
-    size_t end = which == 0 ? at : bare_end(reader, at);
-    tools_move(reader, which == 0 ? at + strlen(style->value_end) : end);
+    size_t end = is_bare ? bare_end(reader, at) : at;
+    tools_move(reader, is_bare ? end : at + strlen(style_of(reader)->value_end));
     return add_piece(reader, tools_between(reader, begin, end));
 }
 
@@ -157,7 +173,7 @@ static enum tools_step read_value_open(struct tools_reader *reader)
     }
     enum tools_found found = tools_take(reader, style_of(reader)->value);
     return found == TOOLS_FOUND    ? begin_value(reader)
-           : found == TOOLS_PARTLY ? TOOLS_WAITS
+           : found == TOOLS_PARTLY ? tools_wait(reader)
                                    : TOOLS_REFUSES;
 }
 
@@ -210,7 +226,7 @@ static enum tools_step read_behind(struct tools_reader *reader)
     }
     enum tools_found call = tools_next(reader, style_of(reader)->call);
     return call == TOOLS_PARTLY
-               ? TOOLS_WAITS
+               ? tools_wait(reader)
                : tools_go(reader, call == TOOLS_FOUND ? tools_read_tags : tools_behind_call);
 }
 
@@ -233,7 +249,7 @@ static enum tools_step read_key(struct tools_reader *reader)
         }
         best = found > best ? found : best;
     }
-    return best == TOOLS_PARTLY ? TOOLS_WAITS : TOOLS_REFUSES;
+    return best == TOOLS_PARTLY ? tools_wait(reader) : TOOLS_REFUSES;
 }
 
 static enum tools_step begin_call(struct tools_reader *reader, size_t end, size_t next)
@@ -269,6 +285,6 @@ enum tools_step tools_read_tags(struct tools_reader *reader)
     const struct style *style = style_of(reader);
     enum tools_found found = *style->call ? tools_take(reader, style->call) : TOOLS_FOUND;
     return found == TOOLS_FOUND    ? tools_go(reader, read_name)
-           : found == TOOLS_PARTLY ? TOOLS_WAITS
+           : found == TOOLS_PARTLY ? tools_wait(reader)
                                    : TOOLS_REFUSES;
 }

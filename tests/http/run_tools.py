@@ -58,8 +58,18 @@ def families():
             # A vocabulary without the marks of Kimi has no such form.
             begin = FORMS.get(family, '{')
             expect(f"{family}'s form", written(forced).startswith(begin), True)
+            cut = chat(Client(daemon.port), ASKED, tool_choice="required", max_tokens=3, **members)
+            expect(f"{family} cut", cut_call(cut), ("weather", None, "length"))
     with prepared({"tools": "no such"}) as path:
         expect("refused", "expected one of harmony" in refusal(path.parent), True)
+
+
+def cut_call(answer):
+    """The name of the only call of an answer that is cut, the text beside it, and the reason."""
+    choice = answer["choices"][0]
+    calls = choice["message"].get("tool_calls", ())
+    names = ",".join(call["function"]["name"] for call in calls)
+    return names, choice["message"]["content"], choice["finish_reason"]
 
 
 def written(choice):
@@ -140,6 +150,9 @@ def choices():
                               (allowed("required", "other"), [("other", {"city": "Oslo"})])):
             answer = chat(client, ASKED, tools=tools, tool_choice=choice)
             expect(f"{choice}", called(answer["choices"][0]["message"]), calls)
+        one = allowed("required", "other")
+        cut = chat(client, ASKED, tools=tools, tool_choice=one, max_tokens=3)
+        expect("the only one left", cut_call(cut), ("other", None, "length"))
         for choice, part in (({"type": "allowed_tools"}, "and a list"),
                              (allowed("never", "other"), "the mode")):
             body = {"model": "chat", "messages": ASKED, "tools": tools, "tool_choice": choice}

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "server/language/tools_json.h"
@@ -146,6 +147,13 @@ static const struct {
     {"coder", "<tool_call><function=now><parameter=a>1</parameter>so</function>", "",
      "now {\"a\":1;"},
     {"glm", "<tool_call>now<arg_key>a</arg_key><arg_value>1", "", "now ;"},
+    {"glm", "<tool_call>now<arg_key>a", "", "now ;"},
+    {"coder", "<tool_call>\n<function=now>\n<parameter=a", "", "now ;"},
+    {"coder", "<tool_call><function=now></function><function=get_weather><parameter=a", "",
+     "now {};get_weather ;"},
+    {"lfm", "<|tool_call_start|>[now(a='x", "", "now ;"},
+    {"gemma", "<|tool_call>call:get_weather{city:<|\"|>Paris}<tool_call|>", "", "get_weather ;"},
+    {"mistral", "[TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]no", "", "now {};"},
     {"gemma", "<|tool_call>call:get_weather{days:3,city:<|\"|>Paris}<tool_call|>", "",
      "get_weather {\"days\":3;"},
     {"pythonic", "[now(), 3]", "", "now {};"},
@@ -157,7 +165,6 @@ static const struct {
     {"glm", "<tool_call>now<arg_key>a</arg_key>b</tool_call>", NULL, ""},
     {"deepseek", BAR("tool\u2581calls\u2581begin") "now", NULL, ""},
     {"mistral", "[TOOL_CALLS]", NULL, ""},
-    {"gemma", "<|tool_call>call:get_weather{city:<|\"|>Paris}<tool_call|>", NULL, ""},
     {"gemma", "<|tool_call>get_weather{}<tool_call|>", NULL, ""},
     {"lfm", "<|tool_call_start|>[get_weather(\"Paris\")]<|tool_call_end|>", NULL, ""},
     {"pythonic", "so [now()]", NULL, ""},
@@ -183,19 +190,36 @@ static const struct {
      "get_weather {\"days\":\"NaN\"};"}, /* as all else that is no JSON */
     {"coder", "<tool_call><function=get_weather><parameter=tags>[NaN]</parameter></function>", "",
      "get_weather {\"tags\":\"[NaN]\"};"},
-    /* A name twice is a matter of the client's. */
+    /* Two halves are one character, and one alone is none. */
+    {"lfm",
+     "<|tool_call_start|>[now(a='\\ud83d\\uDE00', b='\\ud83d', c='\\ud83dx\\ude00', d='\\ude00"
+     "\\ud83d\\u00e9\\ud83d\\ud83d\\ude00')]<|tool_call_end|>",
+     "",
+     "now {\"a\":\"\\ud83d\\uDE00\",\"b\":\"\\\\ud83d\",\"c\":\"\\\\ud83dx\\\\ude00\",\"d\":"
+     "\"\\\\ude00\\\\ud83d\\u00e9\\\\ud83d\\ud83d\\ude00\"};"},
+    /* A name twice in JSON is a matter of the client's; elsewhere the first counts. */
     {"hermes", "{\"name\": \"now\", \"arguments\": {\"d\": 1, \"d\": 2}}", "",
      "now {\"d\": 1, \"d\": 2};"},
-    {"pythonic", "[now(d=1, d=2)]", "", "now {\"d\":1,\"d\":2};"},
+    {"pythonic", "[now(d=1, d=2)]", "", "now {\"d\":1};"},
+    {"pythonic", "[now(d=1, e=2, \"\\u0064\"=3, e=4, f=5)]", "", "now {\"d\":1,\"e\":2,\"f\":5};"},
+    {"pythonic", "[now(d=1, d=open('x'))]", "", "now {\"d\":1;"},
     {"pythonic", "[now(d=1), now(d=2)]", "", "now {\"d\":1};now {\"d\":2};"},
-    {"gemma", "<|tool_call>call:now{d:1,d:2}<tool_call|>", "", "now {\"d\":1,\"d\":2};"},
+    {"gemma", "<|tool_call>call:now{d:1,d:2}<tool_call|>", "", "now {\"d\":1};"},
     {"coder",
      "<tool_call><function=now><parameter=d>1</parameter><parameter=d>2</parameter></function>", "",
-     "now {\"d\":1,\"d\":2};"},
+     "now {\"d\":1};"},
+    {"coder",
+     "<tool_call><function=now><parameter=d>1</parameter></function><function=now><parameter=d>2"
+     "</parameter></function></tool_call>",
+     "", "now {\"d\":1};now {\"d\":2};"},
+    {"coder",
+     "<tool_call><function=now><parameter=a>1<parameter=b>2</function><function=now><parameter=c>3"
+     "</tool_call><tool_call><function=now><parameter=d>4</parameter></function></tool_call>",
+     "", "now {\"a\":1,\"b\":2};now {\"c\":3};now {\"d\":4};"},
     {"glm",
      "<tool_call>now<arg_key>d</arg_key><arg_value>1</arg_value><arg_key>d</arg_key><arg_value>2"
      "</arg_value></tool_call>",
-     "", "now {\"d\":1,\"d\":2};"},
+     "", "now {\"d\":1};"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -203,11 +227,15 @@ static const struct {
 /* Of find(); they borrow from |reader|. */
 static struct tools_reader *reader;
 static struct tools_calls calls;
+static bool needs_call;
 
 static void open_reader(const struct tools_family *family, const char *known, const char *chosen)
 {
     struct error err;
-    const struct tools_wanted wanted = {span_str(known), span_str(chosen), TOOLS_CALLS_MAX};
+    const struct tools_wanted wanted = {.tools = span_str(known),
+                                        .chosen = span_str(chosen),
+                                        .needs_call = needs_call,
+                                        .call_max = TOOLS_CALLS_MAX};
     tools_reader_free(reader);
     assert_int_equal(tools_reader_new(family, &wanted, &reader, &err), ST_OK);
 }
@@ -621,20 +649,26 @@ static void forms_of_calls_are_read_back(void **state)
 
 enum { MARKS = 100000 };
 
-/* Answers that repeat a text whose closing mark never comes. */
+/* Answers that repeat a text whose closing mark never comes, or at the end alone. */
 static void marks_that_never_come_are_sought_once(void **state)
 {
     (void)state;
     static const struct {
-        const char *family, *begin, *repeated;
+        const char *family, *begin, *repeated, *end;
     } answers[] = {
-        {"hermes", "", "<tool_call>[]"},
-        {"hermes", "", "<tool_call>{\"name\":\"now\"}"},
-        {"deepseek", BAR("tool\u2581calls\u2581begin"), BAR("tool\u2581call\u2581begin") "[]"},
-        {"coder", "<tool_call><function=now>", "<parameter=a>x"},
-        {"glm", "<tool_call>now", "<arg_key>a</arg_key><arg_value>x"},
-        {"minimax", "<minimax:tool_call><invoke name=\"now\">", "<parameter name=\"a\">x"},
+        {"hermes", "", "<tool_call>[]", ""},
+        {"hermes", "", "<tool_call>{\"name\":\"now\"}", ""},
+        {"deepseek", BAR("tool\u2581calls\u2581begin"), BAR("tool\u2581call\u2581begin") "[]", ""},
+        {"coder", "<tool_call><function=now>", "<parameter=a>x", ""},
+        {"coder", "<tool_call><function=now>", "<parameter=a>x", "</function></tool_call>"},
+        {"coder", "<tool_call><function=now>", "<parameter=a>x", "</tool_call>"},
+        {"glm", "<tool_call>now", "<arg_key>a</arg_key><arg_value>x", ""},
+        {"glm", "<tool_call>now", "<arg_key>a</arg_key><arg_value>x", "</tool_call>"},
+        {"minimax", "<minimax:tool_call><invoke name=\"now\">", "<parameter name=\"a\">x", ""},
+        {"minimax", "<minimax:tool_call><invoke name=\"now\">", "<parameter name=\"a\">x",
+         "</minimax:tool_call>"},
     };
+    const clock_t begin = clock();
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         struct buf text;
         buf_init(&text, 4 << 20);
@@ -642,12 +676,52 @@ static void marks_that_never_come_are_sought_once(void **state)
         for (int k = 0; k < MARKS; k++) {
             buf_add_str(&text, answers[i].repeated);
         }
+        buf_add_str(&text, answers[i].end);
         buf_add_char(&text, 0);
         assert_false(buf_failed(&text));
         find(tools_family_named(answers[i].family), (const char *)text.ptr);
         assert_true(calls.count <= TOOLS_CALLS_MAX);
         buf_fini(&text);
     }
+    assert_true((clock() - begin) / CLOCKS_PER_SEC < 20); /* otherwise minutes */
+}
+
+/* Adds "k7=1," to |out|, as often as |count|. */
+static void add_arguments(struct buf *out, int count)
+{
+    for (int i = 0; i < count; i++) {
+        buf_printf(out, "k%d=1,", i);
+    }
+}
+
+/* The keys of a call are bounded, and compared in a time that is. */
+static void calls_have_so_many_arguments(void **state)
+{
+    (void)state;
+    enum { MAX = 512 };
+    struct buf text;
+    buf_init(&text, 4 << 20);
+    buf_add_str(&text, "[now(");
+    add_arguments(&text, MAX);
+    for (int i = 0; i < MARKS; i++) {
+        buf_printf(&text, "k%d=2,", MAX - 1);
+    }
+    size_t len = text.len;
+    buf_add_str(&text, ")]");
+    buf_add_char(&text, 0);
+    find(tools_family_named("pythonic"), (const char *)text.ptr);
+    assert_true(calls.count == 1 && !calls.is_cut);
+    expect_json(calls.calls[0].arguments);
+    text.len = len;
+    buf_add_str(&text, "more=3)]");
+    buf_add_char(&text, 0);
+    assert_false(buf_failed(&text));
+    find(tools_family_named("pythonic"), (const char *)text.ptr);
+    assert_true(calls.count == 1 && calls.is_cut);
+    const struct span end = span_str("\"k511\":1"), all = calls.calls[0].arguments;
+    assert_true(all.len > end.len);
+    assert_memory_equal(all.ptr + all.len - end.len, end.ptr, end.len);
+    buf_fini(&text);
 }
 
 /* An answer is read once, however often it grows: a second look at all of it for each byte would
@@ -746,6 +820,41 @@ static void cut_tool_calls(void **state)
                "{\"a\": 1, \"a\": \"\\\"}\"}"); /* whole, but a key repeats */
 }
 
+/* A call that has to be is one, wherever its answer ends, if its name is known: it has come, or the
+ * request has no other tool. */
+static void a_call_that_has_to_be_is_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *text;
+        bool is_named;
+    } answers[] = {
+        {"lfm", "<|tool_call_start|>[f(a=\"x", true},
+        {"gemma", "<|tool_call>call:f{a:<|\"|>x", true},
+        {"coder", "<tool_call>\n<function=f>\n<para", true},
+        {"minimax", "<minimax:tool_call>\n<invoke name=\"f\">\n<", true},
+        {"coder", "<tool_call>\n<function=f", false},
+        {"lfm", "<|tool_call_sta", false},
+        {"mistral", "[TOOL_CALLS]f", false},
+        {"hermes", "", false},
+    };
+    needs_call = true;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        for (int k = 0; k < 2; k++) {
+            const char *known = k == 0 ? "[{\"name\":\"f\"}]" : THREE;
+            open_reader(tools_family_named(answers[i].family), known, "");
+            calls = *tools_reader_read(reader, span_str(answers[i].text), true);
+            bool is_call = k == 0 || answers[i].is_named;
+            if (calls.count != is_call ||
+                calls.text_bytes != (is_call ? 0 : strlen(answers[i].text))) {
+                fail_msg("'%s': %u calls of %s", answers[i].text, calls.count, known);
+            }
+            assert_true(!is_call || (calls.is_cut && span_is(calls.calls[0].name, "\"f\"")));
+        }
+    }
+    needs_call = false;
+}
+
 /* Bytes that may be told of an answer that goes on. */
 static size_t plain_bytes(const char *text)
 {
@@ -805,6 +914,8 @@ int main(void)
         cmocka_unit_test(growing_answers_are_read_once),
         cmocka_unit_test(tool_calls),
         cmocka_unit_test(cut_tool_calls),
+        cmocka_unit_test(calls_have_so_many_arguments),
+        cmocka_unit_test(a_call_that_has_to_be_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, close_reader);
 }
