@@ -59,7 +59,7 @@ struct rt_block {
     pthread_mutex_t mutex; /* guards what follows */
     struct list plans;     /* struct cached_plan, most recently used first */
     uint32_t plan_count;
-    size_t plan_bytes;
+    size_t plan_bytes, plan_bytes_max;
     uint64_t found_count, made_count; /* plans that were in the cache, and that were not */
     int64_t *values;                  /* by expression, of the run looked up */
 };

@@ -59,6 +59,16 @@ static bool follows(const struct rt_graph *graph, const struct rt_node *node, ui
     return does;
 }
 
+/* Input |input| flows to |value|, too. Of two inputs a later reader would spoil one alone. */
+static void join_flows(struct search *s, uint32_t value, uint32_t input)
+{
+    uint32_t before = s->input[value];
+    if (before != NO_INPUT && before != input) {
+        s->is_spoiled[before] = s->is_spoiled[input] = true;
+    }
+    s->input[value] = input;
+}
+
 /* |node| reads |value|, to which input |input| flows. */
 static void note_reader(struct search *s, const struct rt_node *node, uint32_t value,
                         uint32_t input)
@@ -68,7 +78,7 @@ static void note_reader(struct search *s, const struct rt_node *node, uint32_t v
     if (is_reorder(node) && (!*order || *order == out->order)) {
         *order = out->order;
     } else if (follows(s->graph, node, value)) {
-        s->input[node->outs[0]] = input;
+        join_flows(s, node->outs[0], input);
     } else {
         s->is_spoiled[input] = true;
     }
@@ -211,6 +221,7 @@ static void turn_node(struct rt_rewrite *rw, const struct rt_node *node, bool *i
         if (is_reorder(node)) {
             rt_rewrite_replace(rw, node->outs[0], value);
         } else {
+            must(is_turned[node->outs[0]] || follows(graph, node, value)); /* else it is spoiled */
             rt_node_out(graph, node, 0)->order = graph->values[value].order;
             is_turned[node->outs[0]] = true;
         }

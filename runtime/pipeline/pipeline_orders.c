@@ -31,15 +31,15 @@ static const uint8_t *cheaper(const struct cost *cost)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-static bool is_output(const struct rt_pipeline *pipeline, uint32_t count, uint32_t step,
-                      uint32_t output)
+/* How many results of the pipeline are result |output| of step |step|? */
+static uint32_t count_outputs(const struct rt_pipeline *pipeline, uint32_t count, uint32_t step,
+                              uint32_t output)
 {
+    uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (pipeline->outputs[i].step == step && pipeline->outputs[i].output == output) {
-            return true;
-        }
+        found += pipeline->outputs[i].step == step && pipeline->outputs[i].output == output;
     }
-    return false;
+    return found;
 }
 
 /* Is result |output| of step |step| cheaper in the order that it prefers? */
@@ -81,7 +81,7 @@ static enum status choose_edges(struct rt_pipeline *pipeline, uint32_t output_co
     for (uint32_t i = 0; i < layout->edge_count; i++) {
         const struct rt_cascade_edge *edge = &layout->edges[i];
         if (is_first_edge(layout, i) &&
-            !is_output(pipeline, output_count, edge->from, edge->output) &&
+            count_outputs(pipeline, output_count, edge->from, edge->output) == 0 &&
             is_turned(pipeline, edge->from, edge->output)) {
             turned[pipeline->turned_count++] =
                 (struct rt_pipeline_output){edge->from, edge->output};
@@ -126,7 +126,10 @@ enum status rt_pipeline_choose_orders(struct rt_method *method, struct error *er
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
         const struct rt_io *made =
             rt_method_result(pipeline->methods[output->step], output->output);
-        prefer(&method->results[i], made->order, &taken);
+        bool is_twice =
+            count_outputs(pipeline, method->result_count, output->step, output->output) > 1;
+        prefer(&method->results[i], is_twice ? NULL : made->order,
+               &taken); /* one call, one order */
     }
     return ST_OK;
 }

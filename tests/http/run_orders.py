@@ -12,6 +12,8 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from run_http import BUILD, MODELS, Client, Daemon, Failure, Report, build_request, expect
 
@@ -283,6 +285,58 @@ def inputs(client):
 IMAGE = [1, 3, 24, 20]
 
 
+def row_major_beside(client):
+    """A result that is also wanted row-major, by its other name or for classes, stays right."""
+    path = "/v2/models/named/infer"
+    values = [chance / 64 for chance in range(3 * 24 * 20)]
+    body = {"inputs": [{"name": "input_0", "shape": IMAGE, "datatype": "FP32", "data": values}]}
+
+    def ask(outputs, query=""):
+        client.send(build_request("POST", path + query, json.dumps({**body, "outputs": outputs})
+                                  .encode()))
+        return client.answer(), json.loads(client.body)
+    turned = {"name": "mask", "parameters": {"order": "channels_last"}}
+    plain = ask([{"name": "mask"}])[1]["outputs"][0]["data"]
+    for outputs in ([turned, {"name": "output_0"}], [{"name": "output_0"}, turned]):
+        status, answer = ask(outputs)
+        expect("status", status, 200)
+        data = {one["name"]: one["data"] for one in answer["outputs"]}
+        expect("row-major", data["output_0"], plain)
+        expect("turned", data["mask"], [plain[c * 480 + place] for place in range(480)
+                                        for c in range(2)])
+    expect("top_k", ask([turned], "?top_k=1"),
+           (400, {"error": "output 'mask' has \"order\" beside top_k, expected one"}))
+
+
+def pipeline_beside(client):
+    """A result of a step that is two results of the pipeline is row-major in both."""
+    values = [chance / 64 for chance in range(3 * 24 * 20)]
+    outputs = [{"name": "a", "parameters": {"order": "channels_last"}}, {"name": "b"}]
+    body = {"inputs": [{"name": "image", "shape": IMAGE, "datatype": "FP32", "data": values}],
+            "outputs": outputs}
+    client.send(build_request("POST", "/v2/models/twice/infer", json.dumps(body).encode()))
+    expect("status", client.answer(), 200)
+    data = {one["name"]: one["data"] for one in json.loads(client.body)["outputs"]}
+    expect("turned", data["a"], [data["b"][c * 480 + place] for place in range(480)
+                                 for c in range(2)])
+    body["outputs"] = [{"name": "a"}]
+    client.send(build_request("POST", "/v2/models/twice/infer", json.dumps(body).encode()))
+    expect("status", client.answer(), 200)
+    expect("row-major", json.loads(client.body)["outputs"][0]["data"], data["b"])
+
+
+def large_results(client):
+    """Results that the daemon turns may be larger than the memory for a request's own data."""
+    shape = [16, 3, 30, 40]
+    one = json.dumps({"model_name": "sizes", "inputs": [
+        {"name": "input_0", "shape": shape, "datatype": "FP32", "data": [1] * 57600}],
+                      "outputs": [{"name": "output_0",
+                                   "parameters": {"order": "channels_last"}}]})
+    client.send(build_request("POST", "/v2/batch", f"[{','.join([one] * 20)}]".encode()))
+    expect("status", client.answer(), 200)
+    expect("each", [answer["status"] for answer in json.loads(client.body)], [200] * 20)
+
+
 def unet(client, is_binary, **extra):
     values = pack([chance / 64 for chance in range(3 * 24 * 20)])
     head = json.dumps({"inputs": [
@@ -355,14 +409,28 @@ def refusals(client):
            (400, "inputs[0].order: expected 3 to 5 dims, got shape [2,3]"))
 
 
+def add_others(folder):
+    """Options for a model whose result has a name, and for a pipeline that shows it twice."""
+    place = Path(folder)
+    (place / "card.json").write_text('{"outputs": ["mask"]}')
+    (place / "pipelines.json").write_text(json.dumps({"twice": {
+        "inputs": ["image"], "steps": [{"model": "unet", "inputs": [{"input": 0}]}],
+        "outputs": [{"name": "a", "from": 0, "output": 0},
+                    {"name": "b", "from": 0, "output": 0}]}}))
+    return ["--model", f"named={MODELS / 'unet.pte'}", f"--card=named={place / 'card.json'}",
+            "--pipeline", str(place / "pipelines.json")]
+
+
 def main():
     report = Report()
     report.run_all((version_2, version_2_refusals))
-    models = [str(MODELS / "layers" / "head.pte"), *(str(MODELS / f"{name}.pte")
-                                                     for name in ("add", "unet", "queries"))]
+    names = ("layers/head", "add", "unet", "queries", "media/sizes")
     for options in ([], ["--inline-bytes-max=1"]):
-        with Daemon(["--workers=2", *options, *models]) as daemon:
-            for check in (signature, inputs, results, results_that_are_not_preferred, refusals):
+        with tempfile.TemporaryDirectory() as folder, \
+                Daemon(["--workers=2", *options, *add_others(folder),
+                        *(str(MODELS / f"{name}.pte") for name in names)]) as daemon:
+            for check in (signature, inputs, results, results_that_are_not_preferred,
+                          row_major_beside, pipeline_beside, large_results, refusals):
                 client = Client(daemon.port)
                 report.run(" ".join([check.__name__, *options]), check, client)
                 client.close()

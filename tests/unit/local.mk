@@ -454,7 +454,7 @@ TESTS += $(UNIT_MODEL_TESTS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch %D%/test_cache_int8 \
-	%D%/test_bind %D%/test_caches %D%/test_caches_pass %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose \
+	%D%/test_bind %D%/test_caches %D%/test_caches_pass %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_compose %D%/test_ends \
 	%D%/test_conv_group %D%/test_cut %D%/test_growing \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
@@ -499,6 +499,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_cascade_SOURCES = %D%/test_cascade.c %D%/call_support.c %D%/call_support.h
 %C%_test_cascade_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_cascade_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ends_SOURCES = %D%/test_ends.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_ends_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ends_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_chain_SOURCES = %D%/test_chain.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_chain_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_chain_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -7,7 +7,7 @@
 #include "server/daemon/infer/query.h"
 #include "server/daemon/route_table.h"
 
-#define ALL (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
+#define CALLS (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
 
 static void parameters_are_read(void **state)
 {
@@ -21,18 +21,20 @@ static void parameters_are_read(void **state)
         {"/binary=1", {0}},
         {"/call?", {0}},
         {"/call?&&", {0}},
-        {"/call?binary=1", {QUERY_BIT(BINARY), 1, 0, 0}},
-        {"/call?binary=0&", {QUERY_BIT(BINARY), 0, 0, 0}},
-        {"/call?&binary=true", {QUERY_BIT(BINARY), 1, 0, 0}},
-        {"/call?binary=false", {QUERY_BIT(BINARY), 0, 0, 0}},
-        {"/call?top_k=0", {QUERY_BIT(TOP_K), 0, 0, 0}},
-        {"/call?top%5Fk=%33&profile=1", {QUERY_BIT(TOP_K) | QUERY_BIT(PROFILE), 0, 1, 3}},
-        {"/call?top_k=4294967295", {QUERY_BIT(TOP_K), 0, 0, UINT32_MAX}},
+        {"/call?binary=1", {.given = QUERY_BIT(BINARY), .is_binary = 1}},
+        {"/call?binary=0&", {.given = QUERY_BIT(BINARY)}},
+        {"/call?&binary=true", {.given = QUERY_BIT(BINARY), .is_binary = 1}},
+        {"/call?binary=false", {.given = QUERY_BIT(BINARY)}},
+        {"/call?top_k=0", {.given = QUERY_BIT(TOP_K)}},
+        {"/call?top%5Fk=%33&profile=1",
+         {.given = QUERY_BIT(TOP_K) | QUERY_BIT(PROFILE), .wants_profile = 1, .top_k = 3}},
+        {"/call?top_k=4294967295", {.given = QUERY_BIT(TOP_K), .top_k = UINT32_MAX}},
+        {"/signature?fv=2", {.given = QUERY_BIT(FV), .fv = 2}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct query query;
         struct error err;
-        assert_ok(err, query_parse(span_str(cases[i].target), ALL, &query, &err));
+        assert_ok(err, query_parse(span_str(cases[i].target), CALLS | QUERY_BIT(FV), &query, &err));
         assert_memory_equal(&query, &cases[i].query, sizeof(query));
         assert_int_equal(query_has(&query, QUERY_TOP_K),
                          (cases[i].query.given & QUERY_BIT(TOP_K)) != 0);
@@ -47,23 +49,23 @@ static void typos_are_refused(void **state)
         uint32_t known;
         const char *text;
     } cases[] = {
-        {"/call?topk=2", ALL,
+        {"/call?topk=2", CALLS,
          "query: expected binary, profile or top_k, got 'topk'; did you mean 'top_k'?"},
-        {"/call?top-k=2", ALL, "got 'top-k'; did you mean 'top_k'?"},
-        {"/call?a?binary=1", ALL, "got 'a?binary'"},
-        {"/call?BINARY=1", ALL, "got 'BINARY'; did you mean 'binary'?"},
-        {"/call?a=b&Top%2Dk=1", ALL, "got 'Top-k'; did you mean 'top_k'?"},
+        {"/call?top-k=2", CALLS, "got 'top-k'; did you mean 'top_k'?"},
+        {"/call?a?binary=1", CALLS, "got 'a?binary'"},
+        {"/call?BINARY=1", CALLS, "got 'BINARY'; did you mean 'binary'?"},
+        {"/call?a=b&Top%2Dk=1", CALLS, "got 'Top-k'; did you mean 'top_k'?"},
         {"/call?topk=2", 0, "query: this path takes no parameters, got 'topk'"},
         {"/call?top_k=2", QUERY_BIT(PROFILE), "query: expected profile, got 'top_k'"},
         {"/call?top_k=2", 0, "query: this path takes no parameters, got 'top_k'"},
-        {"/call?top_k=2&top_k=2", ALL, "query: 'top_k' is given twice"},
-        {"/call?binary", ALL, "binary: expected 0 or 1, got ''"},
-        {"/call?binary=10", ALL, "binary: expected 0 or 1, got '10'"},
-        {"/call?top_k=", ALL, "top_k: expected a number up to 4294967295, got ''"},
-        {"/call?top_k=-1", ALL, "top_k: expected a number up to 4294967295, got '-1'"},
-        {"/call?top_k=4294967296", ALL, "top_k: expected a number"},
-        {"/call?top_k=1.0", ALL, "top_k: expected a number"},
-        {"/call?top_k=%3", ALL, "query: top_k: expected at most 64 characters, with valid %XX"},
+        {"/call?top_k=2&top_k=2", CALLS, "query: 'top_k' is given twice"},
+        {"/call?binary", CALLS, "binary: expected 0 or 1, got ''"},
+        {"/call?binary=10", CALLS, "binary: expected 0 or 1, got '10'"},
+        {"/call?top_k=", CALLS, "top_k: expected a number up to 4294967295, got ''"},
+        {"/call?top_k=-1", CALLS, "top_k: expected a number up to 4294967295, got '-1'"},
+        {"/call?top_k=4294967296", CALLS, "top_k: expected a number"},
+        {"/call?top_k=1.0", CALLS, "top_k: expected a number"},
+        {"/call?top_k=%3", CALLS, "query: top_k: expected at most 64 characters, with valid %XX"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct query query;
@@ -91,7 +93,7 @@ static void others_are_passed_over(void **state)
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "a=1&a=2",
     };
-    static const uint32_t known[] = {ALL, QUERY_BIT(PROFILE), 0};
+    static const uint32_t known[] = {CALLS, QUERY_BIT(PROFILE), 0};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
             char target[128];
@@ -115,8 +117,8 @@ static void routes_say_what_they_take(void **state)
                                           ROUTE_V1_MODELS,   ROUTE_CONSOLE, ROUTE_CONSOLE_FILE};
     static const enum route_id strict[] = {ROUTE_SERVER, ROUTE_MODEL, ROUTE_GENERATE, ROUTE_BATCH,
                                            ROUTE_LOAD,   ROUTE_SHAPE, ROUTE_STATS};
-    assert_int_equal(route_table[ROUTE_CALL].queries, ALL);
-    assert_int_equal(route_table[ROUTE_INFER].queries, ALL);
+    assert_int_equal(route_table[ROUTE_CALL].queries, CALLS);
+    assert_int_equal(route_table[ROUTE_INFER].queries, CALLS);
     assert_int_equal(route_table[ROUTE_PREDICT].queries, QUERY_BIT(PROFILE));
     for (size_t i = 0; i < sizeof(loose) / sizeof(loose[0]); i++) {
         assert_true(route_table[loose[i]].ignores_queries);

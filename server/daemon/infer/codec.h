@@ -110,6 +110,11 @@ MUST_CHECK enum status codec_oip_check_names(struct arena *arena, const struct m
 MUST_CHECK enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                                 struct error *err);
 
+/* Has the method of |call| give those outputs channels-last that the client wants so, where nothing
+ * reads them row-major. Once all outputs, classes and answers are chosen. ST_INVALID: an output
+ * has classes and an order. */
+MUST_CHECK enum status codec_oip_choose_orders(struct infer_call *call, struct error *err);
+
 /* ---- codec_call.c ---------------------------------------------------------------------------- */
 
 struct call_limits codec_call_limits(const struct infer *infer);

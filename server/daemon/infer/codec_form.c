@@ -390,6 +390,7 @@ static enum status decode_oip(struct infer *infer, struct infer_call *call, stru
     call->nan = oip_request_nan(call->parameters);
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    TRY(codec_oip_choose_orders(call, err));
     return codec_call_decode_inputs(infer, call, err);
 }
 

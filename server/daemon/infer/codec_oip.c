@@ -114,29 +114,15 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
         (struct infer_output){.io = io, .name = name, .is_binary = is_binary};
 }
 
-/* The client wants |output| channels-last. If its method prefers that too, it gives it so, unless
- * the answer needs the tensor row-major as well. */
-static enum status choose_order(struct infer_call *call, struct infer_output *output,
-                                struct error *err)
+/* The client wants |output| channels-last. */
+static enum status take_order(struct infer_output *output, struct error *err)
 {
-    const struct model *model = call->model;
     const struct model_io *io = output->io;
-    bool has_answer = false;
-    if (io->kind != RT_IO_TENSOR || !shape_channels_last(io->meta.shape.rank)) {
-        return error_set(err, ST_INVALID, "expected an output of 3 to 5 dims");
-    }
     output->is_channels_last = true;
-    for (size_t i = 0; i < call->oip.outputs.count; i++) {
-        const struct oip_request_output *other = &call->oip.outputs.items[i];
-        has_answer |= other->wants_answer &&
-                      model_find_io(model->outputs, model->output_count, other->name) == io;
-    }
-    if (call->invocation && !has_answer) {
-        rt_invocation_prefer_order(call->invocation, io->index);
-    }
-    return ST_OK;
+    return io->kind == RT_IO_TENSOR && shape_channels_last(io->meta.shape.rank)
+               ? ST_OK
+               : error_set(err, ST_INVALID, "expected an output of 3 to 5 dims");
 }
-
 /* The results that the client named, or all of them: decided before anything runs. */
 enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
@@ -172,7 +158,7 @@ enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *cal
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
-        if (output->is_channels_last && choose_order(call, added, err) != ST_OK) {
+        if (output->is_channels_last && take_order(added, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu].parameters.order: ", output->index);
         }
         if (output->wants_answer && infer_answer_ask(added, output->wants_json, err) != ST_OK) {
@@ -181,6 +167,37 @@ enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *cal
         if (output->shared.is_given &&
             infer_shared_note(infer, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
+        }
+    }
+    return ST_OK;
+}
+
+/* Is some output read row-major: as it is, for its classes, or for an answer, which may be made of
+ * several outputs? */
+static bool needs_row_major(const struct infer_call *call, const struct model_io *io)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        if (output->is_answer || (output->io == io && !output->is_channels_last)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status codec_oip_choose_orders(struct infer_call *call, struct error *err)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        if (!output->is_channels_last) {
+            continue;
+        }
+        if (output->class_count) {
+            return error_set(err, ST_INVALID,
+                             "output '%s' has \"order\" beside top_k, expected one", output->name);
+        }
+        if (!needs_row_major(call, output->io)) {
+            rt_invocation_prefer_order(call->invocation, output->io->index);
         }
     }
     return ST_OK;
@@ -381,6 +398,7 @@ static enum status decode(struct infer *infer, struct infer_call *call, struct e
     TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    TRY(codec_oip_choose_orders(call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
             TRY(decode_input(infer, call, &call->oip.inputs[i], err));
@@ -431,9 +449,9 @@ static enum status turn_result(struct infer *infer, const struct infer_call *cal
     if (!output->is_channels_last || result->order || result->bytes.len == 0) {
         return ST_OK;
     }
-    uint8_t *turned = arena_alloc(&infer->arena, result->bytes.len);
+    uint8_t *turned = arena_alloc(&infer->turned, result->bytes.len);
     if (!turned) {
-        return arena_fail(&infer->arena, "the answer", err);
+        return arena_fail(&infer->turned, "the answer", err);
     }
     int64_t pixels = shape->dims[0] * shape->dims[1];
     turn(turned, result->bytes.ptr, shape->dims[0], shape->dims[1], shape_numel(shape) / pixels,
@@ -452,6 +470,7 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
                                    .strings = output->classes};
     }
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    must(!result->order || output->is_channels_last);
     return (struct oip_result){
         .name = span_str(output->name),
         .type = output->io->meta.type,

@@ -33,6 +33,7 @@ enum status infer_init(struct infer *infer, struct infer_env *env, struct error 
     *infer = (struct infer){.magic = INFER_MAGIC, .env = env, .work.params = params};
     list_init(&infer->seat.link);
     arena_init(&infer->arena, ARENA_BYTES_MAX);
+    arena_init(&infer->turned, params->answer_bytes_max);
     body_init(&infer->inflated, NULL, params->body_bytes_max);
     buf_init(&infer->deflated, params->answer_bytes_max);
     enum status status = hal_pool_member_new(&infer->pool, err);
@@ -55,6 +56,7 @@ void infer_fini(struct infer *infer)
     infer_reset(infer);
     must(!infer->share && !infer->running && list_is_empty(&infer->seat.link));
     arena_fini(&infer->arena);
+    arena_fini(&infer->turned);
     body_fini(&infer->inflated);
     buf_fini(&infer->deflated);
     hal_pool_free(infer->pool);
@@ -165,6 +167,7 @@ void infer_reset(struct infer *infer)
     model_unref(infer->newest);
     infer->newest = NULL;
     buf_fini(&infer->deflated);
+    arena_fini(&infer->turned);
     if (infer->arena.used_bytes > INFER_KEEP_BYTES) {
         arena_fini(&infer->arena);
     } else {

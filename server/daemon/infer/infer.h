@@ -70,8 +70,8 @@ struct infer_output {
     const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
                                    on; in the arena */
     struct shape classes_shape;
-    struct span turned; /* from ENCODE on: the tensor as the client wants it; in the arena, if its
-                           method gave it otherwise */
+    struct span turned; /* from ENCODE on: the tensor as the client wants it, if its method gave it
+                           otherwise; in |turned| of struct infer */
     struct region *region; /* the tensor goes there, and not into the answer; held by the request.
                               NULL: it is in the answer */
     uint64_t region_offset;
@@ -152,6 +152,7 @@ struct infer {
     void *own;            /* what the kind needs beside that, such as a list: set by its parse(),
                              freed by its free(). It begins with a magic number */
     struct arena arena;   /* memory that the request made us allocate */
+    struct arena turned; /* results in the order that the client wants; up to the largest answer */
     struct body inflated; /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */
