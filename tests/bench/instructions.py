@@ -39,6 +39,7 @@ MODELS = TOP / "tests" / "models"
 TABLE = TOP / "tests" / "bench" / "instructions.tsv"
 TOKENS = 24
 LIMIT = 1.05
+FEW = 100  # a token of a stream follows from no bytes: its count is 0, give or take a few
 BETWEEN = "api_live"  # of /v2/health/live
 # Columns of the table, and the functions of the daemon whose cost they have.
 STEPS = {"received": ("on_received",), "head": ("framing_next", "take_head_end"),
@@ -117,6 +118,15 @@ class Client:
 
 # ---------------------------------------------------------------- the daemon under callgrind
 
+def without_lines(folder):
+    """The daemon with names of functions alone: valgrind 3.19 cannot read what clang 14 says of
+    lines, and ends."""
+    if not shutil.which("objcopy"):
+        return PTED
+    subprocess.run(["objcopy", "--strip-debug", PTED, f"{folder}/pted"], check=True)
+    return f"{folder}/pted"
+
+
 def start(folder, kinds):
     """The process and its port."""
     models = [f"--model=add={MODELS / 'add.pte'}"]
@@ -125,7 +135,7 @@ def start(folder, kinds):
                    f"--model=chat={MODELS / 'chat' / 'model.pte'}"]
     process = subprocess.Popen(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
-         f"--dump-before={BETWEEN}", "--separate-threads=yes", "--", PTED,
+         f"--dump-before={BETWEEN}", "--separate-threads=yes", "--", without_lines(folder),
          "--listen=127.0.0.1:0", "--workers=1", "--cpu=generic", *models],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
@@ -248,7 +258,7 @@ def main():
         write_table({**table, **{(name, kind): counts for kind, counts in counted.items()}})
         return 0
     above = [kind for kind, counts in counted.items() if (name, kind) in table
-             and counts["received"] > LIMIT * table[name, kind]["received"]]
+             and counts["received"] > max(LIMIT * table[name, kind]["received"], FEW)]
     for kind in above:
         print(f"FAIL: {kind} costs more than {LIMIT} times {table[name, kind]['received']} "
               "instructions; if that is meant, run instructions.py --all --write")
