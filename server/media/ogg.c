@@ -13,7 +13,7 @@
 #define OPUS_BYTES 19       /* of that of Opus, without a table of channels */
 #define OPUS_TABLE_BYTES 21 /* with one, without its rows */
 
-enum { CONTINUED = 1, BEGIN = 2, END = 4 };
+enum { CONTINUED = 1, BEGIN = 2 };
 
 struct page {
     uint8_t flags;
@@ -109,8 +109,19 @@ static const struct codec {
     bool (*is_first)(struct span packet);
 } codecs[] = {{"\x01vorbis", 3, is_vorbis}, {"OpusHead", 2, is_opus}};
 
-/* Follows the lengths of the pages. What is behind the last one is the library's to judge. */
-static bool ends_in_page(struct span rest)
+static enum status fail(uint32_t page, const char *what, struct error *err)
+{
+    return error_set(err, ST_INVALID, "a damaged Ogg file: page %u: %s", page, what);
+}
+
+static enum status fail_end(struct error *err)
+{
+    return error_set(err, ST_INVALID, "a damaged Ogg file: it ends within a page");
+}
+
+/* Follows the lengths of the pages behind the headers, up to what is no page, for the library to
+ * judge. */
+static enum status check_pages(struct span rest, uint32_t serial, struct error *err)
 {
     while (rest.len >= HEAD_BYTES && memcmp(rest.ptr, "OggS", 5) == 0) {
         size_t bytes = HEAD_BYTES + (size_t)rest.ptr[26], table = bytes;
@@ -118,16 +129,17 @@ static bool ends_in_page(struct span rest)
             bytes += rest.ptr[i];
         }
         if (bytes > rest.len) {
-            return true;
+            return fail_end(err);
+        }
+        if ((rest.ptr[5] & BEGIN) || load_le32(rest.ptr + 14) != serial) {
+            return error_set(err, ST_INVALID,
+                             "expected one stream in an Ogg file, got several streams");
         }
         rest = span_of(rest.ptr + bytes, rest.len - bytes);
     }
-    return rest.len >= 4 && rest.len < HEAD_BYTES && memcmp(rest.ptr, "OggS", 4) == 0;
-}
-
-static enum status fail(uint32_t page, const char *what, struct error *err)
-{
-    return error_set(err, ST_INVALID, "a damaged Ogg file: page %u: %s", page, what);
+    bool is_head = rest.len > 0 && rest.len < HEAD_BYTES &&
+                   memcmp(rest.ptr, "OggS", rest.len < 4 ? rest.len : 4) == 0;
+    return is_head ? fail_end(err) : ST_OK;
 }
 
 /* Sets |*codec| to the row of the first header. */
@@ -172,7 +184,6 @@ enum status ogg_verify(struct span file, struct error *err)
         }
         rest = span_of(rest.ptr + page.bytes, rest.len - page.bytes);
     }
-    return ends_in_page(file)
-               ? error_set(err, ST_INVALID, "a damaged Ogg file: it ends within a page")
-               : ST_OK;
+    const uint8_t *end = file.ptr + file.len;
+    return check_pages(span_of(rest.ptr, (size_t)(end - rest.ptr)), serial, err);
 }

@@ -56,16 +56,19 @@ static enum status make_handle(struct reading *reading, struct error *err)
                                 reading->library->strerror(reading->handle));
 }
 
-/* A file that lost its end on the way has fewer frames than its first one says. */
+/* A file that lost its end has fewer frames than its first one says, or ends within one. */
 static enum status check_whole(const struct reading *reading, struct error *err)
 {
     uint64_t declared = mp3_declared_frames(reading->file.bytes);
     off_t got = reading->library->framelength(reading->handle);
-    return got >= 0 && (uint64_t)got >= declared
-               ? ST_OK
-               : error_set(err, ST_INVALID,
-                           "a damaged MP3 file: expected %" PRIu64 " frames of MPEG, got %" PRId64,
-                           declared, (int64_t)got);
+    if (got < 0 || (uint64_t)got < declared) {
+        return error_set(err, ST_INVALID,
+                         "a damaged MP3 file: expected %" PRIu64 " frames of MPEG, got %" PRId64,
+                         declared, (int64_t)got);
+    }
+    return mp3_ends_in_frame(reading->file.bytes)
+               ? error_set(err, ST_INVALID, "a damaged MP3 file: it ends within a frame")
+               : ST_OK;
 }
 
 static enum status read_head(struct reading *reading, struct sound_head *head, struct error *err)

@@ -11,6 +11,7 @@
 
 #include "server/media/format.h"
 #include "server/media/log_mel.h"
+#include "server/media/mp3.h"
 #include "server/media/sound.h"
 
 #define FRAMES 40
@@ -373,6 +374,36 @@ static void sign_pages(uint8_t *file, size_t len)
     }
 }
 
+/* What is behind the first of several streams would be lost. */
+static void test_streams_of_ogg(void **state)
+{
+    static const char *const names[] = {"sound.ogg", "sound.opus"};
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t len = read_file(names[i], file);
+        (void)read_file(names[1 - i], file + len);
+        expect_refusal(file, len + 28, ST_INVALID, "it ends within a page");
+        expect_refusal(file, len + 3, ST_INVALID, "it ends within a page");
+        memcpy(file + len, file, len);
+        expect_refusal(file, 2 * len, ST_INVALID, "one stream in an Ogg file, got several");
+        size_t last = len - 1; /* of one stream: its last page has another number */
+        while (memcmp(file + last, "OggS", 4) != 0) {
+            last--;
+        }
+        file[last + 14] ^= 1;
+        sign_pages(file, len);
+        expect_refusal(file, len, ST_INVALID, "one stream in an Ogg file, got several");
+        file[last + 14] ^= 1;
+        sign_pages(file, len);
+        /* What was recorded from a live stream has no page that is marked as the last one. */
+        assert_true(count_of(span_of(file, last)) < count_of(span_of(file, len)));
+    }
+}
+
 /* Any bytes end in samples or in an error. PTED_DAMAGED_COUNT: how many copies of each file. */
 static void test_damaged(void **state)
 {
@@ -449,6 +480,51 @@ static void test_mp3_cut(void **state)
                    "a damaged MP3 file: expected 54 frames of MPEG, got 50");
 }
 
+/* One that says nothing ends where a frame does: the last of 54 begins at 3121. */
+static void test_mp3_cut_in_frame(void **state)
+{
+    static const size_t lens[] = {3146, 3127, 3122, 3000, 1500, 1400};
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    size_t len = read_file("sound.mp3", file);
+    for (int i = 0; i < 6; i++) {
+        expect_refusal(file, lens[i], ST_INVALID, "a damaged MP3 file: it ends within a frame");
+    }
+    assert_true(count_of(span_of(file, 3121)) < count_of(span_of(file, len)));
+}
+
+/* Lengths of frames, of each version. */
+static void test_mp3_frames(void **state)
+{
+    static const struct {
+        uint8_t head[4];
+        uint32_t bytes; /* 0: it does not say */
+    } rows[] = {
+        {{0xff, 0xfb, 0x90, 0x00}, 417}, {{0xff, 0xfb, 0x92, 0x00}, 418}, /* 128 k, 44.1 kHz */
+        {{0xff, 0xfa, 0xe4, 0x00}, 960}, {{0xff, 0xfb, 0x18, 0x00}, 144}, /* 320 k, 48; 32 k, 32 */
+        {{0xff, 0xf3, 0x80, 0x00}, 208}, {{0xff, 0xf3, 0xe4, 0x00}, 480}, /* 22.05; 24 kHz */
+        {{0xff, 0xe3, 0x40, 0x00}, 208}, {{0xff, 0xe3, 0x18, 0x00}, 72},  /* 11.025; 8 kHz */
+        {{0xff, 0xfb, 0x00, 0x00}, 0},   {{0xff, 0xfb, 0xf0, 0x00}, 0},
+        {{0xff, 0xfb, 0x9c, 0x00}, 0},   {{0xff, 0xfd, 0x90, 0x00}, 0},
+    };
+    static uint8_t file[3000];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t len = rows[i].bytes;
+        memset(file, 0, sizeof(file));
+        memcpy(file, rows[i].head, 4);
+        memcpy(file + len, rows[i].head, 4);
+        assert_false(mp3_ends_in_frame(span_of(file, 2 * len)));
+        assert_false(mp3_ends_in_frame(span_of(file, 2 * len + 100))); /* something else */
+        assert_int_equal(mp3_ends_in_frame(span_of(file, len + 1)), len > 0);
+        assert_int_equal(mp3_ends_in_frame(span_of(file, len + 4)), len > 0);
+        assert_int_equal(mp3_ends_in_frame(span_of(file, len ? 2 * len - 1 : 9)), len > 0);
+    }
+}
+
 static void test_formats(void **state)
 {
     (void)state;
@@ -467,12 +543,21 @@ static void test_formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),    cmocka_unit_test(test_features),
-        cmocka_unit_test(test_wav),        cmocka_unit_test(test_cut_wav),
-        cmocka_unit_test(test_rf64),       cmocka_unit_test(test_tags),
-        cmocka_unit_test(test_coded),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_mp3),        cmocka_unit_test(test_mp3_cut),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_wav),
+        cmocka_unit_test(test_cut_wav),
+        cmocka_unit_test(test_rf64),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_coded),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_mp3),
+        cmocka_unit_test(test_mp3_cut),
+        cmocka_unit_test(test_streams_of_ogg),
+        cmocka_unit_test(test_mp3_cut_in_frame),
+        cmocka_unit_test(test_mp3_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
