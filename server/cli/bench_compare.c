@@ -9,6 +9,7 @@
 
 #define BYTES_MAX ((size_t)16 << 20)
 #define VALUES_MAX (1u << 20)
+#define CHANGE_MAX 1e6 /* in %; nothing is said of more */
 
 /* What is compared, if both have it. */
 static const char *const names[] = {
@@ -95,9 +96,10 @@ static void print_step(const struct document *before, const struct bench_step *s
         if (!is_both || (value == 0 && now->value == 0)) {
             continue;
         }
-        buf_printf(out, "%8.6g %-18s %12.3f %12.3f", asked, names[i], value, now->value);
-        if (value > 0) {
-            buf_printf(out, " %+8.1f %%", 100 * (now->value - value) / value);
+        buf_printf(out, "%8.6g %-18s %12.6g %12.6g", asked, names[i], value, now->value);
+        double change = value > 0 ? 100 * ((now->value - value) / value) : CHANGE_MAX;
+        if (change < CHANGE_MAX) {
+            buf_printf(out, " %+8.1f %%", change);
         }
         buf_add_char(out, '\n');
     }

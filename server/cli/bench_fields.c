@@ -104,6 +104,7 @@ static void add_language(struct list_of_fields *list, const struct bench_result 
 {
     const struct bench_language *language = &result->language;
     bool has_none = language->ttft.count == 0;
+    bool has_no_tokens = has_none || language->uncounted > 0;
     uint64_t all = language->prompt_tokens + language->answer_tokens;
     const struct {
         const char *mean, *median, *p90, *p99;
@@ -114,14 +115,15 @@ static void add_language(struct list_of_fields *list, const struct bench_result 
         {"mean_itl_ms", "median_itl_ms", "p90_itl_ms", "p99_itl_ms", &language->itl},
         {"mean_e2el_ms", "median_e2el_ms", "p90_e2el_ms", "p99_e2el_ms", &result->latency},
     };
-    add(list, "total_input_tokens", (double)language->prompt_tokens, 0, has_none);
-    add(list, "total_output_tokens", (double)language->answer_tokens, 0, has_none);
-    add(list, "output_throughput", bench_per_second(language->answer_tokens, result), 3, has_none);
-    add(list, "total_token_throughput", bench_per_second(all, result), 3, has_none);
+    add(list, "total_input_tokens", (double)language->prompt_tokens, 0, has_no_tokens);
+    add(list, "total_output_tokens", (double)language->answer_tokens, 0, has_no_tokens);
+    add(list, "output_throughput", bench_per_second(language->answer_tokens, result), 3,
+        has_no_tokens);
+    add(list, "total_token_throughput", bench_per_second(all, result), 3, has_no_tokens);
     add(list, "pp", bench_tokens_per_second(language->prompt_tokens, language->first_ns), 3,
-        has_none);
+        has_no_tokens);
     add(list, "tg", bench_tokens_per_second(language->later_tokens, language->later_ns), 3,
-        has_none);
+        has_no_tokens);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct bench_histogram *times = rows[i].times;
         bool is_empty = has_none || times->count == 0;

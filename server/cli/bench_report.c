@@ -153,8 +153,14 @@ static void print_requests(const struct bench_report *report, const struct bench
 static void print_tokens(const struct bench_result *result, struct buf *out)
 {
     const struct bench_language *language = &result->language;
-    char count[AMOUNT_TEXT_MAX], rate[CELL_MAX];
+    char count[AMOUNT_TEXT_MAX], more[AMOUNT_TEXT_MAX], rate[CELL_MAX];
     uint64_t all = language->prompt_tokens + language->answer_tokens;
+    if (language->uncounted) {
+        buf_printf(out, "tokens    the server did not count those of %s of %s answers\n",
+                   amount_count(language->uncounted, count),
+                   amount_count(language->ttft.count, more));
+        return;
+    }
     buf_printf(out, "tokens    %s of prompts", amount_count(language->prompt_tokens, count));
     buf_printf(out, ", %s of answers, ", amount_count(language->answer_tokens, count));
     buf_printf(out, "%s output tok/s, ",
@@ -368,7 +374,11 @@ static void print_compute(const struct bench_step *step, char text[CELL_MAX])
 
 static void print_output(const struct bench_step *step, char text[CELL_MAX])
 {
-    print_rate(bench_per_second(step->result.language.answer_tokens, &step->result), text);
+    const struct bench_language *language = &step->result.language;
+    snprintf(text, CELL_MAX, "-");
+    if (language->uncounted == 0) {
+        print_rate(bench_per_second(language->answer_tokens, &step->result), text);
+    }
 }
 
 static void print_part(const struct bench_histogram *times, uint32_t share, char text[CELL_MAX])
@@ -423,6 +433,16 @@ static bool has_stats(const struct bench_report *report)
 {
     for (uint32_t i = 0; i < report->count; i++) {
         if (report->steps[i].has_stats) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_uncounted(const struct bench_report *report)
+{
+    for (uint32_t i = 0; i < report->count; i++) {
+        if (report->steps[i].result.language.uncounted) {
             return true;
         }
     }
@@ -500,6 +520,9 @@ static void print_table(const struct bench_report *report, uint32_t width, struc
     buf_add_str(out, has_stats(report) ? "; of the server: batch, the rows of an execution; queue "
                                          "and compute of a request\n"
                                        : "\n");
+    if (is_uncounted(report)) {
+        buf_add_str(out, "tok/s is unknown where the server did not count the tokens of answers\n");
+    }
 }
 
 void bench_report_print(const struct bench_report *report, uint32_t width, struct buf *out)

@@ -26,6 +26,7 @@ void bench_stream_begin(struct bench_stream *stream, struct bench_histogram *gap
     buf_reset(&stream->event);
     stream->first_ns = stream->last_ns = 0;
     stream->prompt_tokens = stream->answer_tokens = stream->bytes = 0;
+    stream->has_usage = false;
     stream->gaps = gaps;
     stream->err.code = ST_OK;
 }
@@ -69,16 +70,20 @@ static enum status read_choices(struct json *in, struct event *event, struct err
 
 static enum status read_usage(struct json *in, struct bench_stream *stream, struct error *err)
 {
+    bool has_prompt = false, has_answer = false;
     TRY(json_object(in, err));
     while (true) {
         struct json_string key;
         TRY(json_member(in, &key, err));
         if (in->is_closed) {
+            stream->has_usage |= has_prompt && has_answer;
             return ST_OK;
         }
         if (json_string_is(&key, "prompt_tokens") && json_peek(in) == JSON_NUMBER) {
+            has_prompt = true;
             TRY(json_read_u64(in, &stream->prompt_tokens, err));
         } else if (json_string_is(&key, "completion_tokens") && json_peek(in) == JSON_NUMBER) {
+            has_answer = true;
             TRY(json_read_u64(in, &stream->answer_tokens, err));
         } else {
             TRY(json_skip(in, err));
@@ -143,11 +148,7 @@ static enum status read_line(struct bench_stream *stream, struct span line, uint
     if (event.has_text) {
         note_text(stream, now_ns);
     }
-    if (status != ST_INVALID) {
-        return status;
-    }
-    (void)error_prefix(err, "the server sent no event: ");
-    return err->code = ST_CORRUPT;
+    return transfer_blame_event(status, err);
 }
 
 bool bench_stream_take(struct bench_stream *stream, const void *bytes, size_t len, uint64_t now_ns)
@@ -187,10 +188,14 @@ enum status bench_stream_end(struct bench_stream *stream, uint64_t since_ns, uin
         return error_set(err, ST_CORRUPT, "the answer has no event with text");
     }
     uint64_t later_ns = now_ns - stream->first_ns;
+    bench_histogram_add(&out->ttft, stream->first_ns - since_ns);
+    if (!stream->has_usage) {
+        out->uncounted++;
+        return ST_OK;
+    }
     out->prompt_tokens += stream->prompt_tokens;
     out->answer_tokens += stream->answer_tokens;
     out->first_ns += stream->first_ns - since_ns;
-    bench_histogram_add(&out->ttft, stream->first_ns - since_ns);
     if (stream->answer_tokens > 1) {
         out->later_tokens += stream->answer_tokens - 1;
         out->later_ns += later_ns;

@@ -18,8 +18,9 @@
 struct bench_stream {
     struct buf event;                      /* owned: the line that has not ended */
     uint64_t first_ns, last_ns;            /* when events with text came; 0: none has */
-    uint64_t prompt_tokens, answer_tokens; /* as the server says; 0: it did not */
+    uint64_t prompt_tokens, answer_tokens; /* as the server says, if it |has_usage| */
     uint64_t bytes;
+    bool has_usage;
     struct bench_histogram *gaps; /* borrowed */
     struct error err;             /* ST_OK: all events could be read */
 };
@@ -28,6 +29,7 @@ struct bench_stream {
 struct bench_language {
     struct bench_histogram ttft, tpot, itl;
     uint64_t prompt_tokens, answer_tokens;
+    uint64_t uncounted;          /* answers without usage: sums of tokens lack theirs */
     uint64_t later_tokens;       /* behind the first one of each answer */
     uint64_t first_ns, later_ns; /* sums: up to the first tokens, and behind them */
 };

@@ -142,7 +142,7 @@ static enum status take_text(struct stream *s, const struct json_string *string,
     }
     uint8_t *room = buf_reserve(text, string->bytes);
     if (!room) {
-        return error_set(err, ST_TOO_LARGE, "the answer is too long");
+        return error_set(err, ST_CORRUPT, "the answer is too long");
     }
     json_string_decode(string, room);
     buf_commit(text, string->bytes);
@@ -291,12 +291,7 @@ static enum status read_line(struct stream *s, struct span line, struct error *e
     if (text.len == 0 || span_is(text, "[DONE]")) {
         return ST_OK;
     }
-    enum status status = json_read_members(text, read_member, s, err);
-    if (status != ST_INVALID) {
-        return status;
-    }
-    (void)error_prefix(err, "the server sent no event: ");
-    return err->code = ST_CORRUPT;
+    return transfer_blame_event(json_read_members(text, read_member, s, err), err);
 }
 
 static enum status read_lines(struct stream *s, struct error *err)

@@ -232,6 +232,15 @@ void transfer_rewind(struct transfer *transfer)
 
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
+enum status transfer_blame_event(enum status status, struct error *err)
+{
+    if (status != ST_INVALID && status != ST_TOO_LARGE) {
+        return status;
+    }
+    (void)error_prefix(err, "the server sent no event: ");
+    return err->code = ST_CORRUPT;
+}
+
 void transfer_show(struct span text, size_t max, struct buf *out)
 {
     struct line line = {.len = 0};

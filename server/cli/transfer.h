@@ -100,6 +100,10 @@ MUST_CHECK enum status transfer_split(const struct transfer *transfer, struct sp
  * escapes what it quotes. */
 enum status transfer_blame(const struct transfer *transfer, const char *path, struct error *err);
 
+/* |err| says why json_read_members() failed with |status| on an event of a stream. What is wrong in
+ * the JSON becomes ST_CORRUPT, with a word that the server sent it; other errors stay. */
+enum status transfer_blame_event(enum status status, struct error *err);
+
 /* Appends the first |max| bytes of a text of the server's: controls, bytes that are not UTF-8 and
  * characters that disturb a line are escaped, since it goes to a terminal. */
 void transfer_show(struct span text, size_t max, struct buf *out);

@@ -167,6 +167,14 @@ def files():
         for name in ("prompts   20 tokens; answers 4 tokens", "TTFT", "TPOT", "ITL", "E2EL",
                      "request   pp ", " output tok/s"):
             expect(name, name in shown, True)
+        earlier.write_text('{"steps": [{"clients": 1, "requests_per_s": 1e308, "tg": 1e-308, '
+                           '"pp": -1e300, "mean_ms": 0}]}')
+        shown = bench(url(daemon, "chat"), "--prompt-tokens=20", "--answer-tokens=8",
+                      "--requests=3", f"--compare={earlier}").stdout
+        rows = re.findall(r"^ +1 (?:requests_per_s|tg|pp|mean_ms) .*", shown, re.MULTILINE)
+        expect(f"rows: {shown}", len(rows), 4)
+        expect(f"narrow rows: {rows}", max(map(len, rows)) <= 66, True)
+        expect("a change", "1e+308" in rows[0] and rows[0].endswith(" -100.0 %"), True)
         earlier.write_text('{"steps": 5}')
         done = bench(url(daemon, "chat"), *lengths, f"--compare={earlier}", status=64)
         expect("no bench", "expected a document that --json has written" in done.stderr, True)
@@ -195,6 +203,8 @@ def hostile_servers():
     for parts, text in (
             ([b"data: {\n\n"], "the server sent no event"),
             ([b"data: [1]\n\n"], "the server sent no event"),
+            ([b'data: {"x": ' + b"[" * 200 + b"\n\n"], "the server sent no event: "),
+            ([b'data: {"error": ' + b"[" * 200 + b"\n\n"], "the server sent no event: "),
             ([b"data: " + b"9" * (5 << 20)], "an event of more than"),
             ([event(error={"message": "it\x1b[2J broke"})], "the answer ended: "),
             ([b"data: [DONE]\n\n"], "no event with text"),
@@ -209,7 +219,27 @@ def hostile_servers():
         expect("all at once", step(fake.url, "--answer-tokens=4", "--requests=2")["ok"], 2)
 
 
-CHECKS = (known_times, counts_agree, files, wrong_calls, hostile_servers)
+def uncounted():
+    """A server that sends no usage, or half of it, has no figures of tokens, rather than zeros."""
+    for usage in ([], [event(choices=[], usage={"prompt_tokens": 40})],
+                  [event(choices=[], usage={})]):
+        with Fake([part for part in KNOWN if part not in (USAGE, FIRST_S, GAP_S)] + usage) as fake:
+            found = step(fake.url, "--answer-tokens=6", "--requests=3")
+            expect("ok", found["ok"], 3)
+            for name in ("total_input_tokens", "total_output_tokens", "output_throughput",
+                         "total_token_throughput", "pp", "tg", "mean_tpot_ms"):
+                expect(name, found.get(name), None)
+            for name in ("mean_ttft_ms", "mean_itl_ms", "mean_e2el_ms"):
+                expect(name, found[name] > 0, True)
+            shown = bench(fake.url, "--answer-tokens=6", "--requests=3").stdout
+            expect(shown, "did not count those of 3 of 3 answers\n" in shown, True)
+            expect(shown, "tok/s" in shown or " pp " in shown, False)
+            shown = bench(fake.url, "--answer-tokens=6", "--requests=3", "--clients=1,2").stdout
+            expect(shown, "tok/s is unknown where the server did not count" in shown, True)
+            expect(shown, len(re.findall(r"^ +[12] +[\d.]+ +0 +- +[\d.]", shown, re.M)), 2)
+
+
+CHECKS = (known_times, uncounted, counts_agree, files, wrong_calls, hostile_servers)
 
 
 def main():

@@ -470,6 +470,7 @@ def hostile_answers():
         ([b"data: {broken\n\n"], b"no event"),
         ([b'data: {"choices": 1}\n\n', b'data: {"choices": [[]]}\n\n'], b"no event"),
         ([b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'], b"no event"),
+        ([b'data: {"x": ' + b"[" * 200 + b"\n\n"], b"no event: "),
         ([b'data: {"error": {"message": "out of \\u001b[2J luck"}}\n\n'], b"luck"),
         ([b"data: " + b"x" * (5 << 20)], b"too long"),
     )
