@@ -129,9 +129,10 @@ MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 # * tests of what an answer, a card, a command, an exporter's program or another server says: their
 #   threads are those of the others.
 THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
-SAYINGS='access|access_log|answers|bad_media|bench|cards|classes|config|console|console_pages'
-SAYINGS=$SAYINGS'|embeddings|exporters|folders|formats|haproxy|layouts|openai|openapi|predict'
-SAYINGS=$SAYINGS'|proxy|pte|pte_client|pte_compare|pte_media|responses|speech|tls_plays'
+SAYINGS='access|access_log|answers|bad_media|bench|bench_language|cards|classes|config|console'
+SAYINGS=$SAYINGS'|console_pages|doors|embeddings|exporters|folders|formats|haproxy|infill|layouts'
+SAYINGS=$SAYINGS'|lm_eval|messages|ollama|openai|openapi|orders|predict|proxy|pte|pte_client'
+SAYINGS=$SAYINGS'|pte_compare|pte_media|responses|speech|tls_plays'
 THREADS_EXCLUDE="$THREADS_EXCLUDE|/run_($SAYINGS)\\.py"
 thread_tests() {
     threaded_units >threaded
