@@ -43,7 +43,7 @@ MEMBERS = {
               "score", "iou", "count", "across_classes"),
     "embedding": ("pooling", "normalize", "max_tokens", "prefix"),
     "generation": ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens",
-                   "stop_token_ids", "thinking", "tools"),
+                   "stop_token_ids", "infill", "thinking", "tools"),
 }
 # What a classifier gives, for people: the best of its classes, as probabilities.
 CLASSES = {"name": "scores", "steps": ["softmax"], "answer": {"classes": 5}}
