@@ -12,12 +12,48 @@
 #include "server/language/texts.h"
 
 #define FLOAT_TEXT_BYTES 13 /* of a number in text, with its comma, as most have it */
+#define CLASS_TEXT_BYTES 36 /* of a class: what is around its name, and a name that is made */
+
+/* Most that a string becomes: a control character is \u001f. */
+static uint64_t string_bytes(struct span string)
+{
+    return 6 * (uint64_t)string.len;
+}
+
+/* Does the answer have the texts of the request? */
+static bool has_texts(const struct embed_ask *ask)
+{
+    return ask->form == EMBED_COHERE || (embed_ask_ranks(ask) && ask->wants_texts);
+}
+
+static uint64_t texts_bytes(const struct embed_ask *ask)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; has_texts(ask) && i < ask->text_count; i++) {
+        bytes += string_bytes(ask->texts[i].text);
+    }
+    return bytes;
+}
+
+/* The names of the classes, which each text has. */
+static uint64_t classes_bytes(const struct embed_reply *reply)
+{
+    if (reply->ask->form != PREDICT_TEI) {
+        return 0;
+    }
+    uint64_t bytes = (uint64_t)reply->width * CLASS_TEXT_BYTES;
+    for (uint32_t i = 0; i < reply->label_count && i < reply->width; i++) {
+        bytes += string_bytes(reply->labels[i]);
+    }
+    return bytes * reply->ask->text_count;
+}
 
 size_t embed_reply_bytes(const struct embed_reply *reply)
 {
-    uint64_t vectors =
-        reply->ask->form == EMBED_TEI_ALL ? reply->token_count : reply->ask->text_count;
-    return (size_t)vectors * reply->width * FLOAT_TEXT_BYTES;
+    const struct embed_ask *ask = reply->ask;
+    uint64_t vectors = ask->form == EMBED_TEI_ALL ? reply->token_count : ask->text_count;
+    uint64_t floats = vectors * reply->width * FLOAT_TEXT_BYTES;
+    return (size_t)(floats + texts_bytes(ask) + classes_bytes(reply));
 }
 
 static void print_float(struct buf *out, float value)

@@ -257,6 +257,47 @@ static void a_ranking_is_sorted(void **state)
     check(&reply, "[{\"index\":0,\"score\":0.5,\"text\":\"a\"}]");
 }
 
+/* |before|, then a text of control characters, then |after|: how much is printed of it is known
+ * before that is done. */
+static void expect_bytes(enum embed_form form, const struct embed_reply *reply, const char *before,
+                         const char *after)
+{
+    char body[8192];
+    struct buf out;
+    int len = snprintf(body, sizeof(body), "%s\"", before);
+    for (int i = 0; i < 1000; i++) {
+        len += snprintf(body + len, sizeof(body) - (size_t)len, "\\u0001");
+    }
+    snprintf(body + len, sizeof(body) - (size_t)len, "\"%s", after);
+    assert_ok(err, parse(form, body));
+    buf_init(&out, 1 << 16);
+    assert_ok(err, embed_reply_print(reply, &arena, &out, &err));
+    assert_true(out.len > 6000);
+    assert_true(embed_reply_bytes(reply) + 200 > out.len);
+    assert_true(embed_reply_bytes(reply) < out.len + 200);
+    buf_fini(&out);
+}
+
+static void texts_and_names_in_an_answer_are_counted(void **state)
+{
+    char name[1000];
+    const float scores[] = {0.5f, 0.25f};
+    const struct span labels[] = {span_of(memset(name, 1, sizeof(name)), sizeof(name))};
+    struct embed_reply reply = {.ask = &ask, .model = "m", .vectors = scores, .width = 1};
+    (void)state;
+    expect_bytes(EMBED_COHERE, &reply, "{\"model\":\"m\",\"texts\":[",
+                 "],\"embedding_types\":[\"float\"]}");
+    expect_bytes(RANK_TEI, &reply, "{\"query\":\"q\",\"texts\":[", "],\"return_text\":true}");
+    expect_bytes(RANK_COHERE, &reply, "{\"query\":\"q\",\"documents\":[",
+                 "],\"return_documents\":true}");
+    assert_ok(err, parse(RANK_COHERE, "{\"query\":\"q\",\"documents\":[\"a\"]}"));
+    assert_between(embed_reply_bytes(&reply), 1, 100);
+    reply.width = 2;
+    reply.labels = labels;
+    reply.label_count = 1;
+    expect_bytes(PREDICT_TEI, &reply, "{\"inputs\":", "}");
+}
+
 static void an_answer_has_a_maximum(void **state)
 {
     const struct embed_reply reply = {.ask = &ask, .vectors = vectors, .width = 2};
@@ -310,6 +351,7 @@ int main(void)
         TEST(vectors_in_the_form_of_openai),
         TEST(vectors_in_the_form_of_tei),
         TEST(a_ranking_is_sorted),
+        TEST(texts_and_names_in_an_answer_are_counted),
         TEST(an_answer_has_a_maximum),
         TEST(errors_have_the_types_of_tei),
     };

@@ -242,6 +242,38 @@ static void vectors_rank_texts_by_their_cosine(void **state)
     free(body);
 }
 
+static unsigned long_runs;
+
+/* Does SAMPLE of the present run take longer than 2000 bytes do? */
+static void count_long(struct world *w)
+{
+    uint64_t was = w->options.params.inline_bytes_max;
+    w->options.params.inline_bytes_max = 2000;
+    long_runs += infer_is_long(&w->infer, INFER_SAMPLE);
+    w->options.params.inline_bytes_max = was;
+}
+
+/* The last step reads the vectors of all runs. */
+static void a_comparison_of_many_vectors_is_long(void **state)
+{
+    (void)state;
+    for (int count = 1; count <= 24; count += 23) {
+        char body[1024];
+        int len = snprintf(body, sizeof(body),
+                           "{\"inputs\":{\"source_sentence\":\"a\","
+                           "\"sentences\":[\"b\"");
+        for (int i = 1; i < count; i++) {
+            len += snprintf(body + len, sizeof(body) - (size_t)len, ",\"b\"");
+        }
+        snprintf(body + len, sizeof(body) - (size_t)len, "]},\"model\":\"enc\"}");
+        long_runs = 0;
+        world.meanwhile = count_long;
+        ask("", &embedding_similar, body);
+        assert_int_equal(long_runs, count > 1);
+        world_end(&world, 200);
+    }
+}
+
 /* ---- mistakes and failures ------------------------------------------------------------------- */
 
 static void mistakes_have_their_texts(void **state)
@@ -339,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_vector_of_another_form_is_the_same),
         cmocka_unit_test(scores_are_those_of_pytorch),
         cmocka_unit_test(vectors_rank_texts_by_their_cosine),
+        cmocka_unit_test(a_comparison_of_many_vectors_is_long),
         cmocka_unit_test(mistakes_have_their_texts),
         cmocka_unit_test(texts_and_ids_that_are_too_long_are_cut_or_refused),
         cmocka_unit_test(without_memory_a_request_waits),

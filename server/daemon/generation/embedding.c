@@ -502,7 +502,15 @@ static struct embed_reply reply_of(const struct infer *infer)
     };
 }
 
-/* Bytes of the run's result and, after the last run, of the answer. */
+/* Bytes of the vectors that are compared with a query's. */
+static size_t compared_bytes(const struct embedding *embedding)
+{
+    return embedding->is_query_first
+               ? (size_t)embedding->item_count * embedding->embedder->width * sizeof(float)
+               : 0;
+}
+
+/* Bytes of the run's result and, after the last run, of what is made of all, and of the answer. */
 static size_t sampled_bytes(const struct infer *infer)
 {
     const struct embedding *embedding = embedding_of(infer);
@@ -510,7 +518,8 @@ static size_t sampled_bytes(const struct infer *infer)
     const struct embed_reply reply = reply_of(infer);
     size_t states = (size_t)embedding->rows * embedding->length * embedder->width;
     bool is_last = embedding->done_count + embedding->rows == embedding->item_count;
-    return states * dtype_bytes(embedder->floats) + (is_last ? embed_reply_bytes(&reply) : 0);
+    size_t rest = is_last ? compared_bytes(embedding) + embed_reply_bytes(&reply) : 0;
+    return states * dtype_bytes(embedder->floats) + rest;
 }
 
 static bool is_long(const struct infer *infer, enum infer_step step)
