@@ -65,15 +65,15 @@ struct reply_piece {
     struct span text;
     const struct sampler_mark *marks; /* if logarithms are wanted */
     uint32_t mark_count;
-    /* If those of the prompt are wanted, and in the first piece: its ids, and a mark for each but
-     * the first. */
+    /* If those of the prompt are wanted, and in the first piece: its ids, a mark for each but the
+     * first, and, if it is echoed, the characters of the text before each. */
     const uint32_t *prompt;
+    const uint32_t *prompt_offsets;
     const struct sampler_mark *prompt_marks;
     uint32_t prompt_count;
-    size_t text_offset;      /* bytes of the choice before |text| */
-    size_t character_offset; /* its characters, if logarithms are wanted */
-    struct span thought;     /* likewise, of the thoughts */
-    size_t thought_offset;   /* bytes of the thoughts before |thought| */
+    size_t text_offset;    /* bytes of the choice before |text| */
+    struct span thought;   /* likewise, of the thoughts */
+    size_t thought_offset; /* bytes of the thoughts before |thought| */
     bool is_first;
     const struct tools_calls *calls; /* behind the text, so far; NULL: none */
     uint32_t told_calls;             /* of them: earlier events have told that they began */

@@ -3,6 +3,8 @@
 
 #include "server/language/reply_marks.h"
 
+#include <inttypes.h>
+
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "server/language/words.h"
@@ -79,6 +81,7 @@ static void print_chat(const struct reply *reply, const struct reply_piece *piec
 /* A token of the list. |mark| is NULL of the first one of a prompt: nothing stands before it. */
 struct item {
     uint32_t id;
+    uint32_t offset;
     const struct sampler_mark *mark;
 };
 
@@ -94,7 +97,8 @@ static struct item item_at(const struct reply *reply, const struct reply_piece *
     const struct sampler_mark *mark = i >= prompt ? &piece->marks[i - prompt]
                                       : i > 0     ? &piece->prompt_marks[i - 1]
                                                   : NULL;
-    return (struct item){i < prompt ? piece->prompt[i] : mark->chosen.id, mark};
+    return i < prompt ? (struct item){piece->prompt[i], piece->prompt_offsets[i], mark}
+                      : (struct item){mark->chosen.id, mark->offset, mark};
 }
 
 /* Is the text of |id| that of one of the first |count|? Each text has one member. */
@@ -170,17 +174,13 @@ static void print_text_logprobs(const struct reply *reply, const struct reply_pi
     }
 }
 
-/* Offsets count characters, as clients index strings. Special tokens are not in the text. */
+/* Offsets count characters, as clients index strings. */
 static void print_text_offsets(const struct reply *reply, const struct reply_piece *piece,
-                               uint32_t count, struct buf *word, struct buf *out)
+                               uint32_t count, struct buf *out)
 {
-    size_t offset = piece->character_offset;
     buf_add_str(out, "],\"text_offset\":[");
     for (uint32_t i = 0; i < count; i++) {
-        buf_printf(out, "%s%zu", i ? "," : "", offset);
-        uint32_t id = item_at(reply, piece, i).id;
-        word_of(reply->words, id, word);
-        offset += words_is_special(reply->words, id) ? 0 : reply_count_characters(buf_span(word));
+        buf_printf(out, "%s%" PRIu32, i ? "," : "", item_at(reply, piece, i).offset);
     }
     buf_add_str(out, "]}");
 }
@@ -192,7 +192,7 @@ static void print_text(const struct reply *reply, const struct reply_piece *piec
     buf_init(&word, REPLY_WORD_BYTES_MAX);
     print_text_words(reply, piece, count, &word, out);
     print_text_logprobs(reply, piece, count, &word, out);
-    print_text_offsets(reply, piece, count, &word, out);
+    print_text_offsets(reply, piece, count, out);
     buf_fini(&word);
 }
 

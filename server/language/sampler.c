@@ -538,7 +538,7 @@ enum status sampler_mark_token(struct sampler *sampler, const float *logits, uin
     must(id < sampler->vocab && top_count <= SAMPLER_TOP_MAX);
     double sum = log_sum(logits, sampler->vocab);
     out->chosen = (struct sampler_choice){id, (float)((double)logits[id] - sum)};
-    out->rank = 0;
+    out->rank = out->offset = 0;
     out->top_count = 0;
     if (top_count == 0) {
         return ST_OK;

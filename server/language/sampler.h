@@ -54,6 +54,7 @@ struct sampler_choice {
 struct sampler_mark {
     struct sampler_choice chosen;
     uint32_t rank; /* of the chosen one, see sampler_rank(); 0: not wanted */
+    uint32_t offset; /* characters of the text before it: 0 until somebody who knows sets it */
     uint32_t top_count;
     struct sampler_choice top[SAMPLER_TOP_MAX];
 };

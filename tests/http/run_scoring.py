@@ -10,8 +10,11 @@ usage: run_scoring.py, with top_srcdir and top_builddir in the environment.
 import contextlib
 import json
 import math
+import shutil
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 from run_generate import (ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, ask, chat, complete, metric, post,
                           program_as_chat, stream, wait_idle)
@@ -134,6 +137,71 @@ def echoes():
         one = complete(client, [PROMPTS[0][0]], echo=True, logprobs=1, max_tokens=0)
         expect("one token", one["choices"][0]["logprobs"]["token_logprobs"], [None])
         wait_idle(client)
+
+
+@contextlib.contextmanager
+def pieces_as_chat():
+    """The chat model with words in the form of Llama 2: a blank before a text, and bytes."""
+    words = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), *PIECES]
+    words += [f"filler{i}" for i in range(VOCAB - len(words))]
+    blank = {"type": "Prepend", "prepend": "\u2581"}
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [{"id": i, "content": words[i], "special": True, "single_word": False,
+                          "lstrip": False, "rstrip": False, "normalized": False}
+                         for i in range(3)],
+        "normalizer": {"type": "Sequence", "normalizers": [
+            blank, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+            {"type": "ByteFallback"}, {"type": "Fuse"},
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        "model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "fuse_unk": True,
+                  "vocab": {word: i for i, word in enumerate(words)}, "merges": []}}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(MODELS / "chat/model.pte", folder)
+        (Path(folder) / "tokenizer.json").write_text(json.dumps(tokenizer))
+        yield [f"--model=chat={folder}/model.pte"]
+
+
+PIECES = ["\u2581The", "\u2581cat", "s", "\u2581"]
+THE, CAT, S, BLANK = range(259, 263)
+NEWLINE = 3 + 10
+
+
+def offsets_of_pieces():
+    """The blank before a text is none of it; bytes come with the token behind them."""
+    with pieces_as_chat() as options, Daemon(options) as daemon:
+        client = Client(daemon.port)
+        for ids, text, offsets in (
+                ([THE, CAT, S], "The cats", [0, 3, 7]),
+                ([1, THE, CAT], "The cat", [0, 0, 3]),
+                ([BLANK, THE], " The", [0, 0]),
+                ([THE, NEWLINE, NEWLINE, S, CAT], "The\n\ns cat", [0, 3, 4, 5, 6]),
+                ([THE, 3 + 0xe2, 3 + 0x82, 3 + 0xac, S], "The\u20acs", [0, 3, 4, 4, 4]),
+                ([THE, 3 + 0xff, 3 + 0x80, S], "The\ufffd\ufffds", [0, 3, 4, 5])):
+            choice = complete(client, [ids], echo=True, logprobs=0, max_tokens=0)["choices"][0]
+            expect(f"text of {ids}", choice["text"], text)
+            expect(f"offsets of {ids}", choice["logprobs"]["text_offset"], offsets)
+
+
+def offsets():
+    """A stream whose text is held back has the offsets of the whole; bytes that are no character
+    count."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for echo in (False, True):
+            members = {"model": "chat", "prompt": "The capital of", "logprobs": 0, "echo": echo,
+                       "max_tokens": 12, "temperature": 0, "stop": ["s Tz", "n xx"]}
+            whole = ask(client, "/v1/completions", members)["choices"][0]["logprobs"]
+            events = stream(daemon.port, "/v1/completions", members)
+            expect("offsets of a stream",
+                   [v for e in events[:-1] for c in e["choices"]
+                    for v in c["logprobs"]["text_offset"]], whole["text_offset"])
+        choice = complete(client, [[104, 66, 67]], echo=True, logprobs=0,
+                          max_tokens=0)["choices"][0]
+        expect("offsets", choice["logprobs"]["text_offset"], [0, 1, 2])
+        expect("characters", len(choice["text"]), 3)
 
 
 def lists():
@@ -324,7 +392,8 @@ def leaving():
         wait_idle(client)
 
 
-CHECKS = (echoes, lists, parts, last_logits_only, harness, refusals, memory, leaving)
+CHECKS = (echoes, offsets, offsets_of_pieces, lists, parts, last_logits_only, harness, refusals,
+          memory, leaving)
 
 
 def main():

@@ -54,6 +54,7 @@ void generation_let_go(struct generation *generation)
     buf_fini(&generation->raw);
     buf_fini(&generation->marks);
     buf_fini(&generation->prompt_marks);
+    buf_fini(&generation->prompt_offsets);
     free(generation->tokens);
     free(generation->row);
     generation->constraint = NULL;

@@ -44,6 +44,57 @@ static uint32_t answer_max(const struct generation *generation, uint32_t prompt_
  * a character goes on. */
 #define TOKENS_BEFORE 8
 
+static bool has_places(const struct generation *generation)
+{
+    return generation->ask.wants_logprobs && generation->ask.form == ASK_COMPLETION;
+}
+
+/*
+ * Returns where the token |id|, which has just been pushed, stands in the text; |before| is the
+ * text's length before that. A token stands where its own bytes do, if they have come. Else they
+ * are held back, or the text has something else: no blank at its beginning, or U+FFFD.
+ */
+static uint32_t place_token(struct generation *generation, uint32_t id, size_t before)
+{
+    struct generation_place *place = &generation->place;
+    const struct words *words = generation->generator->words;
+    const struct buf *text = &generation->stops.text;
+    struct buf *own = &generation->raw;
+    struct error ignored;
+    buf_reset(own);
+    (void)!words_bytes(words, id, own, &ignored); /* then it is shorter, or empty */
+    size_t come = text->len - before, len = own->len;
+    uint32_t characters =
+        words_is_special(words, id) ? 0 : (uint32_t)reply_count_characters(buf_span(own));
+    bool has_come =
+        len > 0 && come >= len && memcmp(text->ptr + text->len - len, own->ptr, len) == 0;
+    if (come > 0) {
+        place->total += (uint32_t)reply_count_characters(span_of(text->ptr + before, come));
+    }
+    uint32_t offset = has_come ? place->total - characters : place->next;
+    place->next = come > 0 ? place->total : place->next + characters;
+    return offset;
+}
+
+/* Of a token of the answer, which has a mark. */
+static void place_mark(struct generation *generation, uint32_t id, size_t before)
+{
+    struct buf *marks = &generation->marks;
+    if (has_places(generation)) {
+        struct sampler_mark *last = (void *)(marks->ptr + marks->len - sizeof(*last));
+        last->offset = place_token(generation, id, before);
+    }
+}
+
+/* Of a token of a prompt that is echoed. */
+static void place_echo(struct generation *generation, uint32_t id, size_t before)
+{
+    if (has_places(generation)) {
+        uint32_t offset = place_token(generation, id, before);
+        buf_add(&generation->prompt_offsets, &offset, sizeof(offset));
+    }
+}
+
 /* The stream has the end of the prompt; its text is part of the answer if it is to be echoed. */
 static enum status push_prompt(struct generation *generation, const struct prompt *prompt,
                                struct error *err)
@@ -52,12 +103,18 @@ static enum status push_prompt(struct generation *generation, const struct promp
     bool echoes = generation->ask.echoes;
     uint32_t first = echoes || prompt->count < TOKENS_BEFORE ? 0 : prompt->count - TOKENS_BEFORE;
     for (uint32_t i = first; i < prompt->count; i++) {
+        size_t before = stops->text.len;
         TRY(words_stream_push(generation->stream, prompt->ids[i], &stops->text, err));
+        if (echoes) {
+            place_echo(generation, prompt->ids[i], before);
+        }
     }
     if (!echoes) {
         buf_reset(&stops->text);
     }
-    return buf_failed(&stops->text) ? generation_no_memory(err) : ST_OK;
+    return buf_failed(&stops->text) || buf_failed(&generation->prompt_offsets)
+               ? generation_no_memory(err)
+               : ST_OK;
 }
 
 /* The next choice: its prompt, and nothing of the last one. */
@@ -73,13 +130,15 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
-    generation->told_bytes = generation->told_characters = 0;
+    generation->told_bytes = 0;
     generation->told_calls = 0;
     generation->told_argument_bytes = 0;
     if (generation->reader) {
         tools_reader_restart(generation->reader);
     }
     generation_score_begin(generation);
+    generation->place = (struct generation_place){0};
+    buf_reset(&generation->prompt_offsets);
     buf_reset(&generation->marks);
     generation->settled_marks = generation->told_thought_bytes = 0;
     stops_restart(&generation->stops);
@@ -136,6 +195,7 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     buf_init(&generation->marks, mark_max(generation) * sizeof(struct sampler_mark));
     buf_init(&generation->prompt_marks,
              generation->generator->context * sizeof(struct sampler_mark));
+    buf_init(&generation->prompt_offsets, generation->generator->context * sizeof(uint32_t));
     if (generation->generator->logits != DT_F32) {
         generation->row = malloc(generation->generator->vocab * sizeof(float));
         if (!generation->row) {
@@ -196,6 +256,7 @@ static enum status choose_token(struct generation *generation, const struct rt_r
     if (ask->wants_logprobs) {
         struct sampler_mark mark;
         TRY(sampler_mark_token(&generation->sampler, logits, *out_id, ask->top_count, &mark, err));
+        mark.offset = generation->place.next;
         buf_add(&generation->marks, &mark, sizeof(mark));
         if (buf_failed(&generation->marks)) {
             return generation_no_memory(err);
@@ -307,7 +368,9 @@ static enum status add_token(struct generation *generation, uint32_t id, struct 
     bool is_complete = false;
     bool was_inside = generation->thinking.place == THINKING_INSIDE;
     uint32_t marker_count = generation->thinking.marker_count;
+    size_t before = stops->text.len;
     TRY(push_token(generation, id, &is_complete, err));
+    place_mark(generation, id, before);
     settle_marks(generation, was_inside, marker_count);
     stops_look(stops);
     if (stops->is_stopped || is_complete) {
@@ -365,12 +428,12 @@ static struct reply_piece piece_of(struct generation *generation, const struct t
         .marks = (const struct sampler_mark *)(const void *)generation->marks.ptr,
         .mark_count = (uint32_t)(generation->settled_marks / sizeof(struct sampler_mark)),
         .prompt = has_prompt ? generation->tokens : NULL,
+        .prompt_offsets = (const uint32_t *)(const void *)generation->prompt_offsets.ptr,
         .prompt_marks = (const struct sampler_mark *)(const void *)generation->prompt_marks.ptr,
         .prompt_count = has_prompt ? generation->prompt_count : 0,
         .text_offset = told,
         .thought = span_of(thought->ptr + thought_told, thought->len - thought_told),
         .thought_offset = thought_told,
-        .character_offset = generation->told_characters,
         .is_first = !generation->has_begun,
         .calls = calls && calls->count > 0 ? calls : NULL,
         .told_calls = generation->told_calls,
@@ -437,9 +500,6 @@ static void note_told(struct generation *generation, const struct reply_piece *p
         generation->told_calls = piece->calls->count;
         generation->told_argument_bytes =
             piece->calls->calls[piece->calls->count - 1].arguments.len;
-    }
-    if (generation->ask.wants_logprobs) {
-        generation->told_characters += reply_count_characters(piece->text);
     }
     forget_marks(generation);
     generation->has_begun = true;

@@ -33,6 +33,12 @@ struct generation_drafts {
     uint64_t checked, right;
 };
 
+/* In characters of the text, if tokens are told with their offsets. */
+struct generation_place {
+    uint32_t total; /* of the text so far */
+    uint32_t next;  /* where the next token stands, as far as is known */
+};
+
 struct generation {
     uint32_t magic;
     struct ask ask;
@@ -75,11 +81,12 @@ struct generation {
     struct tools_reader *reader;        /* owned: of |stops.text|; NULL: calls do not count */
     uint32_t told_calls;                /* in events so far, at least their beginning */
     size_t told_argument_bytes;         /* of the last of them */
-    size_t told_characters;             /* of the text, if logarithms are wanted */
-    struct buf marks;     /* struct sampler_mark, if logarithms are wanted: of tokens not told */
-    size_t settled_marks; /* bytes of them: of tokens of the answer, and of no marker */
+    struct buf marks;        /* struct sampler_mark, if logarithms are wanted: of tokens not told */
+    size_t settled_marks;    /* bytes of them: of tokens of the answer, and of no marker */
     struct buf prompt_marks; /* likewise: of the prompt's tokens but the first, if wanted */
-    float *row;           /* owned: logits that are not float32, converted */
+    struct buf prompt_offsets; /* uint32_t, likewise: of all of an echoed prompt */
+    struct generation_place place;
+    float *row; /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
     bool is_decoding; /* in generator->decoding */
     bool is_over;

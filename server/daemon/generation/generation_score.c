@@ -105,6 +105,6 @@ enum status generation_score_take(struct infer *infer, struct error *err)
 size_t generation_score_bytes(const struct generation *generation)
 {
     size_t count = generation->prompt_marks.len / sizeof(struct sampler_mark);
-    return generation->prompt_marks.capacity +
+    return generation->prompt_marks.capacity + generation->prompt_offsets.capacity +
            count * (2 + top_count(&generation->ask)) * PRINTED_BYTES;
 }
