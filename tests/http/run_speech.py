@@ -7,11 +7,15 @@ contrib/export/whisper.py. With the Python package openai, its client is tried a
 
 usage: run_speech.py, with top_srcdir and top_builddir in the environment.
 """
+import contextlib
 import ctypes.util
 import http.client
 import json
 import random
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 import tones
 from interpreter import has
@@ -192,6 +196,31 @@ def logprobs():
                file=short_sound(0), include="logprobs", response_format="verbose_json")
 
 
+@contextlib.contextmanager
+def blank_as_red():
+    """The speech model, whose token for " re" is a blank."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+        tokenizer = json.loads((FOLDER / "tokenizer.json").read_text())
+        model = tokenizer["model"]
+        old, new = model["vocab"]["\u0120"], model["vocab"].pop("\u0120re")
+        model["vocab"].update({"\u0120": new, "qq": old})
+        model["merges"] = [pair for pair in model["merges"] if pair != ["\u0120", "re"]]
+        (Path(folder) / "tokenizer.json").write_text(json.dumps(tokenizer))
+        yield ["--model", f"whisper={folder}/model.pte"]
+
+
+def blanks():
+    """A blank at the beginning is no piece, but its token is told."""
+    with blank_as_red() as options, Daemon(options) as daemon:
+        client = Client(daemon.port)
+        heard = json.loads(ask(client, HEAR, short_sound(0), include="logprobs"))
+        expect("the first", (heard["text"], heard["logprobs"][0]["token"]), ("d green blue", " "))
+        events = stream(daemon, short_sound(0), **{"include[]": "logprobs"})
+        expect("pieces", "".join(e["delta"] for e in events[:-1]), heard["text"])
+        expect("events", sum((e["logprobs"] for e in events[:-1]), []), heard["logprobs"])
+
+
 def refusals():
     with Daemon([*SPEECH, "--sound-seconds-max", "3", "--model", f"add={MODELS / 'add.pte'}"]) as d:
         client, file = Client(d.port), short_sound(0)
@@ -338,8 +367,8 @@ def main():
         print("SKIP: libsndfile or libsoxr is missing")
         return 77
     report = Report()
-    report.run_all((transformers, languages, forms, streams, logprobs, refusals, damaged, uploads,
-                    metrics, openai_client))
+    report.run_all((transformers, languages, forms, streams, logprobs, blanks, refusals, damaged,
+                    uploads, metrics, openai_client))
     return report.finish()
 
 

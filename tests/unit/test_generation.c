@@ -328,6 +328,41 @@ static void logarithms_are_those_of_the_tokens(void **state)
     free(body);
 }
 
+static unsigned long_steps;
+
+/* Does SAMPLE of the present run take longer than 1000 bytes do? */
+static void count_long(struct world *w)
+{
+    uint64_t was = w->options.params.inline_bytes_max;
+    w->options.params.inline_bytes_max = 1000;
+    long_steps += infer_is_long(&w->infer, INFER_SAMPLE);
+    w->options.params.inline_bytes_max = was;
+}
+
+/* The last token prints the logarithms of all; in a stream each has printed its own. */
+static void many_logarithms_are_long(void **state)
+{
+    static const struct {
+        const char *more;
+        unsigned least, most;
+    } rows[] = {
+        {",\"max_tokens\":20,\"ignore_eos\":true", 0, 0},
+        {",\"max_tokens\":20,\"ignore_eos\":true,\"logprobs\":0", 3, 6},
+        {",\"max_tokens\":20,\"ignore_eos\":true,\"logprobs\":4", 15, 17},
+        {",\"max_tokens\":20,\"ignore_eos\":true,\"logprobs\":4,\"stream\":true", 0, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *body = body_of(cJSON_GetArrayItem(answers, 2), "prompt", "prompt", rows[i].more);
+        long_steps = 0;
+        world.meanwhile = count_long;
+        assert_int_equal(ask(&generation_completion, body), OUTCOME_DONE);
+        assert_between(long_steps, rows[i].least, rows[i].most);
+        world_end(&world, 200);
+        free(body);
+    }
+}
+
 /* A grammar decides what the answer is, whatever the model likes; its masks may be heavy. */
 static void a_grammar_bounds_the_answer(void **state)
 {
@@ -643,6 +678,7 @@ int main(void)
         cmocka_unit_test(prompts_follow_each_other),
         cmocka_unit_test(an_echo_has_the_prompt),
         cmocka_unit_test(logarithms_are_those_of_the_tokens),
+        cmocka_unit_test(many_logarithms_are_long),
         cmocka_unit_test(a_grammar_bounds_the_answer),
         cmocka_unit_test(a_kept_state_is_found_again),
         cmocka_unit_test(guesses_change_no_answer),

@@ -326,6 +326,50 @@ static void a_stream_has_the_same_text(void **state)
     expect_idle();
 }
 
+static unsigned long_steps;
+
+/* Does SAMPLE of the present run of the decoder take longer than 1000 bytes do? */
+static void count_long(struct world *w)
+{
+    uint64_t was = w->options.params.inline_bytes_max;
+    w->options.params.inline_bytes_max = 1000;
+    long_steps += infer_is_long(&w->infer, INFER_SAMPLE);
+    w->options.params.inline_bytes_max = was;
+}
+
+/* Steps of a sound that are long; the encoder's always are. */
+static unsigned hear_long_steps(const char *fields)
+{
+    long_steps = 0;
+    begin(&transcription_transcribe, fields, file_of_sound());
+    world.meanwhile = count_long;
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    return long_steps;
+}
+
+/* Segments and logarithms are printed, too; the end of a stream has all of them. */
+static void an_answer_is_counted_as_it_is_printed(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    make_long();
+    unsigned plain = hear_long_steps("model=whisper");
+    assert_between(infer_encode_bytes(&world.infer), 40, 200);
+    world_end(&world, 200);
+    assert_int_equal(hear_long_steps("model=whisper\ninclude[]=logprobs"), plain);
+    assert_true(infer_encode_bytes(&world.infer) > world_answer(&world).len * 2 / 3);
+    world_end(&world, 200);
+    assert_int_equal(hear_long_steps("model=whisper\nresponse_format=verbose_json"), plain);
+    assert_true(infer_encode_bytes(&world.infer) > world_answer(&world).len * 2 / 3);
+    world_end(&world, 200);
+    assert_int_equal(hear_long_steps("model=whisper\nstream=true"), plain);
+    world_end(&world, 200);
+    assert_true(hear_long_steps("model=whisper\nstream=true\ninclude[]=logprobs") > plain);
+    world_end(&world, 200);
+}
+
 static void statistics_count_seconds_and_tokens(void **state)
 {
     struct model *model = world_model(&world, "whisper.text_decoder");
@@ -450,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_language_is_heard),
         cmocka_unit_test(forms_have_their_times),
         cmocka_unit_test(a_stream_has_the_same_text),
+        cmocka_unit_test(an_answer_is_counted_as_it_is_printed),
         cmocka_unit_test(statistics_count_seconds_and_tokens),
         cmocka_unit_test(mistakes_have_their_texts),
         cmocka_unit_test(files_that_are_no_sound_are_refused),

@@ -20,6 +20,7 @@
 
 /* Steps of the loop may take 2 ms: the text of that many tokens takes some 0.5 ms. */
 #define PROMPT_INLINE_MAX 4096
+#define MARK_TEXT_BYTES 64          /* of a token with its logarithm */
 #define CALLS_INLINE_MAX (64 << 10) /* bytes in which calls are looked for, and of tools */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -346,7 +347,16 @@ static bool may_find_long(const struct generation *generation)
     return tools > 0 && tools + generation->stops.text.len > CALLS_INLINE_MAX;
 }
 
-/* Tokenizers, long prompts, grammars, large vocabularies, long texts with calls. */
+/* The token may end the answer, and then the marks of all its tokens are printed. */
+static bool may_print_long(const struct infer *infer)
+{
+    const struct generation *generation = generation_of(infer);
+    size_t marks = generation->marks.len / sizeof(struct sampler_mark);
+    size_t bytes = marks * (generation->ask.top_count + 1) * MARK_TEXT_BYTES;
+    return bytes > infer->env->params->inline_bytes_max;
+}
+
+/* Tokenizers, long prompts, grammars, large vocabularies, long texts with calls, many marks. */
 static bool is_long(const struct infer *infer, enum infer_step step)
 {
     if (step == INFER_PARSE) {
@@ -358,7 +368,7 @@ static bool is_long(const struct infer *infer, enum infer_step step)
     }
     return step == INFER_SAMPLE &&
            (generation->constraint || ask_scores_prompt(&generation->ask) ||
-            may_begin_long(generation) || may_find_long(generation) ||
+            may_begin_long(generation) || may_find_long(generation) || may_print_long(infer) ||
             sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
                             generation->draft_count + 1));
 }

@@ -23,6 +23,29 @@ const char *speech_reply_type(enum speech_form form)
     return types[form];
 }
 
+#define LOGPROB_TEXT_BYTES 80 /* of a token with its logarithm and its bytes */
+#define ID_TEXT_BYTES 7
+#define CUE_TEXT_BYTES 40 /* of a subtitle: its number and its times */
+/* What is around the text of a segment, some 200 bytes, and packing it, as long as printing more.
+ */
+#define SEGMENT_TEXT_BYTES 1000
+
+size_t speech_reply_bytes(const struct speech_reply *reply)
+{
+    const struct transcript *transcript = reply->transcript;
+    size_t tokens = transcript->tokens.len / sizeof(uint32_t);
+    size_t segments = transcript->segment_count, text = transcript->text.len;
+    switch (reply->form) {
+    case SPEECH_VERBOSE_JSON:
+        return 2 * text + tokens * ID_TEXT_BYTES + segments * SEGMENT_TEXT_BYTES;
+    case SPEECH_SRT:
+    case SPEECH_VTT:
+        return text + segments * CUE_TEXT_BYTES;
+    default:
+        return text + (reply->wants_logprobs ? tokens * LOGPROB_TEXT_BYTES : 0);
+    }
+}
+
 static struct span text_of(const struct transcript *transcript,
                            const struct transcript_segment *segment)
 {

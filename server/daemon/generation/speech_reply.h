@@ -24,6 +24,9 @@ struct speech_reply {
 /* Returns "application/json", "text/plain; charset=utf-8" ... */
 const char *speech_reply_type(enum speech_form form);
 
+/* Returns the bytes that the answer, or the end of its events, has, about. */
+size_t speech_reply_bytes(const struct speech_reply *reply);
+
 void speech_reply_print(const struct speech_reply *reply, struct buf *out);
 
 /* Events: a piece of the text, with its tokens from |from| to |to|; and the end with all of it. */

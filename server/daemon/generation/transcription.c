@@ -224,7 +224,14 @@ static void count_run(struct infer *infer)
     runs_add_times(&t->times, &infer->job);
 }
 
-/* Files, features, what the encoder gives, large vocabularies. */
+/* The token may end a stream, and the last event has all of the answer. */
+static bool may_end_long(const struct infer *infer)
+{
+    const struct transcription *t = transcription_of(infer);
+    return t->ask.is_stream && speech_reply_bytes(&t->reply) > infer->env->params->inline_bytes_max;
+}
+
+/* Files, features, what the encoder gives, large vocabularies, the ends of long streams. */
 static bool is_long(const struct infer *infer, enum infer_step step)
 {
     if (step == INFER_PARSE) {
@@ -232,7 +239,8 @@ static bool is_long(const struct infer *infer, enum infer_step step)
     }
     const struct transcription *t = transcription_of(infer);
     return (step == INFER_DECODE && t->is_encoding) ||
-           (step == INFER_SAMPLE && (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
+           (step == INFER_SAMPLE &&
+            (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX || may_end_long(infer)));
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
@@ -277,14 +285,14 @@ static void tell(struct infer *infer, struct transcription *t)
         return;
     }
     struct span text = span_of(t->transcript.text.ptr + t->told_bytes, end - t->told_bytes);
-    bool is_first = t->told_bytes == 0;
-    size_t from = t->told_tokens;
+    bool is_first = t->told_tokens == 0;
     t->told_bytes = end;
-    t->told_tokens = transcript_settled_tokens(&t->transcript);
     for (; is_first && text.len > 0 && text.ptr[0] == ' '; text.len--) {
         text.ptr++;
     }
-    if (text.len > 0) {
+    if (text.len > 0) { /* tokens of a blank alone are told with the next piece */
+        size_t from = t->told_tokens;
+        t->told_tokens = transcript_settled_tokens(&t->transcript);
         speech_reply_print_piece(&t->reply, text, from, t->told_tokens, infer->out);
     }
 }
@@ -384,7 +392,7 @@ static void print_error_event(const struct infer *infer, const struct error *why
 
 static size_t encode_bytes(const struct infer *infer)
 {
-    return transcription_of(infer)->transcript.text.len;
+    return speech_reply_bytes(&transcription_of(infer)->reply);
 }
 
 static enum status print(struct infer *infer, struct error *err)
