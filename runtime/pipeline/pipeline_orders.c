@@ -93,14 +93,6 @@ static enum status choose_edges(struct rt_pipeline *pipeline, uint32_t output_co
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static void prefer(struct rt_io *io, const uint8_t *order, uint32_t *taken)
-{
-    if (order && io->kind == RT_IO_TENSOR && *taken < RT_ORDERS_MAX) {
-        io->order = order;
-        io->order_bit = 1u << (*taken)++;
-    }
-}
-
 static const uint8_t *choose_input(const struct rt_pipeline *pipeline, uint32_t index)
 {
     struct cost cost = {0};
@@ -120,7 +112,7 @@ enum status rt_pipeline_choose_orders(struct rt_method *method, struct error *er
     uint32_t taken = 0;
     TRY(choose_edges(pipeline, method->result_count, err));
     for (uint32_t i = 0; i < method->input_count; i++) {
-        prefer(&method->inputs[i], choose_input(pipeline, i), &taken);
+        rt_orders_prefer(&method->inputs[i], choose_input(pipeline, i), &taken);
     }
     for (uint32_t i = 0; i < method->result_count; i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
@@ -128,8 +120,8 @@ enum status rt_pipeline_choose_orders(struct rt_method *method, struct error *er
             rt_method_result(pipeline->methods[output->step], output->output);
         bool is_twice =
             count_outputs(pipeline, method->result_count, output->step, output->output) > 1;
-        prefer(&method->results[i], is_twice ? NULL : made->order,
-               &taken); /* one call, one order */
+        rt_orders_prefer(&method->results[i], is_twice ? NULL : made->order,
+                         &taken); /* one call, one order */
     }
     return ST_OK;
 }

@@ -17,14 +17,19 @@ static bool has_orders(const struct rt_method *method)
     return code->block_count == 1 && code->stmt_count == 0 && method->state_count == 0;
 }
 
+void rt_orders_prefer(struct rt_io *io, const uint8_t *order, uint32_t *taken)
+{
+    if (order && io->kind == RT_IO_TENSOR && *taken < RT_ORDERS_MAX) {
+        io->order = order;
+        io->order_bit = 1u << (*taken)++;
+    }
+}
+
 static void note_orders(struct rt_io *ios, uint32_t count, const uint8_t *const *orders,
                         uint32_t *taken)
 {
-    for (uint32_t i = 0; i < count && *taken < RT_ORDERS_MAX; i++) {
-        if (orders[i] && ios[i].kind == RT_IO_TENSOR) {
-            ios[i].order = orders[i];
-            ios[i].order_bit = 1u << (*taken)++;
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        rt_orders_prefer(&ios[i], orders[i], taken);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "base/status.h"
 
 struct rt_block;
+struct rt_io;
 struct rt_method;
 
 /* Tensors of a method that may have another order, inputs first; the others are row-major. */
@@ -28,6 +29,10 @@ struct rt_orders {
      * bits. The method's mutex guards them. */
     struct rt_block *forms[2][RT_ORDERS_FORMS];
 };
+
+/* Gives |io| the order that it prefers, which may be NULL, and the next bit; |*taken| counts those
+ * of its method. Does nothing to what is no tensor, or when all bits are taken. */
+void rt_orders_prefer(struct rt_io *io, const uint8_t *order, uint32_t *taken);
 
 /* Finds the orders of the inputs and results of |method|, which has been compiled. */
 MUST_CHECK enum status rt_orders_find(struct rt_method *method, struct error *err);
