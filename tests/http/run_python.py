@@ -404,6 +404,19 @@ def urls():
 
 # ---- a server that misbehaves ----
 
+def read_request(connection):
+    """With its body: a socket that closes with bytes unread resets what the other side reads."""
+    data, length = b"", 0
+    while b"\r\n\r\n" not in data or len(data.partition(b"\r\n\r\n")[2]) < length:
+        part = connection.recv(65536)
+        if not part:
+            break
+        data += part
+        named = re.search(rb"\r\nContent-Length: *(\d+)\r\n", data, re.IGNORECASE)
+        length = int(named[1]) if named else 0
+    return data
+
+
 @contextmanager
 def server(*answers, listener=None):
     """Answers each request with the next text, and closes the connection behind it unless it ends
@@ -417,12 +430,7 @@ def server(*answers, listener=None):
             with listener.accept()[0] as connection:
                 is_open = True
                 while is_open and rest:
-                    data = b""
-                    while b"\r\n\r\n" not in data:
-                        part = connection.recv(65536)
-                        if not part:
-                            break
-                        data += part
+                    data = read_request(connection)
                     if not data:
                         break
                     heads.append(data)
