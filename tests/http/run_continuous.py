@@ -60,6 +60,20 @@ def answer_of(choice):
     return choice["text"], choice["logprobs"]["token_logprobs"]
 
 
+def join(client, count, one, check):
+    """Calls one(i) for all i at once, and check() behind each round: three rounds and, since it is
+    measured whether to join pays, as many more as it takes until a step has several rows."""
+    rounds = 0
+
+    def is_joined():
+        nonlocal rounds
+        in_threads(count, one)
+        check()
+        rounds += 1
+        return rounds >= 3 and max(steps_by_rows(client)) > 1
+    wait_until("steps of several rows", is_joined)
+
+
 def together():
     """Greedy answers and their logarithms are those of requests that run alone."""
     with Together() as daemon:
@@ -73,12 +87,8 @@ def together():
             answer = ask(Client(daemon.port), "/v1/completions", body_of(PROMPTS[i]))
             answers[i] = answer_of(answer["choices"][0])
 
-        for _ in range(3):
-            in_threads(len(PROMPTS), one)
-            expect("answers", answers, alone)
-        sizes = steps_by_rows(client)
-        expect("steps of several rows", any(rows > 1 for rows in sizes), True)
-        expect("rows at most", max(sizes) <= ROWS, True)
+        join(client, len(PROMPTS), one, lambda: expect("answers", answers, alone))
+        expect("rows at most", max(steps_by_rows(client)) <= ROWS, True)
         wait_idle(client)
 
 

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from load import get_json, in_threads, wait_until
-from run_continuous import answer_of, steps_by_rows, wait_proven
+from run_continuous import answer_of, join, steps_by_rows, wait_proven
 from run_generate import ask, chat, complete, post, wait_idle
 from run_http import BUILD, MODELS, Client, Daemon, Failure, Report, expect
 
@@ -172,10 +172,7 @@ def growing():
             answer = ask(Client(daemon.port), "/v1/completions", bodies[i])
             answers[i] = answer_of(answer["choices"][0])
 
-        for _ in range(3):
-            in_threads(len(bodies), one)
-            expect("together", answers, alone)
-        expect("steps of several rows", max(steps_by_rows(client)) > 1, True)
+        join(client, len(bodies), one, lambda: expect("together", answers, alone))
         wait_idle(client)
     with Daemon([*model, "--prefill-tokens-max=3"]) as daemon:
         client = Client(daemon.port)
