@@ -35,6 +35,8 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/pick.c %D%/pick.h \
 	%D%/predict.c %D%/predict.h \
 	%D%/prom.c %D%/prom.h \
+	%D%/protobuf.c %D%/protobuf.h \
+	%D%/protobuf_write.c \
 	%D%/pytree.c %D%/pytree.h \
 	%D%/pytree_compact.c \
 	%D%/pytree_json.c \

@@ -5,7 +5,7 @@ UNIT_BASE_TESTS = %D%/test_arena %D%/test_array %D%/test_blake2b %D%/test_buf %D
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
-	%D%/test_prom %D%/test_tensor_text
+	%D%/test_prom %D%/test_protobuf %D%/test_tensor_text
 
 check_PROGRAMS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
@@ -49,6 +49,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_oip_classes_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_prom_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_prom_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_protobuf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_protobuf_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 

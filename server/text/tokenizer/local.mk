@@ -18,7 +18,6 @@ noinst_LIBRARIES += %D%/libtokenizer.a
 	%D%/pattern_fold.c %D%/pattern_fold.def \
 	%D%/pattern_priv.h \
 	%D%/pattern_translate.c %D%/pattern_translate.h \
-	%D%/protobuf.c %D%/protobuf.h \
 	%D%/ranks.c \
 	%D%/sentencepiece.c \
 	%D%/split.c \

@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "base/utf8.h"
 #include "protocol/json.h"
-#include "server/text/tokenizer/protobuf.h"
+#include "protocol/protobuf.h"
 #include "server/text/tokenizer/tokenizer_priv.h"
 
 enum trainer_model { TRAINER_UNIGRAM = 1, TRAINER_BPE = 2, TRAINER_WORD = 3, TRAINER_CHAR = 4 };

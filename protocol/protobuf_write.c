@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer. Numbers take as few bytes as they can, so messages are those that other writers make.
+ * The length of a message is known behind it: its bytes move by the bytes of a long length. */
+#include "config.h"
+
+#include "protocol/protobuf.h"
+
+#include "base/check.h"
+
+size_t protobuf_varint_bytes(uint64_t value)
+{
+    size_t bytes = 1;
+    for (; value >= 0x80; value >>= 7) {
+        bytes++;
+    }
+    return bytes;
+}
+
+static size_t print_varint(uint8_t *out, uint64_t value)
+{
+    size_t len = 0;
+    for (; value >= 0x80; value >>= 7) {
+        out[len++] = (uint8_t)(value | 0x80);
+    }
+    out[len++] = (uint8_t)value;
+    return len;
+}
+
+void protobuf_put_varint(struct buf *out, uint64_t value)
+{
+    uint8_t bytes[PROTOBUF_VARINT_BYTES_MAX];
+    buf_add(out, bytes, print_varint(bytes, value));
+}
+
+static void put_key(struct buf *out, uint32_t number, enum protobuf_type type)
+{
+    must(number >= 1 && number <= PROTOBUF_NUMBER_MAX);
+    protobuf_put_varint(out, (uint64_t)number << 3 | (uint64_t)type);
+}
+
+static void put_fixed(struct buf *out, uint64_t bits, size_t len)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < len; i++) {
+        bytes[i] = (uint8_t)(bits >> 8 * i);
+    }
+    buf_add(out, bytes, len);
+}
+
+void protobuf_put_number(struct buf *out, uint32_t number, uint64_t value)
+{
+    put_key(out, number, PROTOBUF_VARINT);
+    protobuf_put_varint(out, value);
+}
+
+void protobuf_put_double(struct buf *out, uint32_t number, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    put_key(out, number, PROTOBUF_I64);
+    put_fixed(out, bits, sizeof(bits));
+}
+
+void protobuf_put_float(struct buf *out, uint32_t number, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    put_key(out, number, PROTOBUF_I32);
+    put_fixed(out, bits, sizeof(bits));
+}
+
+void protobuf_put_head(struct buf *out, uint32_t number, size_t len)
+{
+    put_key(out, number, PROTOBUF_BYTES);
+    protobuf_put_varint(out, len);
+}
+
+void protobuf_put_bytes(struct buf *out, uint32_t number, struct span bytes)
+{
+    protobuf_put_head(out, number, bytes.len);
+    if (bytes.len > 0) {
+        buf_add(out, bytes.ptr, bytes.len);
+    }
+}
+
+void protobuf_put_text(struct buf *out, uint32_t number, const char *text)
+{
+    protobuf_put_bytes(out, number, span_str(text));
+}
+
+size_t protobuf_begin(struct buf *out, uint32_t number)
+{
+    put_key(out, number, PROTOBUF_BYTES);
+    buf_add_char(out, 0);
+    return out->len;
+}
+
+void protobuf_end(struct buf *out, size_t begun)
+{
+    uint8_t length[PROTOBUF_VARINT_BYTES_MAX];
+    if (buf_failed(out)) {
+        return;
+    }
+    must(begun > 0 && begun <= out->len);
+    size_t len = out->len - begun, more = print_varint(length, len) - 1;
+    if (more > 0) {
+        if (!buf_reserve(out, more)) {
+            return;
+        }
+        memmove(out->ptr + begun + more, out->ptr + begun, len);
+        buf_commit(out, more);
+    }
+    memcpy(out->ptr + begun - 1, length, more + 1);
+}
