@@ -27,6 +27,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip_input.c \
 	%D%/oip_layout.c %D%/oip_layout.h \
 	%D%/oip_parameters.c \
+	%D%/oip_pattern.c %D%/oip_pattern.h \
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \

@@ -85,6 +85,26 @@ static void take_query(const struct infer *infer, struct oip_request *oip)
     oip->parameters.binary_data_output |= infer->query.is_binary;
 }
 
+/* A request that has a pattern has been checked before, but for its elements. A query changes what
+ * the body asks for. */
+static enum status parse_body(struct infer *infer, struct infer_call *call,
+                              const struct oip_body *parts, const struct oip_limits *limits,
+                              struct span *out_rest, struct error *err)
+{
+    bool may_recall = !out_rest && !infer->query.given;
+    if (may_recall && habit_recall(&infer->habit, parts, limits, &call->oip)) {
+        return ST_OK;
+    }
+    TRY(oip_parse_infer(parts, limits, &infer->arena, &call->oip, out_rest, err));
+    take_query(infer, &call->oip);
+    TRY(check_shared(infer, &call->oip, err));
+    TRY(check_elements(infer, &call->oip, err));
+    if (may_recall) {
+        habit_learn(&infer->habit, parts, &call->oip);
+    }
+    return ST_OK;
+}
+
 static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
                          struct span *out_rest, struct error *err)
 {
@@ -95,13 +115,11 @@ static enum status parse(struct infer *infer, struct infer_call *call, const str
     }
     limits.is_listed = out_rest != NULL;
     call->parameters = &call->oip.parameters;
-    if (parts->is_raw) {
-        TRY(parse_raw(infer, call, parts->binary, &limits, err));
-    } else {
-        TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
+    if (!parts->is_raw) {
+        return parse_body(infer, call, parts, &limits, out_rest, err);
     }
+    TRY(parse_raw(infer, call, parts->binary, &limits, err));
     take_query(infer, &call->oip);
-    TRY(check_shared(infer, &call->oip, err));
     return check_elements(infer, &call->oip, err);
 }
 

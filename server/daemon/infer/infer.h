@@ -21,6 +21,7 @@
 #include "protocol/oip_reply.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
+#include "server/daemon/infer/habit.h"
 #include "server/daemon/infer/infer_media.h"
 #include "server/daemon/infer/infer_ops.h"
 #include "server/daemon/infer/outcome.h"
@@ -131,6 +132,7 @@ struct infer {
     const struct head *head;
     struct body *received; /* the body as it came */
     struct buf *out;       /* the text of the answer */
+    struct habit habit;    /* of the client */
     const struct http_client *client;
     char *model_name; /* that the target has, up to MODEL_NAME_MAX characters; "": none. The name
                          that a body has is put there */
@@ -152,7 +154,7 @@ struct infer {
     void *own;            /* what the kind needs beside that, such as a list: set by its parse(),
                              freed by its free(). It begins with a magic number */
     struct arena arena;   /* memory that the request made us allocate */
-    struct arena turned; /* results in the order that the client wants; up to the largest answer */
+    struct arena turned;  /* results in the order that the client wants; up to the largest answer */
     struct body inflated; /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */

@@ -11,6 +11,7 @@ noinst_LIBRARIES += %D%/libinfer.a
 	%D%/codec_form.c \
 	%D%/codec_oip.c \
 	%D%/codec_predict.c \
+	%D%/habit.c %D%/habit.h \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_answer.c %D%/infer_answer.h \
 	%D%/infer_due.c \

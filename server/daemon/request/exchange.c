@@ -27,6 +27,7 @@ void exchange_fini(struct exchange *exchange)
     must(!transfer_is_waiting(&exchange->upload) && !transfer_is_waiting(&exchange->answer));
     exchange_keep(exchange, 0);
     must(exchange->charged_bytes == 0);
+    habit_fini(&exchange->habit);
     list_remove(&exchange->link);
     exchange->magic = 0;
 }

@@ -27,6 +27,7 @@
 #include "base/bytes.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/daemon/infer/habit.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/tokens.h"
 #include "server/daemon/request/transfers.h"
@@ -139,6 +140,7 @@ struct exchange {
     const char *tls_version;   /* "TLSv1.3"; NULL: without TLS; the protocol's */
     const char *tls_subject;   /* of the client's certificate; NULL: it has none; the protocol's */
     struct token_memory token_memory; /* of its connection; see server/daemon/request/access.h */
+    struct habit habit;               /* of its client; the call has it while there is one */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };
 

@@ -107,6 +107,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     work_reset(&request->infer.work);
     request->is_on_worker = request->is_unfinished = false;
     request->infer.query = (struct query){.given = 0};
+    request->infer.habit = habit_take(&exchange->habit);
     request->run.is_over = request->run.is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
@@ -146,6 +147,16 @@ void request_release_job(struct request *request)
     }
 }
 
+/* To the exchange, unless the client has gone. */
+static void give_habit_back(struct request *request)
+{
+    if (request->exchange) {
+        habit_give(&request->exchange->habit, &request->infer.habit);
+    } else {
+        habit_fini(&request->infer.habit);
+    }
+}
+
 /* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
 void request_give_back(struct request *request)
 {
@@ -155,6 +166,7 @@ void request_give_back(struct request *request)
     struct requests *requests = request->requests;
     body_reset(&request->body);
     infer_reset(&request->infer);
+    give_habit_back(request);
     request_release_job(request);
     access_end(request);
     if (request->sender.is_counted) {
