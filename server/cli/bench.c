@@ -221,6 +221,11 @@ static enum status run_step(struct bench *bench, struct bench_step *step, struct
     bool has_before = read_stats(bench, &before);
     TRY(bench_load_run(bench->load, &step->run, &step->result, err));
     clear_progress(bench);
+    if (step->result.begun == 0 && !step->result.is_interrupted) {
+        return error_set(err, ST_INVALID,
+                         "no request was due: expected a longer --duration for %g requests/s",
+                         step->run.rate);
+    }
     step->has_stats = has_before && read_stats(bench, &after);
     if (step->has_stats) {
         step->stats = bench_stats_between(&before, &after);

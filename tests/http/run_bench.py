@@ -270,6 +270,8 @@ def wrong_calls():
                 (66, "no model 'nope'", [url(daemon, "nope")]),
                 (64, "NAME is one of input_0, input_1", [url(daemon), "--shape=x=1"]),
                 (65, "HTTP 400", [url(daemon), "--shape=input_0=3x3"]),
+                (64, "no request was due: expected a longer --duration for 0.01 requests/s",
+                 [url(daemon), "--rate=0.01", "--duration=10ms"]),
                 (64, "the model takes [2,3], the file has [3]",
                  [url(daemon), f"--data=input_0={file.name}"])):
             done = bench(*arguments, status=status)
