@@ -401,6 +401,16 @@ bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value)
     return false;
 }
 
+bool rt_value_orders_agree(const struct rt_value *v)
+{
+    bool is_pixel = true;
+    must(v->kind == RT_TENSOR);
+    for (uint8_t d = 2; d < v->rank; d++) {
+        is_pixel = is_pixel && rt_dim_is(v->dims[d], 1);
+    }
+    return v->rank < 3 || is_pixel || rt_dim_is(v->dims[1], 1);
+}
+
 /* ---- tidying --------------------------------------------------------------------------------- */
 
 /* Marks |value| and, if it is a list, its tensors. */

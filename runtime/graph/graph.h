@@ -231,6 +231,10 @@ static inline struct rt_tensors rt_node_out_tensors(const struct rt_graph *graph
 /* Stores the next tensor in |out_value|; false: there is none. */
 bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value);
 
+/* Are the elements of |v|, a tensor, in the same places row-major and channels-last, whatever its
+ * dims finally are? */
+bool rt_value_orders_agree(const struct rt_value *v);
+
 /* ---- tidying --------------------------------------------------------------------------------- */
 
 /* Drops dead nodes and nodes whose outputs no node needs, frees unused constants, and sorts the

@@ -33,15 +33,11 @@ static bool is_reorder(const struct rt_node *node)
     return rt_op_is(node->op, RT_KNOWN_reorder);
 }
 
-/* Are the elements of |v| in the same place in both orders, next to tensors of |rank|: fewer dims,
- * or one pixel? */
+/* Are the elements of |v| in the same place in both orders, next to tensors of |rank|? Fewer dims
+ * are broadcast, and read by strides as they are. */
 static bool suits_both(const struct rt_value *v, uint8_t rank)
 {
-    bool is_pixel = true;
-    for (uint8_t d = 2; d < v->rank; d++) {
-        is_pixel = is_pixel && rt_dim_is(v->dims[d], 1);
-    }
-    return !v->is_packed && (v->rank < rank || is_pixel);
+    return !v->is_packed && (v->rank < rank || rt_value_orders_agree(v));
 }
 
 /* Does |node| work in any order that all its tensors have, but for |value|s neighbours that suit

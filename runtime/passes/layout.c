@@ -23,16 +23,6 @@ struct layout {
     uint32_t *row_major, *channels; /* by value: a copy in that order, 0: none yet */
 };
 
-/* Do both orders give the same bytes, whatever the dims finally are? */
-static bool orders_agree(const struct rt_value *v)
-{
-    bool one_pixel = true;
-    for (uint8_t i = 2; i < v->rank; i++) {
-        one_pixel = one_pixel && rt_dim_is(v->dims[i], 1);
-    }
-    return v->rank < 3 || one_pixel || rt_dim_is(v->dims[1], 1);
-}
-
 static enum status reorder(struct layout *l, uint32_t value, const uint8_t *order, uint32_t *out,
                            struct error *err)
 {
@@ -40,7 +30,7 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
     uint32_t *twins = order ? l->channels : l->row_major;
     *out = value;
     const struct rt_value *v = &graph->values[value];
-    if (v->kind != RT_TENSOR || v->order == order || orders_agree(v)) {
+    if (v->kind != RT_TENSOR || v->order == order || rt_value_orders_agree(v)) {
         return ST_OK;
     }
     if (rt_rewrite_has(&l->rw, value) && twins[value] != 0) {

@@ -124,6 +124,17 @@ static void test_two_that_flow(void **state)
     assert_ends(f, 0, 0);
 }
 
+/* A mask of one channel has the same bytes in both orders, so an input flows through its product
+ * with it. */
+static void test_mask(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 4, 8, 8), mask = INPUT(1, 1, 8, 8), other = INPUT(1, 4, 8, 8);
+    give(f, inside(f, reorder(f, mul(f, x, mask), true)));
+    give(f, inside(f, reorder(f, mul(f, other, INPUT(1, 4, 8, 8)), true)));
+    assert_ends(f, 1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +143,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_result_that_is_read, set_up, graph_tear_down),
         cmocka_unit_test_setup_teardown(test_spoiled, set_up, graph_tear_down),
         cmocka_unit_test_setup_teardown(test_two_that_flow, set_up, graph_tear_down),
+        cmocka_unit_test_setup_teardown(test_mask, set_up, graph_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
