@@ -27,6 +27,17 @@ static enum status choose_form(struct rt_invocation *inv, enum rt_prepare_mode m
     return inv->form ? ST_OK : error_set(err, ST_WOULD_PLAN, "%s", status_text(ST_WOULD_PLAN));
 }
 
+/* A form that clients chose takes the place of others. */
+static enum status find_plan(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                             struct error *err)
+{
+    TRY(rt_invocation_find_plan(inv, inv->form, mode, &inv->plan, err));
+    if (inv->orders != 0 && mode == RT_PREPARE_ALL) {
+        rt_orders_trim(inv->method, inv->form, RT_BLOCK_PLANS_BYTES_MAX);
+    }
+    return ST_OK;
+}
+
 /* The plan of the call. The call's memory must fit the pool. */
 static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
                               struct error *err)
@@ -36,7 +47,7 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
         return ST_OK;
     }
     TRY(choose_form(inv, mode, err));
-    TRY(rt_invocation_find_plan(inv, inv->form, mode, &inv->plan, err));
+    TRY(find_plan(inv, mode, err));
     if (!add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) || bytes > size) {
         return error_set(err, ST_TOO_LARGE,
                          "the call takes %zu bytes, the memory for requests has %zu", bytes, size);

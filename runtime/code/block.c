@@ -18,13 +18,8 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rows.h"
 
-/* Plans that a block keeps, the most recently used ones; a request looks at all of them. */
-#define PLANS_BYTES_MAX (64u << 20)
+/* A request looks at all plans of its block. */
 #define PLANS_MAX 256
-
-/* Of a form with other orders at its ends: clients choose among many, and a form keeps at least one
- * plan. */
-#define ENDS_BYTES_MAX (PLANS_BYTES_MAX / 32)
 
 struct cached_plan {
     struct list link;
@@ -38,8 +33,7 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
                    struct rt_files *files)
 {
     const struct hal_device_props *props = hal_device_props(device);
-    *block = (struct rt_block){
-        .magic = RT_BLOCK_MAGIC, .device = device, .plan_bytes_max = PLANS_BYTES_MAX};
+    *block = (struct rt_block){.magic = RT_BLOCK_MAGIC, .device = device};
     list_init(&block->plans);
     must(pthread_mutex_init(&block->mutex, NULL) == 0);
     rt_graph_init(&block->graph, name);
@@ -157,7 +151,6 @@ enum status rt_block_with_ends(struct rt_block *block, const struct rt_block *fr
                                const struct rt_graph_ends *ends, struct error *err)
 {
     init_form(block, from);
-    block->plan_bytes_max = ENDS_BYTES_MAX;
     return end_form(block, rt_graph_with_ends(&block->graph, &from->graph, ends, err), err);
 }
 
@@ -209,12 +202,19 @@ static void drop_plan(struct rt_block *block, struct cached_plan *cached)
     free(cached);
 }
 
-void rt_block_fini(struct rt_block *block)
+void rt_block_drop_plans(struct rt_block *block)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
+    pthread_mutex_lock(&block->mutex);
     while (!list_is_empty(&block->plans)) {
         drop_plan(block, LIST_ENTRY(block->plans.next, struct cached_plan, link));
     }
+    pthread_mutex_unlock(&block->mutex);
+}
+
+void rt_block_fini(struct rt_block *block)
+{
+    rt_block_drop_plans(block);
     rt_graph_fini(&block->graph);
     must(block->plan_count == 0);
     pthread_mutex_destroy(&block->mutex);
@@ -424,7 +424,7 @@ static void keep_plan(struct rt_block *block, struct cached_plan *cached)
     list_push_front(&block->plans, &cached->link);
     block->plan_count++;
     block->plan_bytes += cached->plan->bytes;
-    while ((block->plan_bytes > block->plan_bytes_max || block->plan_count > PLANS_MAX) &&
+    while ((block->plan_bytes > RT_BLOCK_PLANS_BYTES_MAX || block->plan_count > PLANS_MAX) &&
            block->plans.prev != &cached->link) {
         drop_plan(block, LIST_ENTRY(block->plans.prev, struct cached_plan, link));
     }

@@ -41,6 +41,9 @@ struct rt_block_out {
 
 #define RT_NO_EXTENT UINT32_MAX
 
+/* Plans that a block keeps, the most recently used ones. */
+#define RT_BLOCK_PLANS_BYTES_MAX ((size_t)64 << 20)
+
 #define RT_BLOCK_MAGIC 0xb10c4a1du
 
 struct rt_block {
@@ -59,7 +62,7 @@ struct rt_block {
     pthread_mutex_t mutex; /* guards what follows */
     struct list plans;     /* struct cached_plan, most recently used first */
     uint32_t plan_count;
-    size_t plan_bytes, plan_bytes_max;
+    size_t plan_bytes;
     uint64_t found_count, made_count; /* plans that were in the cache, and that were not */
     int64_t *values;                  /* by expression, of the run looked up */
 };
@@ -122,6 +125,9 @@ MUST_CHECK enum status rt_block_plan(struct rt_block *block, const struct rt_blo
 MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
                                           const struct rt_block_input *inputs, int64_t *words,
                                           struct rt_plan **out_plan, struct error *err);
+
+/* Drops all plans of the cache; runs keep theirs. Any thread. */
+void rt_block_drop_plans(struct rt_block *block);
 
 /*
  * Makes the plan at the upper bounds of all sizes, for people. If no size varies it is the plan of

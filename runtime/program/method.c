@@ -146,19 +146,28 @@ void rt_method_fini(struct rt_method *method)
     method->magic = 0;
 }
 
+void rt_plan_stats_add(struct rt_plan_stats *stats, struct rt_block *block)
+{
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
+    pthread_mutex_lock(&block->mutex);
+    stats->count += block->plan_count;
+    stats->bytes += block->plan_bytes;
+    stats->found += block->found_count;
+    stats->made += block->made_count;
+    pthread_mutex_unlock(&block->mutex);
+}
+
 struct rt_plan_stats rt_method_plan_stats(struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_plan_stats stats = {0};
     for (uint32_t i = 0; i < method->code.block_count; i++) {
-        struct rt_block *block = method->code.blocks[i];
-        pthread_mutex_lock(&block->mutex);
-        stats.count += block->plan_count;
-        stats.bytes += block->plan_bytes;
-        stats.found += block->found_count;
-        stats.made += block->made_count;
-        pthread_mutex_unlock(&block->mutex);
+        rt_plan_stats_add(&stats, method->code.blocks[i]);
     }
+    if (method->batched) {
+        rt_plan_stats_add(&stats, method->batched);
+    }
+    rt_orders_add_stats(method, &stats);
     return stats;
 }
 

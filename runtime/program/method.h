@@ -44,7 +44,7 @@ struct rt_method {
     struct rt_files *files;             /* NULL: it comes from no file */
     const struct pte_plan *plan;        /* likewise */
     uint32_t input_count, result_count;
-    uint32_t kept_count; /* of the results: the last ones are kept values */
+    uint32_t kept_count;       /* of the results: the last ones are kept values */
     struct hal_device *device; /* borrowed from the program */
     uint32_t share;            /* of the device (hal/queue.h): each method is a party */
     uint32_t weight;           /* of that share; 0 is 1 */
@@ -101,6 +101,9 @@ void rt_method_fini(struct rt_method *method);
 /* Returns the source lines that the method's file knows; borrows |method|, which comes from a
  * file. */
 struct rt_notes rt_method_notes(const struct rt_method *method);
+
+/* Adds the plans of |block| to |stats|. Any thread. */
+void rt_plan_stats_add(struct rt_plan_stats *stats, struct rt_block *block);
 
 /* Makes a program without files whose only method has just its kind and its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,

@@ -56,12 +56,11 @@ enum status rt_orders_find(struct rt_method *method, struct error *err)
 void rt_orders_fini(struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    for (uint32_t i = 0; i < 2; i++) {
-        for (uint32_t k = 0; k < RT_ORDERS_FORMS; k++) {
-            if (method->orders.forms[i][k]) {
-                rt_block_fini(method->orders.forms[i][k]);
-                free(method->orders.forms[i][k]);
-            }
+    for (uint32_t i = 0; i < 2 * RT_ORDERS_FORMS; i++) {
+        struct rt_block *block = method->orders.forms[i].block;
+        if (block) {
+            rt_block_fini(block);
+            free(block);
         }
     }
 }
@@ -103,21 +102,22 @@ static enum status make_form(const struct rt_method *method, const struct rt_blo
     return status;
 }
 
-static struct rt_block *look_up(struct rt_method *method, struct rt_block **place)
+static struct rt_block *look_up(struct rt_method *method, struct rt_orders_form *place)
 {
     pthread_mutex_lock(&method->mutex);
-    struct rt_block *form = *place;
+    struct rt_block *form = place->block;
+    place->used_at = ++method->orders.look_count;
     pthread_mutex_unlock(&method->mutex);
     return form;
 }
 
 /* Gives |form| to the method, unless another thread was faster. */
-static struct rt_block *keep(struct rt_method *method, struct rt_block **place,
+static struct rt_block *keep(struct rt_method *method, struct rt_orders_form *place,
                              struct rt_block *form)
 {
     pthread_mutex_lock(&method->mutex);
-    struct rt_block *kept = *place ? *place : form;
-    *place = kept;
+    struct rt_block *kept = place->block ? place->block : form;
+    place->block = kept;
     pthread_mutex_unlock(&method->mutex);
     if (kept != form) {
         rt_block_fini(form);
@@ -131,7 +131,8 @@ enum status rt_orders_form(struct rt_method *method, const struct rt_block *from
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(bits > 0 && bits < RT_ORDERS_FORMS && has_orders(method));
-    struct rt_block **place = &method->orders.forms[from == method->batched][bits];
+    uint32_t first = from == method->batched ? RT_ORDERS_FORMS : 0;
+    struct rt_orders_form *place = &method->orders.forms[first + bits];
     *out_form = look_up(method, place);
     if (*out_form || !may_make) {
         return ST_OK;
@@ -146,4 +147,62 @@ enum status rt_orders_form(struct rt_method *method, const struct rt_block *from
     }
     *out_form = keep(method, place, form);
     return ST_OK;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* With the mutex held. */
+static void add_stats(const struct rt_method *method, struct rt_plan_stats *stats)
+{
+    for (uint32_t i = 0; i < 2 * RT_ORDERS_FORMS; i++) {
+        if (method->orders.forms[i].block) {
+            rt_plan_stats_add(stats, method->orders.forms[i].block);
+        }
+    }
+}
+
+void rt_orders_add_stats(struct rt_method *method, struct rt_plan_stats *stats)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    pthread_mutex_lock(&method->mutex);
+    add_stats(method, stats);
+    pthread_mutex_unlock(&method->mutex);
+}
+
+/* With the mutex held: the form beside |except| that has plans and was used least recently; NULL:
+ * none has any. */
+static struct rt_block *find_oldest(struct rt_method *method, const struct rt_block *except)
+{
+    const struct rt_orders_form *oldest = NULL;
+    for (uint32_t i = 0; i < 2 * RT_ORDERS_FORMS; i++) {
+        const struct rt_orders_form *form = &method->orders.forms[i];
+        struct rt_plan_stats stats = {0};
+        if (!form->block || form->block == except || (oldest && oldest->used_at < form->used_at)) {
+            continue;
+        }
+        rt_plan_stats_add(&stats, form->block);
+        oldest = stats.count > 0 ? form : oldest;
+    }
+    return oldest ? oldest->block : NULL;
+}
+
+/* With the mutex held: drops the plans of one form. False: they are few enough, or all |form|'s. */
+static bool trim_one(struct rt_method *method, const struct rt_block *form, size_t bytes_max)
+{
+    struct rt_plan_stats stats = {0};
+    add_stats(method, &stats);
+    struct rt_block *oldest = stats.bytes > bytes_max ? find_oldest(method, form) : NULL;
+    if (oldest) {
+        rt_block_drop_plans(oldest);
+    }
+    return oldest != NULL;
+}
+
+void rt_orders_trim(struct rt_method *method, const struct rt_block *form, size_t bytes_max)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    pthread_mutex_lock(&method->mutex);
+    while (trim_one(method, form, bytes_max)) {
+    }
+    pthread_mutex_unlock(&method->mutex);
 }

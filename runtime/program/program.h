@@ -140,7 +140,8 @@ struct rt_input_stats {
 
 struct rt_input_stats rt_method_input_stats(const struct rt_method *method);
 
-/* The plans of a method's calls, one for each set of dims; those of batches are not among them. */
+/* The plans of a method's calls, one for each set of dims, of orders of memory, and of rows that
+ * run as one; those of joined steps are not among them. */
 struct rt_plan_stats {
     uint64_t count, bytes; /* that are kept now */
     uint64_t found, made;  /* times that a call, or another look, found its plan or had it made */

@@ -164,6 +164,12 @@ static void run(struct world *w, struct rt_invocation *inv)
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
 }
 
+static void run_and_free(struct world *w, struct rt_invocation *inv)
+{
+    run(w, inv);
+    rt_invocation_free(inv);
+}
+
 /* ---- one model ------------------------------------------------------------------------------- */
 
 static uint32_t check_preferences(struct world *w, const struct row *row)
@@ -300,6 +306,45 @@ static void test_batch(void **state)
     close_world(&w);
 }
 
+/* ---- plans of forms -------------------------------------------------------------------------- */
+
+static uint64_t count_plans(const struct world *w)
+{
+    return rt_method_plan_stats(w->method).count;
+}
+
+/* Plans of forms are counted, and those that were used least recently go first. */
+static void test_plans(void **state)
+{
+    struct world w;
+    struct rt_block *forms[3];
+    (void)state;
+    open_world(&w, "xnn_images");
+    uint64_t plain = count_plans(&w), bytes = rt_method_plan_stats(w.method).bytes;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct rt_invocation *inv = begin(&w, i + 1);
+        run(&w, inv);
+        forms[i] = inv->form;
+        rt_invocation_free(inv);
+        assert_int_equal(count_plans(&w), plain + i + 1);
+        assert_true(forms[i]->plan_bytes > 0);
+    }
+    bytes = rt_method_plan_stats(w.method).bytes - bytes;
+    struct rt_invocation *again = begin(&w, 1); /* is used most recently now */
+    run(&w, again);
+    rt_orders_trim(w.method, forms[2], bytes - 1);
+    assert_int_equal(forms[1]->plan_count, 0);
+    assert_int_equal(count_plans(&w), plain + 2);
+    rt_orders_trim(w.method, forms[2], 0);
+    assert_int_equal(forms[0]->plan_count, 0);
+    assert_int_equal(forms[2]->plan_count, 1);
+    assert_int_equal(count_plans(&w), plain + 1);
+    rt_invocation_free(again); /* has its plan still */
+    run_and_free(&w, begin(&w, 2));
+    assert_int_equal(forms[1]->plan_count, 1);
+    close_world(&w);
+}
+
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
 #define IMAGES_RESULT 4 /* of xnn_images: what xnn_int8 takes */
@@ -384,9 +429,8 @@ static void test_pipeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_conversion),
-        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_models),   cmocka_unit_test(test_conversion),
+        cmocka_unit_test(test_batch),    cmocka_unit_test(test_plans),
         cmocka_unit_test(test_pipeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
