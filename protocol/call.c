@@ -430,7 +430,7 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
     if (!p.leaves) {
         return arena_fail(arena, "the request", err);
     }
-    p.reader.takes_top_k = true;
+    p.reader.is_call = true;
     TRY(json_object(&p.in, err));
     while (true) {
         struct json_string key;

@@ -179,7 +179,8 @@ enum status call_prefix(const struct call_method *method, const struct call_leaf
 /* A result: a tensor, a scalar's I64, F64 or BOOL, or a string's bytes. */
 struct call_result {
     struct shape shape;
-    struct span bytes; /* borrowed until the answer is written */
+    bool is_channels_last; /* the elements of |bytes|, of 3 to 5 dims; else they are row-major */
+    struct span bytes;     /* borrowed until the answer is written */
     /* Classes in place of the tensor; NULL: the tensor. */
     const struct oip_class *classes;
     struct shape classes_shape;

@@ -154,7 +154,7 @@ static void begin(struct call_parser *p, struct span json, const struct call_met
     static const struct call_method nothing = {.structure = NULL};
     call_parser_init(p, &body, method ? method : &nothing, limits, arena, err);
     p->leaves = leaves;
-    p->reader.takes_top_k = true;
+    p->reader.is_call = true;
 }
 
 enum status call_parse_input(struct span json, const struct call_method *method, uint32_t index,

@@ -52,9 +52,23 @@ static void print_binary(struct printer *printer, const struct call_io *io,
                          const struct call_result *result)
 {
     char shape[SHAPE_TEXT_MAX];
-    buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,\"binary_data_size\":%zu}",
-               dtype_name(io->dtype), shape_print(&result->shape, shape), result->bytes.len);
+    buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,%s\"binary_data_size\":%zu}",
+               dtype_name(io->dtype), shape_print(&result->shape, shape),
+               result->is_channels_last ? "\"order\":\"channels_last\"," : "", result->bytes.len);
     oip_encode_blob(printer->encoded, result->bytes);
+}
+
+/* Arrays are nested as the elements lie: channels-last, the innermost are channels. */
+static void print_nested(struct printer *printer, const struct call_io *io,
+                         const struct call_result *result)
+{
+    const uint8_t *order =
+        result->is_channels_last ? shape_channels_last(result->shape.rank) : NULL;
+    struct shape shape = result->shape;
+    for (uint8_t i = 0; order && i < shape.rank; i++) {
+        shape.dims[i] = result->shape.dims[order[i]];
+    }
+    tensor_text_print_nested(printer->out, io->dtype, &shape, result->bytes.ptr, printer->nan);
 }
 
 /* The score is printed as the tensor's element is. */
@@ -121,8 +135,7 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
         } else if (printer->is_binary) {
             print_binary(printer, io, result);
         } else {
-            tensor_text_print_nested(printer->out, io->dtype, &result->shape, result->bytes.ptr,
-                                     printer->nan);
+            print_nested(printer, io, result);
         }
         break;
     }

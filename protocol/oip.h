@@ -78,9 +78,10 @@ struct oip_parameters {
     bool has_nan;              /* the request says how NaN and the infinities are written */
     enum number_nan nan;
     uint64_t priority, timeout_us;
-    bool has_top_k;     /* the request says how many classes */
-    uint32_t top_k;     /* classes in place of scores, so many of each row; 0: no classes */
-    bool wants_tensors; /* "answer": false, numbers where there is an answer for people */
+    bool has_top_k;        /* the request says how many classes */
+    uint32_t top_k;        /* classes in place of scores, so many of each row; 0: no classes */
+    bool wants_tensors;    /* "answer": false, numbers where there is an answer for people */
+    bool is_channels_last; /* "order" of the results that do not say, of 3 to 5 dims */
     struct oip_parameter *others; /* in the arena */
     size_t other_count;
 };
@@ -123,6 +124,7 @@ struct oip_request_output {
     bool is_binary;
     bool has_form;            /* the request says |is_binary| of this output itself */
     uint32_t class_count;     /* of the classification extension; 0 = the tensor itself */
+    bool has_order;           /* the request says |is_channels_last| of this output itself */
     bool is_channels_last;    /* "order": the tensor's elements, in binary and in JSON */
     bool wants_answer;        /* "answer": true, as the card of the model says */
     bool wants_json;          /* "answer": "json": then each row as `call` writes it */

@@ -175,14 +175,17 @@ static enum status read_parameter(const struct oip_reader *r, const struct json_
     if (json_string_is(key, "timeout")) {
         return json_read_u64(r->in, &out->timeout_us, r->err);
     }
-    if (json_string_is(key, "top_k") && r->takes_top_k) {
+    if (json_string_is(key, "top_k") && r->is_call) {
         return read_top_k(r, out);
     }
-    if (json_string_is(key, "answer") && r->takes_top_k) {
+    if (json_string_is(key, "answer") && r->is_call) {
         bool wants_answer = true;
         TRY(json_read_bool(r->in, &wants_answer, r->err));
         out->wants_tensors = !wants_answer;
         return ST_OK;
+    }
+    if (json_string_is(key, "order") && r->is_call) {
+        return oip_read_order(r->in, &out->is_channels_last, r->err);
     }
     if (json_string_is(key, "nan")) {
         return read_nan(r, out);

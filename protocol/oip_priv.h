@@ -14,7 +14,7 @@ struct oip_reader {
     struct arena *arena;
     struct error *err;
     bool takes_extents; /* outputs may have shapes, which a call found out */
-    bool takes_top_k;   /* a parameter of its own; otherwise one of the others */
+    bool is_call; /* top_k, answer and order are parameters of their own, else they are others */
 };
 
 struct oip_parser {

@@ -245,6 +245,7 @@ static enum status read_output_parameters(const struct oip_reader *r,
             output->class_count = (uint32_t)count;
         } else if (json_string_is(&key, "order")) {
             TRY(oip_read_order(r->in, &output->is_channels_last, r->err));
+            output->has_order = true;
         } else if (json_string_is(&key, "answer")) {
             TRY(read_answer(r, output));
         } else {

@@ -41,11 +41,17 @@ def dtype_name(array: Array) -> str:
     return name
 
 
-def add_array(array: Array, data: Data) -> int:
-    """Appends the elements; returns their bytes."""
+def add_array(array: Array, data: Data) -> dict[str, Any]:
+    """Appends the elements; returns what says how they lie: their bytes and, if dim 1 is innermost,
+    that order."""
+    order = {}
+    if 3 <= array.ndim <= 5 and not array.flags.c_contiguous:
+        turned = np.moveaxis(array, 1, -1)
+        if turned.flags.c_contiguous:
+            array, order = turned, {"order": "channels_last"}
     packed = np.ascontiguousarray(array)
     packed = packed.astype(packed.dtype.newbyteorder("<"), copy=False)
-    return data.add(packed.reshape(-1).view(np.uint8).data)
+    return {"binary_data_size": data.add(packed.reshape(-1).view(np.uint8).data), **order}
 
 
 def add_texts(array: Array, data: Data) -> int:
@@ -65,7 +71,7 @@ def to_json(value: Any, data: Data | None) -> Any:
     if is_array(value):
         array = np.asarray(value)
         form = {"dtype": dtype_name(array), "shape": list(array.shape)}
-        return form if data is None else {**form, "binary_data_size": add_array(array, data)}
+        return form if data is None else {**form, **add_array(array, data)}
     if isinstance(value, (bytes, bytearray, memoryview)):  # a file
         return {"binary_data_size": data.add(value) if data else memoryview(value).nbytes}
     if isinstance(value, Mapping):
@@ -89,8 +95,13 @@ class Reader:
         self.at += size
         return part
 
-    def array(self, dtype: str, shape: list[int], size: int) -> Array:
-        """It can be written to. bfloat16, which numpy lacks, becomes float32."""
+    def array(self, dtype: str, shape: list[int], size: int,
+              order: str | None = None) -> Array:
+        """It can be written to. bfloat16, which numpy lacks, becomes float32. |order| is that of
+        the bytes in memory, which the array keeps."""
+        if order == "channels_last":
+            stored = self.array(dtype, [shape[0], *shape[2:], shape[1]], size)
+            return np.moveaxis(stored, -1, 1)
         part = self.take(size)
         if dtype == "bfloat16":
             wide = np.frombuffer(part, "<u2").astype(np.uint32) << 16
@@ -116,8 +127,9 @@ class Reader:
             return [self.from_json(item) for item in value]
         if not isinstance(value, dict):
             return value
-        if value.keys() == BINARY:
-            return self.array(value["dtype"], value["shape"], value["binary_data_size"])
+        if value.keys() - {"order"} == BINARY:
+            return self.array(value["dtype"], value["shape"], value["binary_data_size"],
+                              value.get("order"))
         return {key: self.from_json(item) for key, item in value.items()}
 
 
@@ -133,12 +145,10 @@ def infer_input(name: str, value: Any, data: Data) -> dict[str, Any]:
     """An entry of "inputs" of infer."""
     array = as_array(value)
     if array.dtype.kind in "OSU":
-        datatype, size = "BYTES", add_texts(array, data)
+        datatype, stored = "BYTES", {"binary_data_size": add_texts(array, data)}
     else:
-        datatype = DATATYPES[dtype_name(array)]
-        size = add_array(array, data)
-    return {"name": name, "datatype": datatype, "shape": list(array.shape),
-            "parameters": {"binary_data_size": size}}
+        datatype, stored = DATATYPES[dtype_name(array)], add_array(array, data)
+    return {"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": stored}
 
 
 def infer_output(output: Mapping[str, Any], reader: Reader) -> Array:

@@ -79,7 +79,8 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
     {                                                                                              \
         .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = print_error    \
     }
-#define QUERIES_OF_CALLS (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
+#define QUERIES_OF_CALLS                                                                           \
+    (QUERY_BIT(BINARY) | QUERY_BIT(ORDER) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
 #define CALLS_ONE(how, known)                                                                      \
     {                                                                                              \
         .ops = &infer_one_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .queries = (known),    \

@@ -178,10 +178,10 @@ get /v2/models/add?top_k=2
 json {"error": "query: this path takes no parameters, got 'top_k'"}
 post /v2/models/add/call?topk=2 {"args":[]}
 < 400
-json {"error": "query: expected binary, profile or top_k, got 'topk'; did you mean 'top_k'?"}
+json {"error": "query: expected binary, profile, order or top_k, got 'topk'; did you mean 'top_k'?"}
 post /v2/models/add/call?top-k=2 {"args":[]}
 < 400
-json {"error": "query: expected binary, profile or top_k, got 'top-k'; did you mean 'top_k'?"}
+json {"error": "query: expected binary, profile, order or top_k, got 'top-k'; did you mean 'top_k'?"}
 post /v2/models/add/infer?binary=yes {"inputs":[]}
 < 400
 json {"error": "binary: expected 0 or 1, got 'yes'"}

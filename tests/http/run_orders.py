@@ -374,6 +374,87 @@ def results(client):
     expect("another word", unet(client, True, order="nhwc")[0], 400)
 
 
+def flat(nested):
+    return [x for part in nested for x in flat(part)] if isinstance(nested, list) else [nested]
+
+
+def sizes(nested):
+    return [len(nested), *sizes(nested[0])] if isinstance(nested, list) else []
+
+
+def call_unet(client, query="", **parameters):
+    """Returns the status, the result, and the bytes behind the JSON."""
+    values = pack([chance / 64 for chance in range(3 * 24 * 20)])
+    head = json.dumps({"args": [{"dtype": "float32", "shape": IMAGE,
+                                 "binary_data_size": len(values)}],
+                       "parameters": parameters}).encode()
+    client.send(build_request("POST", f"/v2/models/unet/call{query}", head + values,
+                              [f"Inference-Header-Content-Length: {len(head)}"]))
+    status = client.answer()
+    size = int(client.field("Inference-Header-Content-Length") or len(client.body))
+    answer = json.loads(client.body[:size])
+    return status, answer.get("error") or answer["result"], client.body[size:]
+
+
+def results_of_calls(client):
+    """The same numbers, in binary and in JSON, where arrays are nested as the numbers lie."""
+    status, plain, _ = call_unet(client)
+    expect("status", (status, sizes(plain)), (200, [1, 2, 24, 20]))
+    plain = flat(plain)
+    turned = [plain[c * 480 + place] for place in range(480) for c in range(2)]
+    for query, parameters in (("", {"order": "channels_last"}), ("?order=channels_last", {}),
+                              ("?order=channels_last", {"order": "row_major"})):
+        status, result, _ = call_unet(client, query, **parameters)
+        expect("status", (status, sizes(result)), (200, [1, 24, 20, 2]))
+        expect("turned", flat(result) == turned, True)
+        status, result, data = call_unet(client, query, binary_data_output=True, **parameters)
+        expect("binary", (status, result), (200, {
+            "dtype": "float32", "shape": [1, 2, 24, 20], "order": "channels_last",
+            "binary_data_size": 3840}))
+        expect("turned", data == pack(turned), True)
+    expect("named", flat(call_unet(client, order="row_major")[1]), plain)
+    expect("the query counts",
+           flat(call_unet(client, "?order=row_major", order="channels_last")[1]), plain)
+    status, error, _ = call_unet(client, order="nhwc")
+    expect("another word", (status, "expected 'row_major' or 'channels_last'" in error),
+           (400, True))
+    expect("another word", call_unet(client, "?order=nhwc")[:2],
+           (400, "order: expected row_major or channels_last, got 'nhwc'"))
+
+
+def no_result_has_it(client):
+    data = pack(range(COUNT))
+    for query, parameters in (("", {"order": "channels_last"}), ("?order=channels_last", {})):
+        head = json.dumps({"args": [{"dtype": "float32", "shape": SHAPE,
+                                     "binary_data_size": len(data)}],
+                           "parameters": parameters}).encode()
+        client.send(build_request("POST", f"/v2/models/head/call{query}", head + data,
+                                  [f"Inference-Header-Content-Length: {len(head)}"]))
+        expect("status", client.answer(), 400)
+        expect("error", json.loads(client.body)["error"],
+               "parameters.order: no result is given as a tensor of 3 to 5 dims")
+
+
+def order_of_all_outputs(client):
+    """The query's order is that of the outputs that do not say; other parameters of `infer` keep
+    their names."""
+    values = [chance / 64 for chance in range(3 * 24 * 20)]
+    body = {"inputs": [{"name": "input_0", "shape": IMAGE, "datatype": "FP32", "data": values}],
+            "parameters": {"order": 7}}
+
+    def ask(query, **more):
+        client.send(build_request("POST", f"/v2/models/named/infer{query}",
+                                  json.dumps({**body, **more}).encode()))
+        expect("status", client.answer(), 200)
+        return {one["name"]: one["data"] for one in json.loads(client.body)["outputs"]}
+    plain = ask("")["mask"]
+    turned = [plain[c * 480 + place] for place in range(480) for c in range(2)]
+    expect("all", ask("?order=channels_last"), {"mask": turned})
+    expect("one says", ask("?order=channels_last", outputs=[
+        {"name": "mask"}, {"name": "output_0", "parameters": {"order": "row_major"}}]),
+           {"mask": turned, "output_0": plain})
+
+
 def results_that_are_not_preferred(client):
     """The daemon turns what its method gives row-major."""
     values = {}
@@ -429,7 +510,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder, \
                 Daemon(["--workers=2", *options, *add_others(folder),
                         *(str(MODELS / f"{name}.pte") for name in names)]) as daemon:
-            for check in (signature, inputs, results, results_that_are_not_preferred,
+            for check in (signature, inputs, results, results_of_calls, no_result_has_it,
+                          order_of_all_outputs, results_that_are_not_preferred,
                           row_major_beside, pipeline_beside, large_results, refusals):
                 client = Client(daemon.port)
                 report.run(" ".join([check.__name__, *options]), check, client)

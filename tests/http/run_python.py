@@ -191,6 +191,26 @@ def arguments():
         expect("bytes", client.shape("add", (ONES, ONES))[0]["bytes"], 24)
 
 
+def orders():
+    """An array whose dim 1 is innermost is sent from where it lies, and results may come so."""
+    pixels = np.arange(3 * 24 * 20, dtype="f4").reshape(1, 24, 20, 3) / 64
+    image = pixels.transpose(0, 3, 1, 2)
+    data = tensors.Data()
+    expect("said", tensors.to_json(image, data), {
+        "dtype": "float32", "shape": [1, 3, 24, 20], "binary_data_size": 5760,
+        "order": "channels_last"})
+    expect("where it lies", np.shares_memory(np.asarray(data.parts[0]), pixels), True)
+    with Daemon([str(MODELS / "unet.pte")]) as daemon, connect(daemon) as client:
+        plain = client.call("unet", (np.ascontiguousarray(image),))
+        for got in (client.call("unet", (image,)),
+                    client.infer("unet", {"input_0": image})["output_0"],
+                    client.call("unet", (image.astype(">f4"),)),
+                    client.call("unet", (image,), parameters={"order": "channels_last"})):
+            expect("shape", got.shape, (1, 2, 24, 20))
+            expect("numbers", (got == plain).all(), True)
+        expect("memory", got.transpose(0, 2, 3, 1).flags.c_contiguous, True)
+
+
 class Tensor:
     """What numpy can make an array of, such as a tensor of PyTorch."""
 
@@ -591,9 +611,9 @@ def page():
 
 def main():
     report = Report()
-    report.run_all((stored, sequences, arguments, tensors_and_files, models, errors, language, kept,
-                    dropped, without_luck, large, sockets, tls, tokens, urls, misbehaves, lengths,
-                    streams, wrong_forms, package, page))
+    report.run_all((stored, sequences, arguments, orders, tensors_and_files, models, errors,
+                    language, kept, dropped, without_luck, large, sockets, tls, tokens, urls,
+                    misbehaves, lengths, streams, wrong_forms, package, page))
     return report.finish()
 
 

@@ -7,7 +7,7 @@
 #include "server/daemon/infer/query.h"
 #include "server/daemon/route_table.h"
 
-#define CALLS (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
+#define CALLS (QUERY_BIT(BINARY) | QUERY_BIT(ORDER) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
 
 static void parameters_are_read(void **state)
 {
@@ -29,6 +29,8 @@ static void parameters_are_read(void **state)
         {"/call?top%5Fk=%33&profile=1",
          {.given = QUERY_BIT(TOP_K) | QUERY_BIT(PROFILE), .wants_profile = 1, .top_k = 3}},
         {"/call?top_k=4294967295", {.given = QUERY_BIT(TOP_K), .top_k = UINT32_MAX}},
+        {"/call?order=channels_last", {.given = QUERY_BIT(ORDER), .is_channels_last = 1}},
+        {"/call?order=row_major", {.given = QUERY_BIT(ORDER)}},
         {"/signature?fv=2", {.given = QUERY_BIT(FV), .fv = 2}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -50,7 +52,7 @@ static void typos_are_refused(void **state)
         const char *text;
     } cases[] = {
         {"/call?topk=2", CALLS,
-         "query: expected binary, profile or top_k, got 'topk'; did you mean 'top_k'?"},
+         "query: expected binary, profile, order or top_k, got 'topk'; did you mean 'top_k'?"},
         {"/call?top-k=2", CALLS, "got 'top-k'; did you mean 'top_k'?"},
         {"/call?a?binary=1", CALLS, "got 'a?binary'"},
         {"/call?BINARY=1", CALLS, "got 'BINARY'; did you mean 'binary'?"},

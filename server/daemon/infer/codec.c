@@ -96,6 +96,9 @@ void codec_take_query(const struct infer *infer, struct oip_parameters *paramete
         parameters->has_top_k = true;
         parameters->top_k = infer->query.top_k;
     }
+    if (query_has(&infer->query, QUERY_ORDER)) {
+        parameters->is_channels_last = infer->query.is_channels_last;
+    }
 }
 
 enum status codec_name_none(const struct infer_call *call, uint32_t index, const char *behind,

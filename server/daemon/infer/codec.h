@@ -85,7 +85,7 @@ MUST_CHECK enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind
                                         uint32_t index, const union codec_scalar *value,
                                         struct error *err);
 
-/* For codecs with the parameter top_k: the query's count, if the query has one. */
+/* For codecs with the parameters top_k and order: those of the query, if it has some. */
 void codec_take_query(const struct infer *infer, struct oip_parameters *parameters);
 
 /* name_input() of requests whose inputs pted makes: the client has no name for such an input. */
@@ -109,11 +109,6 @@ MUST_CHECK enum status codec_oip_check_names(struct arena *arena, const struct m
 /* Chooses all outputs by name, unless the call has chosen some. */
 MUST_CHECK enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                                 struct error *err);
-
-/* Has the method of |call| give those outputs channels-last that the client wants so, where nothing
- * reads them row-major. Once all outputs, classes and answers are chosen. ST_INVALID: an output
- * has classes and an order. */
-MUST_CHECK enum status codec_oip_choose_orders(struct infer_call *call, struct error *err);
 
 /* ---- codec_call.c ---------------------------------------------------------------------------- */
 

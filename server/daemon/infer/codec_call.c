@@ -7,6 +7,7 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/infer/infer_order.h"
 #include "server/model/answer/answer.h"
 #include "server/model/card/card.h"
 
@@ -187,31 +188,30 @@ enum status codec_call_decode_inputs(struct infer *infer, struct infer_call *cal
     return ST_OK;
 }
 
-static enum status decode_all(struct infer *infer, struct infer_call *call, bool is_binary,
-                              struct error *err)
+static enum status choose_outputs(struct infer *infer, struct infer_call *call, bool is_binary,
+                                  struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
     TRY(codec_call_list_outputs(infer, call, is_binary, err));
-    if (call->parameters->top_k) {
-        TRY(codec_call_choose_classes(call, err));
-    }
-    return codec_call_decode_inputs(infer, call, err);
+    return call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK;
 }
 
 static enum status decode(struct infer *infer, struct infer_call *call, struct error *err)
 {
     bool is_binary = call->parameters->binary_data_output || infer->query.is_binary;
-    TRY(decode_all(infer, call, is_binary, err));
+    TRY(choose_outputs(infer, call, is_binary, err));
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }
-    return ST_OK;
+    TRY(infer_order_choose(call, err));
+    return codec_call_decode_inputs(infer, call, err);
 }
 
 enum status codec_call_decode_text(struct infer *infer, struct infer_call *call, struct error *err)
 {
-    return decode_all(infer, call, false, err);
+    TRY(choose_outputs(infer, call, false, err));
+    return codec_call_decode_inputs(infer, call, err);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -272,11 +272,16 @@ static enum status print(struct infer *infer, struct infer_call *call, struct er
         return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
-        uint32_t index = call->outputs[i].io->index;
-        const struct rt_result *result = rt_invocation_result(call->invocation, index);
-        results[index] = (struct call_result){.shape = result->shape, .bytes = result->bytes};
-        if (call->outputs[i].class_count) {
-            TRY(classify(&infer->arena, &call->outputs[i], &results[index], err));
+        struct infer_output *output = &call->outputs[i];
+        struct call_result *result = &results[output->io->index];
+        TRY(infer_order_turn(infer, call, output, err));
+        *result = (struct call_result){
+            .shape = rt_invocation_result(call->invocation, output->io->index)->shape,
+            .is_channels_last = output->is_channels_last,
+            .bytes = infer_order_bytes(call, output),
+        };
+        if (output->class_count) {
+            TRY(classify(&infer->arena, output, result, err));
         }
     }
     struct buf texts;

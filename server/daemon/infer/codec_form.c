@@ -12,6 +12,7 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/infer/infer_order.h"
 #include "server/http/multipart.h"
 #include "server/media/format.h"
 #include "server/model/card/card.h"
@@ -382,6 +383,7 @@ static enum status decode_call(struct infer *infer, struct infer_call *call, str
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }
+    TRY(infer_order_choose(call, err));
     return codec_call_decode_inputs(infer, call, err);
 }
 
@@ -390,7 +392,7 @@ static enum status decode_oip(struct infer *infer, struct infer_call *call, stru
     call->nan = oip_request_nan(call->parameters);
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
-    TRY(codec_oip_choose_orders(call, err));
+    TRY(infer_order_choose(call, err));
     return codec_call_decode_inputs(infer, call, err);
 }
 

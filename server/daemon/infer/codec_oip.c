@@ -8,6 +8,7 @@
 #include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/infer_answer.h"
+#include "server/daemon/infer/infer_order.h"
 #include "server/daemon/infer/infer_shared.h"
 #include "server/daemon/infer/regions.h"
 #include "server/daemon/serving/serving.h"
@@ -132,15 +133,6 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
         (struct infer_output){.io = io, .name = name, .is_binary = is_binary};
 }
 
-/* The client wants |output| channels-last. */
-static enum status take_order(struct infer_output *output, struct error *err)
-{
-    const struct model_io *io = output->io;
-    output->is_channels_last = true;
-    return io->kind == RT_IO_TENSOR && shape_channels_last(io->meta.shape.rank)
-               ? ST_OK
-               : error_set(err, ST_INVALID, "expected an output of 3 to 5 dims");
-}
 /* The results that the client named, or all of them: decided before anything runs. */
 enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *call,
                                      struct error *err)
@@ -176,7 +168,7 @@ enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *cal
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
-        if (output->is_channels_last && take_order(added, err) != ST_OK) {
+        if (output->has_order && infer_order_ask(added, output->is_channels_last, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu].parameters.order: ", output->index);
         }
         if (output->wants_answer && infer_answer_ask(added, output->wants_json, err) != ST_OK) {
@@ -185,37 +177,6 @@ enum status codec_oip_choose_outputs(struct infer *infer, struct infer_call *cal
         if (output->shared.is_given &&
             infer_shared_note(infer, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
-        }
-    }
-    return ST_OK;
-}
-
-/* Is some output read row-major: as it is, for its classes, or for an answer, which may be made of
- * several outputs? */
-static bool needs_row_major(const struct infer_call *call, const struct model_io *io)
-{
-    for (size_t i = 0; i < call->output_count; i++) {
-        const struct infer_output *output = &call->outputs[i];
-        if (output->is_answer || (output->io == io && !output->is_channels_last)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-enum status codec_oip_choose_orders(struct infer_call *call, struct error *err)
-{
-    for (size_t i = 0; i < call->output_count; i++) {
-        const struct infer_output *output = &call->outputs[i];
-        if (!output->is_channels_last) {
-            continue;
-        }
-        if (output->class_count) {
-            return error_set(err, ST_INVALID,
-                             "output '%s' has \"order\" beside top_k, expected one", output->name);
-        }
-        if (!needs_row_major(call, output->io)) {
-            rt_invocation_prefer_order(call->invocation, output->io->index);
         }
     }
     return ST_OK;
@@ -416,7 +377,7 @@ static enum status decode(struct infer *infer, struct infer_call *call, struct e
     TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
-    TRY(codec_oip_choose_orders(call, err));
+    TRY(infer_order_choose(call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
             TRY(decode_input(infer, call, &call->oip.inputs[i], err));
@@ -441,43 +402,6 @@ static enum status classify(struct arena *arena, const struct infer_call *call,
     return oip_classify(&classes, arena, &output->classes, &output->classes_shape, err);
 }
 
-/* Copies elements of |size| bytes, |outer| times: the element at [c, s] of [channels, places] goes
- * to [s, c]. */
-static void turn(uint8_t *to, const uint8_t *from, int64_t outer, int64_t channels, int64_t places,
-                 size_t size)
-{
-    size_t pixel = (size_t)channels * size;
-    for (int64_t n = 0; n < outer; n++) {
-        for (int64_t c = 0; c < channels; c++) {
-            uint8_t *at = to + (size_t)c * size;
-            for (int64_t s = 0; s < places; s++, at += pixel, from += size) {
-                memcpy(at, from, size);
-            }
-        }
-        to += pixel * (size_t)places;
-    }
-}
-
-/* Puts a result that its method gave row-major into the order that the client wants. */
-static enum status turn_result(struct infer *infer, const struct infer_call *call,
-                               struct infer_output *output, struct error *err)
-{
-    const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-    const struct shape *shape = &result->shape;
-    if (!output->is_channels_last || result->order || result->bytes.len == 0) {
-        return ST_OK;
-    }
-    uint8_t *turned = arena_alloc(&infer->turned, result->bytes.len);
-    if (!turned) {
-        return arena_fail(&infer->turned, "the answer", err);
-    }
-    int64_t pixels = shape->dims[0] * shape->dims[1];
-    turn(turned, result->bytes.ptr, shape->dims[0], shape->dims[1], shape_numel(shape) / pixels,
-         dtype_bytes(output->io->meta.type.dtype));
-    output->turned = span_of(turned, result->bytes.len);
-    return ST_OK;
-}
-
 static struct oip_result result_of(const struct infer_call *call, const struct infer_output *output)
 {
     if (output->classes) {
@@ -488,7 +412,6 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
                                    .strings = output->classes};
     }
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-    must(!result->order || output->is_channels_last);
     return (struct oip_result){
         .name = span_str(output->name),
         .type = output->io->meta.type,
@@ -499,7 +422,7 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
         .shared = {.region = span_str(output->region ? output->region->name : ""),
                    .offset = output->region_offset,
                    .bytes = output->region_bytes},
-        .data = output->turned.ptr ? output->turned : result->bytes,
+        .data = infer_order_bytes(call, output),
         .strings = &result->bytes, /* the one element of a BYTES result */
     };
 }
@@ -528,7 +451,7 @@ static enum status print(struct infer *infer, struct infer_call *call, struct er
         if (call->outputs[i].is_answer) {
             TRY(infer_answer_take(&infer->arena, call, &call->outputs[i], err));
         }
-        TRY(turn_result(infer, call, &call->outputs[i], err));
+        TRY(infer_order_turn(infer, call, &call->outputs[i], err));
         results[i] = result_of(call, &call->outputs[i]);
     }
     const struct oip_reply reply = {

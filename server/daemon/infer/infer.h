@@ -63,6 +63,7 @@ struct infer_output {
     const struct model_io *io;
     const char *name; /* name in the answer, as the client wrote it */
     bool is_binary;
+    bool has_order;             /* the client says |is_channels_last| of this output itself */
     bool is_channels_last;      /* the client wants the elements so; else row-major */
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
     bool is_answer;             /* as the model's card says: boxes, a map, a text */

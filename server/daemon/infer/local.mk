@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libinfer.a
 	%D%/infer_media.c %D%/infer_media.h \
 	%D%/infer_one.c %D%/infer_one.h \
 	%D%/infer_ops.h \
+	%D%/infer_order.c %D%/infer_order.h \
 	%D%/infer_priv.h \
 	%D%/infer_profile.c %D%/infer_profile.h \
 	%D%/infer_sequence.c %D%/infer_sequence.h \

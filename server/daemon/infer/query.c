@@ -26,6 +26,16 @@ static enum status read_flag(const char *word, const char *value, uint32_t *out,
                : error_set(err, ST_INVALID, "%s: expected 0 or 1, got '%s'", word, value);
 }
 
+static enum status read_order(const char *word, const char *value, uint32_t *out, struct error *err)
+{
+    bool is_channels_last = strcmp(value, "channels_last") == 0;
+    *out = is_channels_last;
+    return is_channels_last || strcmp(value, "row_major") == 0
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%s: expected row_major or channels_last, got '%s'",
+                           word, value);
+}
+
 static enum status read_number(const char *word, const char *value, uint32_t *out,
                                struct error *err)
 {

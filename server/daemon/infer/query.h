@@ -28,6 +28,7 @@ enum query_id {
 struct query {
     uint32_t given;                    /* a set */
     uint32_t is_binary, wants_profile; /* 0 or 1 */
+    uint32_t is_channels_last;         /* 0 or 1 */
     uint32_t top_k;
     uint32_t fv;
 };
