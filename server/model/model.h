@@ -211,6 +211,12 @@ static inline bool model_is_ready(const struct model *model)
     return model_state(model) == MODEL_READY;
 }
 
+/* Is it a constant method, such as get_max_seq_len? Only a model that is ready tells. */
+static inline bool model_is_constant(const struct model *model)
+{
+    return model_is_ready(model) && rt_method_is_constant(model->method);
+}
+
 /* Can it be called, at least when its file has been loaded? */
 static inline bool model_can_serve(const struct model *model)
 {

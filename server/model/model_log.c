@@ -226,9 +226,9 @@ void model_log(const struct model *model, const struct hal_device *device)
     } else {
         buf_printf(&line, "cannot be called: %s", model_refusal(model));
     }
-    enum log_level level = !model_is_ready(model)                 ? LOG_WARNING
-                           : rt_method_is_constant(model->method) ? LOG_DEBUG
-                                                                  : LOG_INFO;
+    enum log_level level = !model_is_ready(model)     ? LOG_WARNING
+                           : model_is_constant(model) ? LOG_DEBUG
+                                                      : LOG_INFO;
     log_line(level, "%.*s", SPAN_FMT(buf_span(&line)));
     if (model_is_ready(model) && model_lacks_tokenizer(model)) {
         buf_reset(&line);

@@ -414,23 +414,25 @@ void repository_keep_stats(struct repository *repository, struct repository *old
     repository_unref_index(index);
 }
 
-uint32_t repository_count(struct repository *repository)
-{
-    OBJ_CHECK(repository, REPOSITORY_MAGIC);
-    struct repository_index *index = repository_ref_index(repository);
-    uint32_t count = index->count;
-    repository_unref_index(index);
-    return count;
-}
-
-uint32_t repository_ready_count(struct repository *repository)
+static uint32_t count_models(struct repository *repository, bool only_ready)
 {
     OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository_ref_index(repository);
     uint32_t count = 0;
     for (uint32_t i = 0; i < index->count; i++) {
-        count += model_is_ready(index->models[i]);
+        const struct model *model = index->models[i];
+        count += !model_is_constant(model) && (model_is_ready(model) || !only_ready);
     }
     repository_unref_index(index);
     return count;
+}
+
+uint32_t repository_count(struct repository *repository)
+{
+    return count_models(repository, false);
+}
+
+uint32_t repository_ready_count(struct repository *repository)
+{
+    return count_models(repository, true);
 }

@@ -143,7 +143,8 @@ void repository_verify_files(struct repository *repository);
 /* Models of |old| that are here, too, keep their counts here. The loop. */
 void repository_keep_stats(struct repository *repository, struct repository *old);
 
-/* Returns the models in the index, and how many of them can be called. */
+/* Returns how many models the index has, and how many of them can be called. Constant methods, such
+ * as get_max_seq_len, do not count: people take them for values of their program. */
 uint32_t repository_count(struct repository *repository);
 uint32_t repository_ready_count(struct repository *repository);
 

@@ -337,7 +337,7 @@ static bool make_row(const struct model *model, struct arena *arena, struct oip_
         .reason = reason_of(model),
         .kind = kind_of(model),
         .id = strcmp(api_v1_id(model), model->name) != 0 ? api_v1_id(model) : NULL,
-        .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
+        .is_constant = model_is_constant(model),
     };
     /* An index of very many models has no room for what each lacks: it goes on without. */
     return !model_is_ready(model) || print_lacks(model, arena, &out->lacks) ||
