@@ -9,6 +9,7 @@ HTTP_TESTS = \
 	%D%/run_bench.py \
 	%D%/run_bench_language.py \
 	%D%/run_adapters.py \
+	%D%/run_agents.py \
 	%D%/run_answers.py \
 	%D%/run_cards.py \
 	%D%/run_changed_files.py \
