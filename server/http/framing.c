@@ -475,6 +475,12 @@ void framing_begin(struct framing *framing, const struct params *params)
     *framing = (struct framing){.params = params, .state = FRAMING_START};
 }
 
+void framing_pass_head(struct framing *framing)
+{
+    must(framing_is_at_start(framing));
+    framing->state = FRAMING_HEAD_END;
+}
+
 void framing_begin_body(struct framing *framing, bool is_chunked, uint64_t length)
 {
     must(framing->state == FRAMING_HEAD_END);

@@ -123,7 +123,16 @@ void framing_begin(struct framing *framing, const struct params *params);
  */
 struct framing_part framing_next(struct framing *framing, struct span *rest);
 
-/* Call after FRAMING_PART_HEAD_END: the body has |length| bytes, or chunks. */
+/* Does a message begin with the next byte? Then the caller may pass a whole head that it knows, in
+ * place of FRAMING_PART_HEAD_END. */
+static inline bool framing_is_at_start(const struct framing *framing)
+{
+    return framing->state == FRAMING_START;
+}
+void framing_pass_head(struct framing *framing);
+
+/* Call after FRAMING_PART_HEAD_END or framing_pass_head(): the body has |length| bytes, or chunks.
+ */
 void framing_begin_body(struct framing *framing, bool is_chunked, uint64_t length);
 
 /* Returns the number of bytes to come that certainly are data; 0 within chunks. */

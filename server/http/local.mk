@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/forwarded.c %D%/forwarded.h \
 	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \
+	%D%/head_pattern.c %D%/head_pattern.h \
 	%D%/http.c %D%/http.h \
 	%D%/http1.c %D%/http1.h \
 	%D%/multipart.c %D%/multipart.h \

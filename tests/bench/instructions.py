@@ -41,8 +41,8 @@ TOKENS = 24
 LIMIT = 1.05
 FEW = 100  # a token of a stream follows from no bytes: its count is 0, give or take a few
 BETWEEN = "api_live"  # of /v2/health/live
-# Columns of the table, and the functions of the daemon whose cost they have.
-STEPS = {"received": ("on_received",), "head": ("framing_next", "take_head_end"),
+# Columns of the table, and the functions of the daemon whose cost they have; without those of "-".
+STEPS = {"received": ("on_received",), "head": ("conn_message_feed", "-exchange_run"),
          "parse": ("infer_parse",), "decode": ("infer_decode",), "prepare": ("infer_prepare",),
          "run": ("step_run",), "encode": ("infer_encode",), "write": ("step_write",),
          "done": ("step_done",)}
@@ -193,7 +193,8 @@ def read_counts(path, times):
                 elif callee != caller:
                     within[callee] += cost
                 callee = callee if line.startswith("calls=") else None
-    costs = {step: sum(within[name] for name in functions) // times
+    costs = {step: sum(-within[name[1:]] if name[0] == "-" else within[name]
+                       for name in functions) // times
              for step, functions in STEPS.items()}
     return {**costs, "all": total // times}
 

@@ -8,6 +8,7 @@ HTTP_TESTS = \
 	%D%/run_batch.py \
 	%D%/run_bench.py \
 	%D%/run_bench_language.py \
+	%D%/run_again.py \
 	%D%/run_adapters.py \
 	%D%/run_agents.py \
 	%D%/run_answers.py \

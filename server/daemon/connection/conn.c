@@ -32,6 +32,7 @@ static void on_closed(void *user)
 {
     struct conn *conn = conn_of(user);
     buf_fini(&conn->ahead);
+    head_pattern_free(conn->known.pattern);
     must(conn->state == CONN_CLOSING && !conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;

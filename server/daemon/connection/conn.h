@@ -24,6 +24,7 @@
 #include "server/daemon/connection/session.h"
 #include "server/daemon/request/exchange.h"
 #include "server/http/framing.h"
+#include "server/http/head_pattern.h"
 #include "server/http/transport.h"
 
 #define CONN_MAGIC 0x636f6e6eu
@@ -38,6 +39,14 @@ enum conn_state {
     CONN_CLOSING, /* the transport is being closed */
 };
 
+/* The head of an earlier message, which another message may repeat: its connection goes on. */
+struct conn_known {
+    struct head_pattern *pattern; /* owned; NULL: none */
+    struct exchange_head head;    /* with the length of the last message that has it */
+    uint32_t miss_count;          /* heads in a row that were others */
+    bool is_http_1_0, takes_trailers;
+};
+
 struct conn {
     uint32_t magic;
     enum conn_state state;
@@ -45,9 +54,10 @@ struct conn {
     struct exchange exchange; /* the only one at a time */
     struct framing framing;   /* of the message that is being read */
     llhttp_t parser;          /* of its head alone */
-    struct buf ahead;         /* bytes read ahead of an unanswered request */
-    size_t queued_bytes;      /* bytes of the answer at the time of the last progress */
-    uint8_t *unsent;          /* owned: the rest of an answer whose request is over, or NULL */
+    struct conn_known known;
+    struct buf ahead;    /* bytes read ahead of an unanswered request */
+    size_t queued_bytes; /* bytes of the answer at the time of the last progress */
+    uint8_t *unsent;     /* owned: the rest of an answer whose request is over, or NULL */
     size_t unsent_bytes;
     struct transport_rest answer_rest;   /* of the answer: |unsent|, or the request's own memory */
     struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */

@@ -154,20 +154,28 @@ static bool read_head(struct conn *conn, struct span bytes, bool is_end)
  * text. */
 typedef bool take_f(struct conn *conn, struct span bytes);
 
+static bool begin_request(struct conn *conn)
+{
+    must(conn->state == CONN_IDLE);
+    if (!exchange_begin(&conn->exchange)) {
+        return false;
+    }
+    conn->takes_trailers = false;
+    conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
+    conn->session.discarded_bytes = 0;
+    return true;
+}
+
 /* The first part of a message begins it. */
 static bool ensure_request(struct conn *conn)
 {
     if (conn->exchange.request) {
         return true;
     }
-    must(conn->state == CONN_IDLE);
-    if (!exchange_begin(&conn->exchange)) {
+    if (!begin_request(conn)) {
         return false;
     }
     llhttp_reset(&conn->parser);
-    conn->takes_trailers = false;
-    conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
-    conn->session.discarded_bytes = 0;
     conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
     return true;
 }
@@ -198,13 +206,49 @@ static bool can_discard(struct conn *conn, bool is_chunked, uint64_t length)
     return is_short && !head_has(fields_of(conn), HTTP_EXPECT);
 }
 
-/* The head is in order. Takes its fields about the connection, then about the request. */
-static bool begin_body(struct conn *conn, const struct head *fields)
+/* The head is in order, and so is what it says about the connection. */
+static bool begin_body(struct conn *conn, const struct exchange_head *head, bool is_chunked)
+{
+    framing_begin_body(&conn->framing, is_chunked, head->content_length);
+    conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
+    if (!exchange_end_head(&conn->exchange, head)) {
+        return can_discard(conn, is_chunked, head->content_length);
+    }
+    conn->wants_continue = head_has(fields_of(conn), HTTP_EXPECT) && !conn->is_http_1_0;
+    return true;
+}
+
+/* Heads that all differ are learnt so many times in a row, then one of so many. */
+#define LEARN_MAX 4
+#define LEARN_EACH 16
+
+/* The head |bytes|, whole, is in order: knows it when it comes again. */
+static void learn(struct conn *conn, struct span bytes, struct exchange_head *head)
+{
+    struct conn_known *known = &conn->known;
+    const struct head *fields = fields_of(conn);
+    bool is_usual = conn->is_keep_alive && !head_has(fields, HTTP_EXPECT) &&
+                    !head_has(fields, HTTP_TRANSFER_ENCODING);
+    if (!is_usual || (known->miss_count++ >= LEARN_MAX && known->miss_count % LEARN_EACH != 0)) {
+        return;
+    }
+    head_pattern_free(known->pattern);
+    known->pattern = head_pattern_new(bytes, fields);
+    known->head = *head;
+    known->is_http_1_0 = conn->is_http_1_0;
+    known->takes_trailers = conn->takes_trailers;
+    head->is_learnt = true;
+}
+
+/* Takes the fields about the connection, then those about the request. |is_whole|: |bytes| are all
+ * of the head, and it is not the first one of the connection. */
+static bool take_fields(struct conn *conn, struct span bytes, bool is_whole)
 {
     const llhttp_t *parser = &conn->parser;
+    const struct head *fields = fields_of(conn);
     bool is_chunked = head_has(fields, HTTP_TRANSFER_ENCODING);
     uint64_t length = head_has(fields, HTTP_CONTENT_LENGTH) ? parser->content_length : 0;
-    const struct exchange_head head = {
+    struct exchange_head head = {
         .method = method_of(parser),
         .method_name = llhttp_method_name((llhttp_method_t)parser->method),
         .has_body = is_chunked || length > 0,
@@ -212,24 +256,54 @@ static bool begin_body(struct conn *conn, const struct head *fields)
     };
     conn->is_keep_alive = llhttp_should_keep_alive(parser);
     conn->takes_trailers = head_takes_trailers(fields);
-    framing_begin_body(&conn->framing, is_chunked, length);
-    conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
-    if (!exchange_end_head(&conn->exchange, &head)) {
-        return can_discard(conn, is_chunked, length);
+    if (is_whole) {
+        learn(conn, bytes, &head);
     }
-    conn->wants_continue = head_has(fields, HTTP_EXPECT) && !conn->is_http_1_0;
-    return true;
+    return begin_body(conn, &head, is_chunked);
 }
 
 static bool take_head_end(struct conn *conn, struct span bytes)
 {
+    bool is_whole = !conn->exchange.request && exchange_is_repeat(&conn->exchange);
     if (!ensure_request(conn) || !read_head(conn, bytes, true)) {
         return false;
     }
     const struct head *fields = fields_of(conn);
     conn->is_http_1_0 = conn->parser.http_minor == 0;
     return settle(conn, head_verify(fields, conn->is_http_1_0, exchange_error(&conn->exchange))) &&
-           begin_body(conn, fields);
+           take_fields(conn, bytes, is_whole);
+}
+
+/* A head that is known, behind |bytes| of its message. */
+static bool take_known_head(struct conn *conn)
+{
+    struct conn_known *known = &conn->known;
+    known->miss_count = 0;
+    if (!begin_request(conn)) {
+        return false;
+    }
+    if (!head_pattern_fill(known->pattern, fields_of(conn))) {
+        error_no_memory(exchange_error(&conn->exchange), "a request's head");
+        return settle(conn, 503);
+    }
+    conn->is_keep_alive = true;
+    conn->is_http_1_0 = known->is_http_1_0;
+    conn->takes_trailers = known->takes_trailers;
+    known->head.content_length = head_pattern_length(known->pattern);
+    known->head.has_body = known->head.content_length > 0;
+    known->head.is_known = true;
+    framing_pass_head(&conn->framing);
+    return begin_body(conn, &known->head, false);
+}
+
+/* Returns the bytes of a known head with which a message begins; 0: it is another one. */
+static size_t find_known_head(struct conn *conn, struct span bytes)
+{
+    bool may_be =
+        conn->state == CONN_IDLE && conn->known.pattern && framing_is_at_start(&conn->framing);
+    return may_be
+               ? head_pattern_match(conn->known.pattern, bytes, conn_params(conn)->header_bytes_max)
+               : 0;
 }
 
 /* The expected bytes of a chunk: no more are waited for than may come. */
@@ -311,7 +385,12 @@ size_t conn_message_feed(struct conn *conn, struct span bytes)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
     must(conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY);
-    struct span rest = bytes;
+    size_t known = find_known_head(conn, bytes);
+    if (known && !take_known_head(conn)) {
+        conn_message_refuse(conn);
+        return bytes.len;
+    }
+    struct span rest = span_of(bytes.ptr + known, bytes.len - known);
     for (;;) {
         struct framing_part part = framing_next(&conn->framing, &rest);
         if (part.kind == FRAMING_PART_NONE) {

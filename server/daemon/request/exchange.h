@@ -28,6 +28,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/daemon/infer/habit.h"
+#include "server/daemon/infer/query.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/tokens.h"
 #include "server/daemon/request/transfers.h"
@@ -74,6 +75,16 @@ struct exchange_head {
     const char *method_name; /* a constant */
     bool has_body;
     uint64_t content_length; /* 0: not known, or no body */
+    bool is_learnt; /* the protocol will know this head again: its bytes, but for values that mean
+                       nothing for its route */
+    bool is_known;  /* it is the one that was learnt last */
+};
+
+/* Where a head that was learnt led to. */
+struct exchange_known {
+    bool is_set; /* to a call */
+    struct route_match match;
+    struct query query;
 };
 
 enum exchange_written {
@@ -141,6 +152,7 @@ struct exchange {
     const char *tls_subject;   /* of the client's certificate; NULL: it has none; the protocol's */
     struct token_memory token_memory; /* of its connection; see server/daemon/request/access.h */
     struct habit habit;               /* of its client; the call has it while there is one */
+    struct exchange_known known;      /* of the head that its protocol knows */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };
 
@@ -158,6 +170,12 @@ void exchange_keep(struct exchange *exchange, size_t bytes);
 
 /* Call when a request begins; no write of one before it waits. False: there is no memory. */
 MUST_CHECK bool exchange_begin(struct exchange *exchange);
+
+/* Has it had a request before? */
+static inline bool exchange_is_repeat(const struct exchange *exchange)
+{
+    return exchange->habit.request_count > 0;
+}
 
 /* Gives where the target and the fields go (server/http/head.h). */
 struct head *exchange_fields(struct exchange *exchange);

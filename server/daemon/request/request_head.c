@@ -90,6 +90,30 @@ static int find_route(struct request *request, const struct exchange_head *head)
     return route_find(head_target(&request->head), head->method, &request->match, &request->err);
 }
 
+/* The route and the query, which the head has; in |*out_is_known| whether it led to a call before.
+ */
+static int recall_route(struct request *request, const struct exchange_head *head,
+                        bool *out_is_known)
+{
+    const struct exchange_known *known = &request->exchange->known;
+    *out_is_known = head->is_known && known->is_set;
+    if (!*out_is_known) {
+        return find_route(request, head);
+    }
+    request->match = known->match;
+    request->infer.query = known->query;
+    return 200;
+}
+
+static void learn_route(const struct request *request)
+{
+    request->exchange->known = (struct exchange_known){
+        .is_set = !request_route(request)->handler,
+        .match = request->match,
+        .query = request->infer.query,
+    };
+}
+
 /* Before the first models are there, it is not known what the daemon has. Calls wait for them. */
 static int check_started(struct request *request)
 {
@@ -153,11 +177,16 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     must(request->exchange && request->step == STEP_READ && request->serving);
     request->method = head->method_name;
     name_client(request);
-    int status = find_route(request, head);
+    bool is_known;
+    request->exchange->known.is_set &= !head->is_learnt;
+    int status = recall_route(request, head, &is_known);
     status = status == 200 ? access_begin(request) : status;
     status = status == 200 ? check_started(request) : status;
     status = status == 200 ? count_in(request) : status;
-    status = status == 200 ? check_query(request) : status;
+    status = status == 200 && !is_known ? check_query(request) : status;
+    if (status == 200 && head->is_learnt) {
+        learn_route(request);
+    }
     if (status == 200) {
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A request gets the same answer whatever its connection has sent before. Connections remember the
+head, the route and the form of a request, so the one that comes next is changed in every place: in
+a byte, in a value, in its length, in the models that there are.
+
+usage: run_again.py, with top_srcdir and top_builddir in the environment.
+"""
+import hashlib
+import json
+import random
+import re
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from run_http import MODELS, Client, Daemon, Report, build_request, expect
+
+ROUNDS = 600
+TOKEN = "a-token-of-the-test-0123456789"
+TRACE = b"0123456789abcdef0123456789abcdef"
+FIELDS = ["Content-Type: application/json", f"Authorization: Bearer {TOKEN}", "X-Request-Id: r-1",
+          f"traceparent: 00-{TRACE.decode()}-0123456789abcdef-01"]
+LAST = build_request("GET", "/v2/health/live", fields=["Connection: close"])
+BYTES = b"\"\\]}[{,:0159x \t\r\n\x01\x7f\x80/?%-+."
+
+
+def tensors(data):
+    return [{"name": f"input_{i}", "shape": [2, 3], "datatype": "FP32", **data(i)}
+            for i in range(2)]
+
+
+def request(value, path="/v2/models/add/infer", fields=FIELDS, tail=b""):
+    head = json.dumps(value, separators=(",", ":")).encode()
+    if tail:
+        fields = [*fields, f"Inference-Header-Content-Length: {len(head)}"]
+    return build_request("POST", path, head + tail, fields)
+
+
+def numbers(i):
+    return {"data": [i + k for k in range(6)]}
+
+
+def sized(_):
+    return {"parameters": {"binary_data_size": 24}}
+
+
+BASES = {
+    "JSON": request({"id": "a", "inputs": tensors(numbers),
+                     "outputs": [{"name": "output_0"}], "parameters": {"priority": 1}}),
+    "binary": request({"inputs": tensors(sized), "parameters": {"binary_data_output": True}},
+                      tail=bytes(range(48))),
+    "call": request({"args": [[[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 5, 6]]]},
+                    "/v2/models/add/call?top_k=0"),
+}
+
+
+def others(base):
+    """Requests that differ from |base| in a value."""
+    head, _, body = base.partition(b"\r\n\r\n")
+    for old, new in ((b"r-1", b""), (b"r-1", b"another id"), (b"r-1", b"x" * 300),
+                     (b"f-01", b"f-00"), (b"f-01", b""), (b"Bearer a", b"Bearer b"),
+                     (b"/add/", b"/none/"), (b"/add/", b"/digits/"), (b"infer", b"infer?top_k=1"),
+                     (b"infer", b"infer?binary=1"), (b"application/json", b"image/png"),
+                     (b"Host: test", b"Host: a b"), (b"1.1", b"1.0"),
+                     (b"Content-Length: ", b"Content-Length: 0"),
+                     (b"Content-Length: ", b"Content-Length: +"),
+                     (b"Content-Length: ", b"Content-Length: 99999999999999999999"),
+                     (b"Content-Length: ", b"Content-Length:  "),
+                     (b"Content-Length: ", b"Content-Length: 1\r\nContent-Length: ")):
+        yield head.replace(old, new) + b"\r\n\r\n" + body
+    longer = body.replace(b'"a"', b'"a longer id"').replace(b"[0,1,2", b"[1e1,-2.5,300")
+    yield head.replace(str(len(body)).encode(), str(len(longer)).encode()) + b"\r\n\r\n" + longer
+
+
+def damaged(base, chance):
+    at = chance.randrange(len(base))
+    byte = bytes([chance.choice(BYTES)])
+    return base[:at] + chance.choice((byte, byte + base[at:at + 1], b"", base[at:at + 1] * 2)) + \
+        base[at + 1:]
+
+
+def ask(port, before, data):
+    """All that comes for |data| behind the requests |before|, and one that ends the connection."""
+    client = Client(port)
+    for one in before:
+        client.send(one)
+        expect("status before", client.answer(), 200)
+    client.send(data + LAST)
+    try:
+        client.socket.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # it is closed already
+    got = client.unread
+    try:
+        for part in iter(lambda: client.socket.recv(65536), b""):
+            got += part
+    except ConnectionResetError:
+        pass
+    client.close()
+    got = re.sub(rb"\r\nDate: [^\r]*", b"", got)
+    return re.sub(rb"\r\ntraceparent: 00-(\w*)[^\r]*",
+                  lambda found: b"\r\ntrace: " + (found[1] if found[1] == TRACE else b"new"), got)
+
+
+def compare(port, what, before, data):
+    for _ in range(3):  # a reset may overtake the end of an answer
+        alone, again = ask(port, [], data), ask(port, before, data)
+        if alone == again:
+            return alone
+    expect(f"{what}: {data!r}", again, alone)
+    return again
+
+
+def values(daemon, name):
+    for data in others(BASES[name]):
+        compare(daemon.port, name, [BASES[name]] * 3, data)
+
+
+def bytes_differ(daemon, name):
+    chance = random.Random(name)
+    good = 0
+    for _ in range(ROUNDS):
+        data = damaged(BASES[name], chance)
+        good += compare(daemon.port, name, [BASES[name]] * 3, data).startswith(b"HTTP/1.1 200")
+    expect("some answers are results", 0 < good < ROUNDS, True)
+
+
+def follow(daemon, name):
+    """Each request behind each."""
+    for other in BASES.values():
+        data = compare(daemon.port, name, [other, BASES[name], other, other], BASES[name])
+        expect("status", data[:12], b"HTTP/1.1 200")
+
+
+def in_pieces(daemon, name):
+    """The bytes come in two parts, or the one request with the next."""
+    client = Client(daemon.port)
+    whole = BASES[name]
+    client.send(whole * 3)
+    bodies = []
+    for _ in range(3):
+        expect("status", client.answer(), 200)
+        bodies.append(client.body)
+    for cut in range(1, len(whole), 7):
+        client.send(whole[:cut])
+        client.send(whole[cut:])
+        expect(f"cut at {cut}", client.answer(), 200)
+        bodies.append(client.body)
+    expect("different answers", len(set(bodies)), 1)
+    client.close()
+
+
+def models_change(daemon, _):
+    """What is remembered leads to no model that is not there."""
+    client, admin = Client(daemon.port), Client(daemon.admin_port())
+    for action, status in (("unload", 503), ("load", 200)) * 2:
+        for _ in range(3):
+            client.send(BASES["JSON"])
+            client.answer()
+        admin.send(build_request("POST", f"/v2/repository/models/add/{action}", b""))
+        expect(action, admin.answer(), 200)
+        client.send(BASES["JSON"])
+        expect(f"status after {action}", client.answer(), status)
+
+
+def main():
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = Path(folder) / "tokens"
+        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+        tokens.write_text(f"test infer,read sha256:{digest}\n")
+        tokens.chmod(0o600)
+        with Daemon([f"--token-file={tokens}", "--admin-listen=127.0.0.1:0", "--workers=1",
+                     str(MODELS / "add.pte"), str(MODELS / "digits.pte")]) as daemon:
+            for name in BASES:
+                for check in (values, bytes_differ, follow, in_pieces):
+                    report.run(f"{name}: {check.__name__}", check, daemon, name)
+            report.run("models change", models_change, daemon, None)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
