@@ -27,7 +27,7 @@ void json_init(struct json *in, struct span text)
     }
     in->start = in->at = in->value = text.ptr;
     in->end = text.ptr + text.len;
-    in->is_closed = in->may_repeat = false;
+    in->is_closed = in->may_repeat = in->is_derived = false;
     in->depth = in->key_count = in->indexed_depth = 0;
     in->depth_max = JSON_DEPTH_MAX;
 }
@@ -67,6 +67,9 @@ fail_at(const struct json *in, const uint8_t *where, struct error *err, enum sta
     char path[PATH_TEXT_MAX], what[ERROR_TEXT_MAX];
     print_path(in, path);
     vsnprintf(what, sizeof(what), fmt, args);
+    if (in->is_derived) {
+        return error_set(err, code, "%s%s%.120s", path, *path ? ": " : "", what);
+    }
     return error_set(err, code, "%s%s%.120s (byte %zu)", path, *path ? ": " : "", what,
                      (size_t)(where - in->start));
 }

@@ -65,6 +65,7 @@ struct json {
     const uint8_t *value; /* where the value read last begins */
     bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
     bool may_repeat;      /* keys may repeat in their object; false after json_init() */
+    bool is_derived;      /* made of another text, so errors say no offsets; likewise */
     uint16_t depth, key_count;
     uint16_t depth_max;     /* JSON_DEPTH_MAX after json_init(); may be set up to JSON_LEVELS_MAX */
     uint16_t indexed_depth; /* keys of levels below it are ["b"] in paths, others .b; 0 at first */

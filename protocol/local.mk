@@ -12,6 +12,13 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/call_promise.c \
 	%D%/call_reply.c \
 	%D%/call_rows.c \
+	%D%/grpc.c %D%/grpc.def %D%/grpc.h \
+	%D%/grpc_contents.c %D%/grpc_contents.h \
+	%D%/grpc_from_json.c \
+	%D%/grpc_infer.c %D%/grpc_infer.h \
+	%D%/grpc_json.c %D%/grpc_json.h \
+	%D%/grpc_reply.c \
+	%D%/grpc_schema.c %D%/grpc_schema.def %D%/grpc_schema.h \
 	%D%/json.c %D%/json.h \
 	%D%/json_priv.h \
 	%D%/json_string.c \

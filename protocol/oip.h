@@ -112,10 +112,11 @@ struct oip_request_input {
     size_t bytes;               /* shape x type; for BYTES 0 */
     bool is_binary;
     bool is_one_string;       /* BYTES of a request without JSON: |data| is the element itself */
+    bool is_message;          /* of gRPC: unless |is_binary|, |data| is an InferTensorContents */
     struct oip_layout layout; /* of the elements in |data|, which are binary */
     struct oip_shared shared; /* if given: the caller reads data.len bytes there, and data.ptr is
                                  NULL until then */
-    struct span data;         /* the JSON array, or the tensor's bytes */
+    struct span data;         /* the JSON array, or the tensor's bytes, or of gRPC a message */
 };
 
 struct oip_request_output {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "protocol/grpc_contents.h"
 #include "protocol/oip_priv.h"
 #include "protocol/tensor_text.h"
 
@@ -63,7 +64,9 @@ static enum status check_size(const struct oip_request_input *input, struct erro
         char shape[SHAPE_TEXT_MAX];
         return error_set(err, ST_INVALID, "inputs[%zu]: %s is %zu, expected %s%zu for %s %.80s",
                          input->index,
-                         input->shared.is_given ? "shared_memory_byte_size" : "binary_data_size",
+                         input->shared.is_given ? "shared_memory_byte_size"
+                         : input->is_message    ? "the size of its raw_input_contents"
+                                                : "binary_data_size",
                          bytes, input->type.is_bytes ? "at least " : "",
                          input->type.is_bytes ? STRING_PREFIX_BYTES * (size_t)count : input->bytes,
                          oip_type_name(input->type), shape_print(&input->shape, shape));
@@ -119,8 +122,8 @@ static enum status settle_source(struct oip_request *request, struct oip_request
     return ST_OK;
 }
 
-static enum status finish_input(struct oip_request *request, struct oip_request_input *input,
-                                struct error *err)
+static enum status check_input(const struct oip_request *request,
+                               const struct oip_request_input *input, struct error *err)
 {
     for (size_t i = 0; i < input->index; i++) {
         if (span_equal(request->inputs[i].name, input->name)) {
@@ -134,7 +137,7 @@ static enum status finish_input(struct oip_request *request, struct oip_request_
                          "binary_data_size%s",
                          input->index, input->type.is_bytes ? ", not for BYTES" : "");
     }
-    return input->data.ptr ? verify_text(input, err) : ST_OK;
+    return ST_OK;
 }
 
 enum status oip_verify_rest(struct span binary, struct error *err)
@@ -151,7 +154,8 @@ enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
     size_t binary_bytes = binary->len;
     for (size_t i = 0; i < request->input_count; i++) {
         TRY(measure_input(&request->inputs[i], limits, err));
-        TRY(finish_input(request, &request->inputs[i], err));
+        TRY(check_input(request, &request->inputs[i], err));
+        TRY(request->inputs[i].data.ptr ? verify_text(&request->inputs[i], err) : ST_OK);
     }
     for (size_t i = 0; i < request->input_count; i++) {
         struct oip_request_input *input = &request->inputs[i];
@@ -163,6 +167,25 @@ enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
     for (size_t i = 0; i < request->input_count; i++) {
         if (request->inputs[i].is_binary) {
             TRY(take_binary(&request->inputs[i], binary, err));
+        }
+    }
+    return ST_OK;
+}
+
+enum status oip_finish_messages(struct oip_request *request, const struct oip_limits *limits,
+                                struct error *err)
+{
+    for (size_t i = 0; i < request->input_count; i++) {
+        struct oip_request_input *input = &request->inputs[i];
+        TRY(measure_input(input, limits, err));
+        TRY(check_input(request, input, err));
+        if (input->is_binary) {
+            TRY(input->layout.is_given ? check_layout(input, err) : check_size(input, err));
+        } else {
+            TRY(grpc_check_contents(input, err));
+        }
+        if (input->layout.is_given && !input->shared.is_given) {
+            oip_drop_layout(&input->layout, &input->shape, input->type.dtype, &input->data);
         }
     }
     return ST_OK;
@@ -275,6 +298,9 @@ enum status oip_decode_input(const struct oip_request_input *input, struct tenso
                              void *dst, size_t bytes, struct error *err)
 {
     must(!input->type.is_bytes && bytes == oip_input_stored_bytes(input));
+    if (!input->is_binary && input->is_message) {
+        return grpc_decode_contents(input, dst, err);
+    }
     if (!input->is_binary) {
         enum status status =
             tensor_text_parse(input->data, input->type.dtype, &input->shape, nan, dst, bytes, err);
@@ -348,6 +374,9 @@ enum status oip_decode_strings(const struct oip_request_input *input, struct are
                                struct span **out_strings, struct error *err)
 {
     must(input->type.is_bytes);
+    if (!input->is_binary && input->is_message) {
+        return grpc_decode_strings(input, arena, out_strings, err);
+    }
     enum status status = decode_strings(input, arena, out_strings, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "inputs[%zu].data", input->index);
 }

@@ -58,10 +58,27 @@ MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct
 MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);
 MUST_CHECK enum status oip_read_outputs(const struct oip_reader *reader, struct oip_outputs *out);
 
+/* Reads the parameters of an input and of an output, an object or null. */
+MUST_CHECK enum status oip_read_input_parameters(const struct oip_reader *reader,
+                                                 struct oip_request_input *input);
+MUST_CHECK enum status oip_read_output_parameters(const struct oip_reader *reader,
+                                                  struct oip_request_output *output);
+
+/* Checks that the parameters of an output suit each other; adds it, unless it is listed already. */
+MUST_CHECK enum status oip_check_output(const struct oip_reader *reader,
+                                        const struct oip_request_output *output);
+MUST_CHECK enum status oip_add_output(const struct oip_reader *reader,
+                                      const struct oip_request_output *output,
+                                      struct oip_outputs *out);
+
 /* Settles the sizes, sources and binary spans of all inputs, which are known only when all are
  * read. */
 MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
                                          const struct oip_limits *limits, struct error *err);
+
+/* Settles the sizes of inputs that came as messages, and compares them with the bytes that came. */
+MUST_CHECK enum status oip_finish_messages(struct oip_request *request,
+                                           const struct oip_limits *limits, struct error *err);
 
 /* Checks that nothing of the binary data is left. */
 MUST_CHECK enum status oip_verify_rest(struct span binary, struct error *err);

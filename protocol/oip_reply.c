@@ -45,7 +45,7 @@ static size_t string_count(const struct oip_result *result)
     return (size_t)shape_numel(&result->shape);
 }
 
-static size_t binary_bytes(const struct oip_result *result)
+size_t oip_result_bytes(const struct oip_result *result)
 {
     if (!result->type.is_bytes) {
         return result->data.len;
@@ -82,7 +82,7 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
     if (result->is_shared) {
         print_shared(out, &result->shared);
     } else if (result->is_binary) {
-        size_t bytes = binary_bytes(result);
+        size_t bytes = oip_result_bytes(result);
         buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu%s}", bytes,
                    result->is_channels_last ? "," ORDER : "");
         oip_encode_blob(encoded, span_of(result->type.is_bytes ? NULL : result->data.ptr, bytes));
@@ -129,7 +129,7 @@ void oip_print_strings(const struct oip_result *result, struct buf *out)
 
 void oip_encode_begin(struct oip_encoded *encoded)
 {
-    encoded->has_binary = false;
+    encoded->has_binary = encoded->is_message = false;
     encoded->span_count = 1; /* the JSON's own */
 }
 
@@ -143,7 +143,7 @@ void oip_encode_blob(struct oip_encoded *encoded, struct span bytes)
 
 void oip_encode_end_json(struct buf *out, struct oip_encoded *encoded)
 {
-    if (encoded->has_binary) {
+    if (encoded->has_binary && !encoded->is_message) {
         buf_add_fill(out, ' ', -out->len % OIP_BLOB_ALIGN);
     }
     encoded->json_bytes = out->len;

@@ -60,6 +60,9 @@ static inline size_t oip_string_bytes(struct span string)
     return sizeof(uint32_t) + string.len;
 }
 
+/* Returns the bytes of the tensor as binary data. */
+size_t oip_result_bytes(const struct oip_result *result);
+
 struct oip_reply {
     const char *model_name, *model_version;
     const struct oip_result *results;
@@ -71,6 +74,7 @@ struct oip_reply {
 struct oip_encoded {
     size_t json_bytes;  /* value of Inference-Header-Content-Length */
     bool has_binary;    /* the header is sent, and the type is application/octet-stream */
+    bool is_message;    /* of gRPC: what stands for the JSON is the beginning of a message */
     size_t total_bytes; /* Content-Length */
     size_t span_count;  /* JSON and blobs, in the order of the wire */
     struct span *spans; /* the caller's: room for 1 + result_count */

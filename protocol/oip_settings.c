@@ -134,26 +134,36 @@ void oip_print_trace(struct buf *out, const struct oip_trace_settings *settings)
                settings->is_on ? "TIMESTAMPS" : "OFF", settings->rate, settings->count);
 }
 
-/* An array of levels. OFF beside another level is a contradiction. */
+static enum status read_level(struct json *in, bool *is_off, bool *is_on, struct error *err)
+{
+    struct json_string text;
+    TRY(json_read_string(in, &text, err));
+    if (json_string_is(&text, "TENSORS")) {
+        return json_fail(in, err, ST_UNSUPPORTED, "tensors are not part of traces");
+    }
+    *is_off |= json_string_is(&text, "OFF");
+    *is_on |= json_string_is(&text, "TIMESTAMPS");
+    return json_string_is(&text, "OFF") || json_string_is(&text, "TIMESTAMPS")
+               ? ST_OK
+               : json_fail(in, err, ST_INVALID, "expected \"OFF\" or \"TIMESTAMPS\"");
+}
+
+/* An array of levels, or the one level of gRPC. OFF beside another level is a contradiction. */
 static enum status read_levels(struct json *in, struct oip_trace_change *out, struct error *err)
 {
     bool is_off = false, is_on = false;
+    if (json_peek(in) == JSON_STRING) {
+        TRY(read_level(in, &is_off, &is_on, err));
+        out->level = is_on ? OIP_TRACE_ON : OIP_TRACE_OFF;
+        return ST_OK;
+    }
     TRY(json_array(in, err));
     while (true) {
-        struct json_string text;
         TRY(json_element(in, err));
         if (in->is_closed) {
             break;
         }
-        TRY(json_read_string(in, &text, err));
-        if (json_string_is(&text, "TENSORS")) {
-            return json_fail(in, err, ST_UNSUPPORTED, "tensors are not part of traces");
-        }
-        is_off |= json_string_is(&text, "OFF");
-        is_on |= json_string_is(&text, "TIMESTAMPS");
-        if (!json_string_is(&text, "OFF") && !json_string_is(&text, "TIMESTAMPS")) {
-            return json_fail(in, err, ST_INVALID, "expected \"OFF\" or \"TIMESTAMPS\"");
-        }
+        TRY(read_level(in, &is_off, &is_on, err));
     }
     if (is_off == is_on) {
         return json_fail(in, err, ST_INVALID, "expected one of \"OFF\" and \"TIMESTAMPS\"");

@@ -56,32 +56,32 @@ static enum status pass_parameter(const struct oip_reader *r, const struct json_
     return is_read ? ST_OK : json_skip(r->in, r->err);
 }
 
-static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
+enum status oip_read_input_parameters(const struct oip_reader *r, struct oip_request_input *input)
 {
-    if (oip_take_null(&p->reader)) {
+    if (oip_take_null(r)) {
         return ST_OK;
     }
-    TRY(json_object(&p->in, p->err));
+    TRY(json_object(r->in, r->err));
     while (true) {
         struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
             return ST_OK;
         }
         if (json_string_is(&key, "binary_data_size")) {
             uint64_t bytes;
-            TRY(json_read_u64(&p->in, &bytes, p->err));
+            TRY(json_read_u64(r->in, &bytes, r->err));
             if (bytes > SIZE_MAX) {
-                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " bytes", bytes);
+                return json_fail(r->in, r->err, ST_TOO_LARGE, "%" PRIu64 " bytes", bytes);
             }
             input->is_binary = true;
             input->data.len = (size_t)bytes;
             continue;
         }
         bool is_read;
-        TRY(oip_read_layout(&p->in, &key, &input->layout, &is_read, p->err));
+        TRY(oip_read_layout(r->in, &key, &input->layout, &is_read, r->err));
         if (!is_read) {
-            TRY(pass_parameter(&p->reader, &key, &input->shared));
+            TRY(pass_parameter(r, &key, &input->shared));
         }
     }
 }
@@ -106,7 +106,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
         return json_array_text(&p->in, &members->text, p->err);
     }
     if (json_string_is(key, "parameters")) {
-        return parse_input_parameters(p, input);
+        return oip_read_input_parameters(&p->reader, input);
     }
     if (json_string_is(key, "$from")) {
         input->is_promise = true;
@@ -220,8 +220,8 @@ static enum status read_answer(const struct oip_reader *r, struct oip_request_ou
                : json_fail(r->in, r->err, ST_INVALID, "expected true, false or \"json\"");
 }
 
-static enum status read_output_parameters(const struct oip_reader *r,
-                                          struct oip_request_output *output)
+enum status oip_read_output_parameters(const struct oip_reader *r,
+                                       struct oip_request_output *output)
 {
     if (oip_take_null(r)) {
         return ST_OK;
@@ -262,7 +262,7 @@ static enum status read_output_member(const struct oip_reader *r, const struct j
         return oip_read_string(r, &output->name);
     }
     if (json_string_is(key, "parameters")) {
-        return read_output_parameters(r, output);
+        return oip_read_output_parameters(r, output);
     }
     if (json_string_is(key, "shape") && r->takes_extents) {
         output->has_shape = !oip_take_null(r);
@@ -283,9 +283,12 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
         }
         TRY(read_output_member(r, &key, &has_name, output));
     }
-    if (!has_name) {
-        return json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
-    }
+    return has_name ? oip_check_output(r, output)
+                    : json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
+}
+
+enum status oip_check_output(const struct oip_reader *r, const struct oip_request_output *output)
+{
     if (output->shared.is_given && output->class_count) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "has both \"shared_memory_region\" and \"classification\", expected one");
@@ -317,6 +320,21 @@ static bool is_listed(const struct oip_outputs *outputs, const struct oip_reques
     return false;
 }
 
+enum status oip_add_output(const struct oip_reader *r, const struct oip_request_output *output,
+                           struct oip_outputs *out)
+{
+    if (is_listed(out, output)) {
+        return ST_OK;
+    }
+    struct oip_request_output *grown = oip_grow(r->arena, out->items, out->count, sizeof(*grown));
+    if (!grown) {
+        return arena_fail(r->arena, "the request", r->err);
+    }
+    out->items = grown;
+    out->items[out->count++] = *output;
+    return ST_OK;
+}
+
 enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out)
 {
     size_t listed_count = 0;
@@ -335,15 +353,6 @@ enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out
         }
         struct oip_request_output output = {.index = listed_count - 1};
         TRY(read_output(r, &output));
-        if (is_listed(out, &output)) {
-            continue;
-        }
-        struct oip_request_output *grown =
-            oip_grow(r->arena, out->items, out->count, sizeof(*grown));
-        if (!grown) {
-            return arena_fail(r->arena, "the request", r->err);
-        }
-        out->items = grown;
-        out->items[out->count++] = output;
+        TRY(oip_add_output(r, &output, out));
     }
 }

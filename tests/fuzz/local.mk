@@ -2,6 +2,7 @@
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
+	%D%/mutate_grpc \
 	%D%/mutate_image %D%/mutate_json %D%/mutate_multipart %D%/mutate_npz %D%/mutate_number \
 	%D%/mutate_oip %D%/mutate_proxy %D%/mutate_ptd %D%/mutate_sig \
 	%D%/mutate_template %D%/mutate_tokenizer
@@ -59,6 +60,10 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 	-DMUTATE_WORDS='"tests/fuzz/words_image.def"'
 %C%_mutate_image_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_image_LDADD = $(SERVER_LIBS)
+%C%_mutate_grpc_SOURCES = %D%/fuzz_grpc.c %D%/mutate.c
+%C%_mutate_grpc_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=50000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_grpc.def"'
+%C%_mutate_grpc_LDADD = $(PROTOCOL_LIBS)
 %C%_mutate_json_SOURCES = %D%/fuzz_json.c %D%/mutate.c
 %C%_mutate_json_LDADD = $(PROTOCOL_LIBS)
 %C%_mutate_number_SOURCES = %D%/fuzz_number.c %D%/mutate.c
@@ -92,7 +97,7 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
-	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def \
+	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_grpc.def %D%/words_http.def \
 	%D%/words_image.def \
 	%D%/words_json.def %D%/words_multipart.def %D%/words_proxy.def %D%/words_npz.def \
 	%D%/words_template.def %D%/words_tokenizer.def

@@ -3,7 +3,7 @@
 if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_array %D%/test_blake2b %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_status
 
-UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_pattern %D%/test_oip_settings %D%/test_predict \
+UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_grpc %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_pattern %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
 	%D%/test_prom %D%/test_protobuf %D%/test_tensor_text
 
@@ -32,6 +32,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_number_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_json_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_json_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_grpc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_grpc_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_call_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_call_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_oip_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

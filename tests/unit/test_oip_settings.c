@@ -129,6 +129,8 @@ static void trace_settings_are_read(void **state)
     assert_true(change.rate.is_default && change.count.is_default && !change.rate.is_set);
     assert_ok(err, oip_parse_trace(span_str("{\"trace_level\":[\"OFF\"]}"), &change, &err));
     assert_int_equal(change.level, OIP_TRACE_OFF);
+    assert_ok(err, oip_parse_trace(span_str("{\"trace_level\":\"TIMESTAMPS\"}"), &change, &err));
+    assert_int_equal(change.level, OIP_TRACE_ON);
 }
 
 static void other_trace_settings_are_refused(void **state)
@@ -139,7 +141,7 @@ static void other_trace_settings_are_refused(void **state)
     } cases[] = {
         {"[]", ST_INVALID},
         {"{\"trace_level\":[]}", ST_INVALID},
-        {"{\"trace_level\":\"OFF\"}", ST_INVALID},
+        {"{\"trace_level\":\"off\"}", ST_INVALID},
         {"{\"trace_level\":[\"OFF\",\"TIMESTAMPS\"]}", ST_INVALID},
         {"{\"trace_level\":[\"off\"]}", ST_INVALID},
         {"{\"trace_level\":[\"TENSORS\"]}", ST_UNSUPPORTED},
