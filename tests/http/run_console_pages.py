@@ -865,6 +865,9 @@ def every_page(browser, url):
                 open_page(browser, url, page, selector)
                 fill_page(browser, page)
                 check_page(browser, f"{page} {size['width']} {mode}", axe)
+                bottom = browser.run("return document.querySelector('.box')"
+                                     "?.getBoundingClientRect().bottom || 0")
+                expect(f"{page}: the box for messages is seen", bottom <= size["height"], True)
                 name = page.strip("#/").replace("/", "-") or "home"
                 keep(browser, f"page-{name}-{size['width']}-{mode}")
 

@@ -49,7 +49,11 @@ async function show() {
         }
     } catch (error) {
         if (!control.signal.aborted) {
-            main.replaceChildren(element("h1", {}, "Not shown"), showError(error));
+            main.replaceChildren(
+                element("h1", {}, "Not shown"),
+                showError(error),
+                element("p", {}, element("a", {href: "#/"}, "All models")),
+            );
         }
     }
 }
