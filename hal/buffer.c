@@ -166,6 +166,12 @@ void hal_buffer_watch(struct hal_buffer *buffer, hal_buffer_release_f *leave, vo
     buffer->leave_arg = arg;
 }
 
+bool hal_buffer_is_only(struct hal_buffer *buffer)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    return refs_is_only(&buffer->refs);
+}
+
 bool hal_buffer_try_ref(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);

@@ -43,10 +43,10 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
-static enum status reserve(struct rt_invocation *inv, size_t bytes, struct hal_buffer **out_buffer,
+static enum status reserve(struct rt_invocation *inv, size_t bytes, struct hal_binding *out,
                            struct error *err)
 {
-    enum status status = hal_pool_reserve(inv->pool, bytes, out_buffer, err);
+    enum status status = rt_invocation_take(inv, inv->pool, bytes, out, err);
     inv->refused_bytes = status == ST_OK ? 0 : bytes;
     return status;
 }
@@ -56,13 +56,16 @@ enum status rt_invocation_reserve_input(struct rt_invocation *inv, uint32_t inde
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_bound_input *input = &inv->inputs[index];
-    struct hal_binding binding = {.length = bytes};
-    TRY(reserve(inv, bytes, &binding.buffer, err));
-    inv->bytes += bytes;
+    TRY(reserve(inv, bytes, &input->binding, err));
     input->shape = *shape;
-    input->binding = binding;
     input->is_given = true;
     return ST_OK;
+}
+
+static void *memory_of(const struct hal_binding *binding)
+{
+    uint8_t *base = hal_buffer_map(binding->buffer);
+    return base ? base + binding->offset : NULL;
 }
 
 enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
@@ -75,7 +78,7 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
     TRY(ask(inv, index, &given, &answer, &wanted, &bytes, err));
     must(answer == RT_ORACLE_ALLOCATE);
     TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
-    *out_ptr = hal_buffer_map(inv->inputs[index].binding.buffer);
+    *out_ptr = memory_of(&inv->inputs[index].binding);
     return ST_OK;
 }
 
@@ -195,13 +198,13 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_buffer_desc staged = *given;
+    struct hal_binding memory;
     must(!given->buffer);
-    TRY(reserve(inv, bytes, &staged.buffer, err));
+    TRY(reserve(inv, bytes, &memory, err));
+    staged.buffer = memory.buffer;
+    staged.offset += memory.offset;
     enum status status = rt_invocation_bind_input(inv, index, &staged, err);
-    if (status == ST_OK) {
-        inv->bytes += bytes;
-        *out_ptr = hal_buffer_map(staged.buffer);
-    }
+    *out_ptr = memory_of(&memory);
     hal_buffer_unref(staged.buffer);
     return status;
 }

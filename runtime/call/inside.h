@@ -74,6 +74,9 @@ struct rt_invocation {
     rt_invocation_done_f *done;
     void *arg;
     struct rt_profile *profile;    /* borrowed; NULL: the call is not measured */
+    struct hal_buffer *small;      /* owned, kept while free: small tensors; NULL: none yet */
+    size_t small_used;             /* bytes of it */
+    bool uses_small;
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* the part of them for inputs, once prepare has begun */
     size_t refused_bytes;          /* of the input that there was no memory for; else 0 */
@@ -107,6 +110,17 @@ MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocat
  * it is NULL if there are none. The caller owns the reference. */
 MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
                                              struct hal_semaphore **out_converted);
+
+/* ---- small.c --------------------------------------------------------------------------------- */
+
+/* Takes memory for a tensor of |bytes|: the call's own if it is small, else that of |pool|. The
+ * caller owns a reference to out->buffer. */
+MUST_CHECK enum status rt_invocation_take(struct rt_invocation *invocation, struct hal_pool *pool,
+                                          size_t bytes, struct hal_binding *out, struct error *err);
+
+/* Call when the call is over and its tensors are released; |keeps|: the invocation is used again
+ * soon. */
+void rt_invocation_drop_small(struct rt_invocation *invocation, bool keeps);
 
 /* ---- single.c: a call of one block is one submission ----------------------------------------- */
 

@@ -116,6 +116,7 @@ static void destroy(struct list *link)
     must(inv->phase == RT_PHASE_FREE);
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
+    rt_invocation_drop_small(inv, false);
     release(inv);
 }
 
@@ -196,6 +197,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
+    must(inv->small_used == 0 && !inv->uses_small);
     inv->profile = NULL;
     inv->steps = NULL;
     inv->parent = NULL;
@@ -251,6 +253,7 @@ void rt_invocation_free(struct rt_invocation *inv)
     rt_state_unref(inv->state);
     inv->state = NULL;
     inv->phase = RT_PHASE_FREE;
+    rt_invocation_drop_small(inv, true);
     pthread_mutex_lock(&method->mutex);
     bool keep = method->invocation_count < FREE_MAX;
     if (keep) {

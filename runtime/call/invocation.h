@@ -66,6 +66,10 @@ void rt_invocation_free(struct rt_invocation *invocation); /* not while submitte
  * pipeline. */
 void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
 
+/* Call before the first input, of a call that is counted by itself: small tensors need not be
+ * memory of a pool. On a device that is not the host nothing changes. */
+void rt_invocation_use_small(struct rt_invocation *invocation);
+
 /*
  * Makes the call read and advance |state|, which is of the method's program. Once, before prepare.
  * The invocation takes its own reference and gives it back when it is freed.

@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/prepare.c \
 	%D%/profile.c %D%/profile.h \
 	%D%/single.c \
+	%D%/small.c \
 	%D%/overwrite.c %D%/overwrite.h \
 	%D%/states.c \
 	%D%/siblings.c %D%/siblings.h \

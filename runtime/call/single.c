@@ -59,11 +59,10 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
 static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
 {
     struct hal_binding *bound = &inv->bound[index];
-    bound->length = inv->plan->results[index].bytes;
     if (!bound->buffer) {
-        inv->bytes += bound->length;
-        return hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err);
+        return rt_invocation_take(inv, inv->run_pool, inv->plan->results[index].bytes, bound, err);
     }
+    bound->length = inv->plan->results[index].bytes;
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
         return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
                          rt_method_result(inv->method, index)->label, bound->length, bound->offset,

@@ -14,7 +14,9 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/inside.h"
 #include "runtime/program/method.h"
+#include "runtime/program/oracle.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "tests/hal/levels.h"
@@ -347,7 +349,7 @@ static void an_exhausted_pool_recovers(void **state)
 static uint8_t first[RESULT_BYTES_MAX], second[RESULT_BYTES_MAX];
 
 static size_t run_once(const char *model, const struct hal_device_options *device, bool poison,
-                        uint8_t *out)
+                       uint8_t *out)
 {
     struct world w;
     open_world(&w, model, device, poison);
@@ -392,6 +394,49 @@ static void every_level_runs(void **state)
             assert_float_equal(a, b, 1e-4);
         }
     }
+}
+
+/* ---- small tensors --------------------------------------------------------------------------- */
+
+/* The memory of the result of a call, with a reference. */
+static struct hal_buffer *call_small(struct world *w)
+{
+    struct rt_invocation *inv;
+    struct rt_buffer_desc result;
+    assert_ok(w->err, rt_invocation_new(w->method, w->pool, &inv, &w->err));
+    rt_invocation_use_small(inv);
+    assert_ok(w->err, give_inputs(inv, 3, &w->err));
+    assert_int_equal(rt_invocation_bytes(inv), 0);
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    assert_true(rt_invocation_find_result(inv, 0, &result));
+    const uint8_t *base = hal_buffer_map(result.buffer);
+    assert_ptr_equal(base + result.offset, rt_invocation_result(inv, 0)->bytes.ptr);
+    struct hal_buffer *buffer = hal_buffer_ref(result.buffer);
+    rt_invocation_free(inv);
+    return buffer;
+}
+
+/* They lie in memory that calls keep, unless somebody else has kept it. */
+static void small_tensors_need_no_pool(void **state)
+{
+    struct world w;
+    (void)state;
+    open_default(&w, "mlp");
+    call(w.method, w.pool, 3, first);
+    struct hal_buffer *kept = call_small(&w), *other = call_small(&w);
+    assert_ptr_not_equal(kept, other);
+    hal_buffer_unref(other);
+    struct hal_buffer *again = call_small(&w);
+    assert_ptr_equal(again, other);
+    const uint8_t *results = hal_buffer_map(again);
+    size_t len = call(w.method, w.pool, 3, second); /* which uses the pool */
+    assert_memory_equal(first, second, len);
+    assert_non_null(memmem(results, hal_buffer_size(again), first, len));
+    assert_non_null(memmem(hal_buffer_map(kept), hal_buffer_size(kept), first, len));
+    hal_buffer_unref(again);
+    hal_buffer_unref(kept);
+    close_world(&w);
 }
 
 /* ---- plans and memory ------------------------------------------------------------------------ */
@@ -609,6 +654,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_inputs_are_refused),
         cmocka_unit_test(scalars_have_one_value),
+        cmocka_unit_test(small_tensors_need_no_pool),
         cmocka_unit_test(asking_for_a_plan_makes_none),
         cmocka_unit_test(an_exhausted_pool_recovers),
         cmocka_unit_test(workers_and_stale_memory_change_nothing),
