@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 # The daemon and its companion, one program. main() is small. The rest is in archives, from the top
 # down.
-SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
+SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(NGHTTP2_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_BELOW_DAEMON = %D%/cli/libcli.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/model/intake/libintake.a %D%/language/liblanguage.a \
 	%D%/model/card/libcard.a %D%/model/answer/libanswer.a %D%/daemon/console/libconsole.a \
 	$(TEXT_LIBS) %D%/media/libmedia.a %D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
-	$(API_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
+	$(API_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(NGHTTP2_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 SERVER_LIBS = $(DAEMON_LIBS) $(SERVER_BELOW_DAEMON)
 
 include server/daemon/local.mk

@@ -83,7 +83,7 @@ expect() {
     # Files in a list or a sentence, also without backquotes: the path exists, and a name without a
     # folder is that of some file. Left out: headers of libraries, and patterns such as NAME.c.
     mentioned '[a-zA-Z0-9_./-]*[a-zA-Z0-9]\.(c|h|def|mk|glsl)\b' |
-        grep -vE 'NAME|:(.*/)?(_priv|uv|llhttp|zlib|cJSON|vulkan)\.h$' |
+        grep -vE 'NAME|:(.*/)?(_priv|uv|llhttp|nghttp2|zlib|cJSON|vulkan)\.h$' |
         while IFS=: read -r file line path; do
             path=$(echo "$path" | sed -E 's|^(\.\./)*||; s|^daemon/|server/daemon/|')
             # shellcheck disable=SC2086 # a list of words

@@ -178,7 +178,7 @@ include_rules() {
         }
         # Libraries that one folder hides from the others.
         function library_folder(name) {
-            if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
+            if (name ~ /^(uv\.h|llhttp\.h|nghttp2\/|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
             if (name ~ /^(sndfile|mpg123|soxr)\.h/) return "^server/media/"
             if (name ~ /^(jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"

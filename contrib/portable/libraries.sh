@@ -56,6 +56,12 @@ build_llhttp() {
     cp -R usr/share/llhttp usr/share/include "$prefix/share"
 }
 
+# The library alone is in C; CMake looks for C++ all the same.
+build_nghttp2() {
+    cmake_static -DENABLE_LIB_ONLY=ON -DENABLE_STATIC_LIB=ON -DENABLE_SHARED_LIB=OFF \
+        -DCMAKE_CXX_COMPILER="$tools/cc" -DCMAKE_CXX_COMPILER_WORKS=1
+}
+
 # The folder of certificates and of openssl.cnf is where distributions have it. Unused: engines, and
 # modules beside the program. OpenSSL keeps the names of folders and the line of the compiler, so
 # these are no names of this machine. Its ciphers are in assembler, whatever the flags.

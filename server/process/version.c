@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include <llhttp.h>
+#include <nghttp2/nghttp2ver.h>
 #include <uv.h>
 #include <zlib.h>
 
@@ -52,9 +53,9 @@ void version_print(const char *program)
     if (*build_commit) {
         printf("commit: %s\n", build_commit);
     }
-    printf("sanitizers: %s\nlibraries: libuv %s, llhttp %d.%d.%d, zlib %s\n", PTED_SANITIZERS,
-           uv_version_string(), LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH,
-           zlibVersion());
+    printf("sanitizers: %s\nlibraries: libuv %s, llhttp %d.%d.%d, nghttp2 %s, zlib %s\n",
+           PTED_SANITIZERS, uv_version_string(), LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR,
+           LLHTTP_VERSION_PATCH, NGHTTP2_VERSION, zlibVersion());
     print_opened();
     printf("%.*s", SPAN_FMT(buf_span(&devices)));
     buf_fini(&devices);

@@ -100,7 +100,7 @@ connect
 < 505
 closed
 connect
->> PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n
+>> PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n
 < 505
 closed
 

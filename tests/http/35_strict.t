@@ -111,7 +111,7 @@ refused 505 GET /v2\r\nHost: a\r\n\r\n
 body .*expected HTTP/1.0 or HTTP/1.1, got none.*
 refused 505 GET /v2\r\n
 refused 400 GET /v2\n
-refused 505 PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n
+refused 505 PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n
 
 play each line ends with CR LF
 accepted GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n

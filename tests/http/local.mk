@@ -34,6 +34,7 @@ HTTP_TESTS = \
 	%D%/run_generate.py \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
+	%D%/run_http2.py \
 	%D%/run_idle.py \
 	%D%/run_infill.py \
 	%D%/run_layouts.py \
@@ -96,6 +97,7 @@ EXTRA_DIST += $(HTTP_TESTS) %D%/answers.json \
 	%D%/hold.pte \
 	%D%/interpreter.py \
 	%D%/load.py \
+	%D%/http2_client.py \
 	%D%/tls_client.py \
 	%D%/tones.py \
 	%D%/webdriver.py

@@ -122,14 +122,14 @@ def versions():
             old = WORLD.authority.context(version=V2)
             old.set_ciphers(cipher)
             refused(daemon, old)
-        for names, status in ((["http/1.1"], 200), (["h2", "http/1.1"], 200)):
+        for names, status in ((["http/1.1"], 200), (["h3", "http/1.1"], 200)):
             named = WORLD.authority.context()
             named.set_alpn_protocols(names)
             client = WORLD.client(daemon, context=named)
             expect("ALPN", ask(client), status)
             expect("chosen", client.socket.tls.selected_alpn_protocol(), "http/1.1")
         only = WORLD.authority.context()
-        only.set_alpn_protocols(["h2"])
+        only.set_alpn_protocols(["h3"])
         refused(daemon, only)
         expect("afterwards", ask(WORLD.client(daemon)), 200)
 

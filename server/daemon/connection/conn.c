@@ -28,16 +28,22 @@ static struct conn *conn_of(void *user)
     return conn;
 }
 
-static void on_closed(void *user)
+static void end(struct conn *conn)
 {
-    struct conn *conn = conn_of(user);
     buf_fini(&conn->ahead);
     head_pattern_free(conn->known.pattern);
-    must(conn->state == CONN_CLOSING && !conn->unsent);
+    must(!conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
     session_end(&conn->session);
     free(conn);
+}
+
+static void on_closed(void *user)
+{
+    struct conn *conn = conn_of(user);
+    must(conn->state == CONN_CLOSING);
+    end(conn);
 }
 
 void conn_set_state(struct conn *conn, enum conn_state state)
@@ -222,8 +228,54 @@ static void keep_ahead(struct conn *conn, struct span bytes)
     }
 }
 
+static void on_bytes(struct conn *conn, struct span bytes);
+
+/* The client speaks the other protocol: that one has the connection, and what has come of it. */
+static void hand_over(struct conn *conn, struct span rest)
+{
+    struct transport *transport = conn->session.transport;
+    const struct session_client client = {.conns = conn->session.conns,
+                                          .transport = transport,
+                                          .role = conn->session.role,
+                                          .before = &conn->session,
+                                          .has_preface = true};
+    if (!conn->other->accept(&client)) {
+        conn_abort(conn);
+        return;
+    }
+    end(conn);
+    if (rest.len) {
+        transport_tell(transport, TRANSPORT_BYTES, rest);
+    }
+}
+
+/* The first bytes tell the protocol. They may come one by one. */
+static void look_at_preface(struct conn *conn, struct span bytes)
+{
+    const struct span preface = span_str(conn->other->preface);
+    size_t known = conn->preface_len, left = preface.len - known;
+    size_t len = bytes.len < left ? bytes.len : left;
+    if (conn->state != CONN_IDLE || memcmp(preface.ptr + known, bytes.ptr, len) != 0) {
+        conn->other = NULL;
+        if (known) {
+            on_bytes(conn, span_of(preface.ptr, known));
+        }
+        on_bytes(conn, bytes);
+        return;
+    }
+    conn->preface_len += (uint8_t)len;
+    conn_set_deadline(conn, conn_params(conn)->header_timeout);
+    if (len == left) {
+        hand_over(conn, span_of(bytes.ptr + len, bytes.len - len));
+    }
+}
+
 static void on_bytes(struct conn *conn, struct span bytes)
 {
+    if (conn->other) {
+        look_at_preface(conn, bytes);
+        return;
+    }
     counter_add(&conn->session.conns->counts.received_bytes, bytes.len);
     if (conn->state == CONN_LINGER) {
         if (!session_discard(&conn->session, bytes.len)) {
@@ -488,20 +540,6 @@ static const struct session_ops session_ops = {
 
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
-/* Who is at the other end: the listener knows it, or a proxy or a certificate has said it. */
-static void note_peer(struct conn *conn, const struct session_client *client)
-{
-    const struct transport *transport = client->transport;
-    struct exchange *exchange = &conn->exchange;
-    exchange->client = transport->peer.client;
-    exchange->via = transport->peer.via[0] ? transport->peer.via : NULL;
-    exchange->is_local = transport->peer.is_local;
-    exchange->is_proxy = transport->peer.is_proxy;
-    exchange->role = client->role;
-    exchange->tls_version = transport->version;
-    exchange->tls_subject = transport->subject;
-}
-
 /* The first request may come. In a drain a client whose connection had to open has it probably on
  * its way. */
 static uint64_t first_timeout(const struct session_client *client)
@@ -521,9 +559,10 @@ static bool accept_client(const struct session_client *client)
     conn->magic = CONN_MAGIC;
     transport_set_user(client->transport, &transport_user, conn);
     exchange_init(&conn->exchange, conns->requests, &exchange_ops, client->transport->peer.remote);
-    note_peer(conn, client);
     buf_init(&conn->ahead, conns->params->pipeline_bytes_max + CONNS_READ_BYTES);
     enum share_taken place = session_begin(&conn->session, &session_ops, client);
+    session_describe(&conn->session, &conn->exchange);
+    conn->other = protocol_with_preface(conns->protocols);
     conn_enter(conn, CONN_IDLE, first_timeout(client));
     conn_message_init(conn);
     if (!client->before) { /* else it is being read */

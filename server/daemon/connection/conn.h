@@ -62,6 +62,8 @@ struct conn {
     struct transport_rest answer_rest;   /* of the answer: |unsent|, or the request's own memory */
     struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
     uint64_t read_turn;                  /* when it was last read from */
+    const struct protocol *other;        /* that the client may speak instead; NULL: it does not */
+    uint8_t preface_len;                 /* bytes of its preface that have come */
     bool is_stopped;                     /* reading waits for |ahead| to be used, or for memory */
     bool is_parsing;     /* inside parse(): an answer must not parse the next request */
     bool is_broken;      /* writing failed: close without lingering */

@@ -46,9 +46,17 @@ void conns_abort(struct conns *conns)
     for_each(conns, abort_one);
 }
 
+static void warn_one(struct session *session)
+{
+    if (session->ops->warn) {
+        session->ops->warn(session);
+    }
+}
+
 void conns_refuse_later(struct conns *conns, uint64_t ms)
 {
     OBJ_CHECK(conns, CONNS_MAGIC);
+    for_each(conns, warn_one);
     conns->refuses_at_ms = uv_now(&conns->loop->uv) + ms;
 }
 

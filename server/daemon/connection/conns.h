@@ -65,7 +65,7 @@ void conns_fini(struct conns *conns);
 void conns_note_new(struct conns *conns);
 void conns_note_gone(struct conns *conns);
 
-/* Call when the daemon stops: requests that are incomplete then are refused. */
+/* Call when the daemon stops: clients are warned; requests that are incomplete then are refused. */
 void conns_refuse_later(struct conns *conns, uint64_t ms);
 
 /* Those without a request close now, and others after their answer; all close now. */

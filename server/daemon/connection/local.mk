@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sockets, TLS, sessions of clients; HTTP/1, a protocol that owns exchanges.
+# Sockets, TLS, sessions of clients; HTTP/1 and HTTP/2, protocols that own exchanges.
 noinst_LIBRARIES += %D%/libconnection.a
 %C%_libconnection_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libconnection_a_SOURCES = \
@@ -8,6 +8,11 @@ noinst_LIBRARIES += %D%/libconnection.a
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
 	%D%/conns.c %D%/conns.h \
+	%D%/http2.c %D%/http2.h \
+	%D%/http2_priv.h \
+	%D%/http2_read.c \
+	%D%/http2_stream.c \
+	%D%/http2_write.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/opening.c %D%/opening.h \
 	%D%/places.c %D%/places.h \

@@ -7,10 +7,11 @@
 
 #include "base/check.h"
 #include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/http2.h"
 
 #define NAMES_BYTES_MAX 64
 
-const struct protocol *const protocols_all[] = {&conn_protocol, NULL};
+const struct protocol *const protocols_all[] = {&http2_protocol, &conn_protocol, NULL};
 
 const struct protocol *protocol_find(const struct protocol *const *protocols, struct span name)
 {
@@ -23,6 +24,15 @@ const struct protocol *protocol_find(const struct protocol *const *protocols, st
     }
     must(last);
     return last;
+}
+
+const struct protocol *protocol_with_preface(const struct protocol *const *protocols)
+{
+    const struct protocol *const *row = protocols;
+    while (*row && !(*row)->preface) {
+        row++;
+    }
+    return *row;
 }
 
 const uint8_t *protocol_names(void)

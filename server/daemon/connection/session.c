@@ -46,6 +46,19 @@ enum share_taken session_begin(struct session *session, const struct session_ops
     return take_place(session);
 }
 
+void session_describe(const struct session *session, struct exchange *exchange)
+{
+    OBJ_CHECK(session, SESSION_MAGIC);
+    const struct transport *transport = session->transport;
+    exchange->client = transport->peer.client;
+    exchange->via = transport->peer.via[0] ? transport->peer.via : NULL;
+    exchange->is_local = transport->peer.is_local;
+    exchange->is_proxy = transport->peer.is_proxy;
+    exchange->role = session->role;
+    exchange->tls_version = transport->version;
+    exchange->tls_subject = transport->subject;
+}
+
 void session_end(struct session *session)
 {
     OBJ_CHECK(session, SESSION_MAGIC);

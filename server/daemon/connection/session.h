@@ -47,6 +47,9 @@ struct session_ops {
     void (*abort)(struct session *session);
     /* Likewise, but the client is told that nothing has been cut, if it can be. */
     void (*leave)(struct session *session);
+    /* The daemon stops: says so to the client, whose requests are still answered. NULL: the
+     * protocol has no word for it. */
+    void (*warn)(struct session *session);
     /* Draining: closes if there is nothing to answer; otherwise after the answers. */
     void (*drain)(struct session *session);
     /* Looks whether a deadline has passed, its own or one of its requests. */
@@ -85,6 +88,7 @@ struct session_client {
     enum listener_role role;
     struct session *before; /* that hands it over; NULL: the client is new */
     enum share_taken why;   /* of |before|, which found no place: why not */
+    bool has_preface;       /* it has sent the preface of the protocol */
 };
 
 /*
@@ -94,6 +98,10 @@ struct session_client {
  */
 MUST_CHECK enum share_taken session_begin(struct session *session, const struct session_ops *ops,
                                           const struct session_client *client);
+
+/* Tells |exchange| who is at the other end: the listener knows it, or a proxy or a certificate has
+ * said it. */
+void session_describe(const struct session *session, struct exchange *exchange);
 
 /* Call when the transport is closed, or another session has it. The owner frees the session after
  * that. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One connection that speaks HTTP/2 (RFC 9113), by nghttp2. It is a session
+ * (server/daemon/connection/session.h) with many requests at a time: each is a stream with an
+ * exchange of its own.
+ *
+ * Reading. The bytes are cut into frames here, and nghttp2 gets a piece of one frame at a time. So
+ * what attackers repeat is counted before it costs anything, and a frame that begins a request
+ * waits for its turn of the loop. Nothing is called from inside nghttp2: its callbacks note what
+ * has come, and the exchange learns it afterwards.
+ *
+ * Writing. nghttp2 chooses the frames. A flight of them goes to the transport in one call, the
+ * bodies from where they lie. What the transport does not take is copied, so at most one flight of
+ * a connection waits, and no call is held by it. What a client's windows do not allow stays with
+ * the calls, at the pace of the client.
+ *
+ * Windows. A window of a stream is 64 KiB until there is memory for a larger body, and it is given
+ * back as the body takes the bytes. Bytes of a body that waits for memory are kept, up to a bound
+ * for the connection; then the connection is not read.
+ *
+ * The end. A stream is freed by settle() alone, which runs when no call is on the stack; a
+ * connection when its transport says that it is closed. Until then calls may still look at them.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_DAEMON_CONNECTION_HTTP2_H
+#define PTED_SERVER_DAEMON_CONNECTION_HTTP2_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "server/daemon/connection/protocol.h"
+#include "server/daemon/connection/session.h"
+#include "server/daemon/request/exchange.h"
+#include "server/http/transport.h"
+
+struct http2;
+struct nghttp2_session;
+
+#define HTTP2_MAGIC 0x68747032u
+#define HTTP2_STREAM_MAGIC 0x68327374u
+
+/* Of the head of a frame (RFC 9113, section 4.1). */
+#define HTTP2_HEAD_BYTES 9
+
+/* One write of an answer that windows or the transport have yet to take. */
+struct http2_part {
+    struct span *spans; /* NULL: |only| is all; else owned */
+    struct span only;
+    unsigned count, at;                  /* spans; the first one with bytes left */
+    size_t left;                         /* bytes */
+    const struct http_trailer *trailers; /* borrowed from the call until the part is out */
+    unsigned trailer_count;
+    bool is_set, is_last;
+};
+
+struct http2_stream {
+    uint32_t magic;
+    int32_t id;
+    struct http2 *http2;
+    struct exchange exchange;
+    struct http2_part part;
+    struct list link;        /* in http2->streams */
+    struct list closed_link; /* in http2->closed: nghttp2 has forgotten it */
+    struct list out_link;    /* in http2->out: its part is out, and the call has yet to know */
+    struct buf held;         /* bytes of the body that wait for memory */
+    uint64_t deadline_ms;    /* of the half that the client has to move */
+    uint64_t content_length;
+    size_t head_bytes;     /* as RFC 9113, section 6.5.2, counts a list of fields */
+    const char *method;    /* a constant; NULL: not said yet */
+    struct span authority; /* in the text of the head */
+    bool is_open;          /* its head is complete, and the call is not over */
+    bool is_closed;
+    bool is_complete; /* the client sends nothing more; the call learns it behind |held| */
+    bool has_length;  /* |content_length| is known */
+    bool has_wide_window;
+    bool wants_continue;  /* the client waits for the interim answer 100 */
+    bool is_answered;     /* the last write has been made */
+    bool is_slow_to_take; /* a part waits for the client since |deadline_ms| was set */
+};
+
+struct http2 {
+    uint32_t magic;
+    struct session session;
+    struct exchange own;            /* never begins: counts the memory that belongs to no stream */
+    struct nghttp2_session *frames; /* owned */
+    struct list streams, closed, out;
+    uint32_t open_count; /* streams that are open */
+    size_t held_bytes;   /* of all streams */
+
+    struct buf ahead;   /* bytes that wait for their turn */
+    uint64_t read_turn; /* when it was last read from */
+    uint32_t preface_left;
+    uint8_t head[HTTP2_HEAD_BYTES]; /* of the frame that is being read */
+    uint32_t head_len;
+    uint32_t frame_left;        /* bytes of it */
+    uint32_t block_frames;      /* of the head that is being read; 0: none is */
+    size_t block_bytes;         /* compressed */
+    uint64_t block_since_ms;    /* when it began */
+    struct http2_stream *begun; /* what nghttp2 has said of the last piece: a head is complete, */
+    struct http2_stream *fed;   /* |chunk| is of the body of this one, */
+    struct span chunk;
+    struct http2_stream *ended; /* this one is complete */
+
+    uint8_t *unsent; /* owned: the rest of a flight, or NULL */
+    size_t unsent_bytes;
+    size_t queued_bytes; /* bytes of it at the time of the last progress */
+    struct transport_rest rest;
+    uint64_t flight_deadline_ms; /* for |unsent| */
+
+    struct token_memory token_memory;
+    bool is_inside;  /* a function of nghttp2 is on the stack */
+    bool is_stopped; /* the transport is not read */
+    bool is_broken;  /* nothing reaches the client any more */
+    bool is_leaving; /* no request begins any more */
+};
+
+extern const struct protocol http2_protocol;
+
+#endif

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""HTTP/2 against a real daemon: with prior knowledge on the address of HTTP/1, and by ALPN.
+
+usage: run_http2.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+from http2_client import (CANCEL, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE,
+                          NO_ERROR, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Http2Client,
+                          block_of, frame, request_fields, setting)
+from load import wait_until
+from run_daemon import ADD, add_body, infer
+from run_generate import CHAT, HELLO, LONG, metric
+from run_http import Client, Daemon, Report, expect
+
+INFER = "/v2/models/add/infer"
+SUM = [1.0] * 6
+JSON = (("content-type", "application/json"),)
+
+
+def result(answer):
+    """The numbers of an answer of the model add."""
+    expect("status", answer.status, 200)
+    return json.loads(answer.body)["outputs"][0]["data"]
+
+
+def both_on_one_address():
+    """The first bytes tell, however they are cut."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        expect("a call", result(client.ask("POST", INFER, JSON, add_body())), SUM)
+        expect("HTTP/1 beside it", infer(Client(daemon.port)), 200)
+        slow = Client(daemon.port)
+        for at in range(len(PREFACE)):
+            slow.send(PREFACE[at:at + 1])
+            time.sleep(0.002)
+        cut = Http2Client(daemon.port, client=slow, preface=b"")
+        expect("byte by byte", cut.ask().status, 200)
+        for text in (b"P", b"PRI * HTTP/2.0\r\n\r\n", PREFACE[:-1] + b"\r"):
+            near = Client(daemon.port)
+            near.send(text)
+            time.sleep(0.02)
+            near.send(b"OST /v2 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+            expect(f"after {text}", near.answer(), 405 if text == b"P" else 505)
+
+
+def heads():
+    """Methods, fields and errors are those of HTTP/1."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        head = client.ask("HEAD", "/v2")
+        expect("HEAD", (head.status, head.body), (200, b""))
+        expect("its length", int(head.field("content-length")) > 100, True)
+        named = client.ask("GET", "/v2", [("x-request-id", "seven")])
+        expect("X-Request-Id", named.field("x-request-id"), "seven")
+        expect("no such path", client.ask("GET", "/nothing").status, 404)
+        wrong = client.ask("DELETE", "/v2")
+        expect("a method", (wrong.status, wrong.field("allow") is not None), (405, True))
+        expect("no method", client.ask("FETCH", "/v2").status, 400)
+        expect("two hosts", client.ask("GET", "/v2", [("host", "other")]).status, 400)
+        expect("the same host", client.ask("GET", "/v2", [("host", "test")]).status, 200)
+        expect("a long target", client.ask("GET", "/" + "a" * 9000).status, 414)
+        many = [(f"x-{i}", "1") for i in range(200)]
+        expect("many fields", client.ask("GET", "/v2", many).status, 431)
+        expect("nothing connection-wide", client.goaway, None)
+
+
+def bodies():
+    """Bodies of many windows, with a length and without, and answers of many windows."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        body = add_body().replace(b"{", b"{" + b" " * 300_000, 1)
+        for fields in (JSON, (*JSON, ("content-length", str(len(body))))):
+            stream = client.begin("POST", INFER, fields, ends=False)
+            sent, window = 0, 65535
+            while sent < len(body):
+                client.until(lambda s=sent: min(65535 + client.windows.get(stream, 0),
+                                                65535 + client.windows.get(0, 0)) > s)
+                window = min(65535 + client.windows.get(stream, 0),
+                             65535 + client.windows.get(0, 0))
+                piece = body[sent:min(window, sent + 16384)]
+                client.send(frame(DATA, 0, stream, piece))
+                sent += len(piece)
+            client.send(frame(DATA, END_STREAM, stream))
+            expect("a large body", result(client.answer(stream)), SUM)
+            client.windows = {0: client.windows.get(0, 0) - sent}
+        narrow = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 10))
+        expect("a small window", narrow.ask("GET", "/metrics").status, 200)
+        expect("all of it", narrow.answers[1].body.endswith(b"\n"), True)
+
+
+def refused_bodies():
+    """The answer comes before the body has, and the connection goes on."""
+    with Daemon([ADD, "--body-bytes-max=1M", "--linger-timeout=200ms"]) as daemon:
+        client = Http2Client(daemon.port)
+        stream = client.begin("POST", INFER, [("content-length", "9000000")], ends=False)
+        client.send(frame(DATA, 0, stream, bytes(1000)))
+        expect("too large", client.answer(stream).status, 413)
+        client.until(lambda: client.answers[stream].reset is not None)
+        expect("the rest is not wanted", client.answers[stream].reset, NO_ERROR)
+        expect("another request", client.ask().status, 200)
+        stream = client.begin("POST", INFER, [("content-length", "5")], ends=False)
+        client.send(frame(DATA, END_STREAM, stream, b"123456"))
+        client.until(lambda: client.answers[stream].is_over)
+        expect("a wrong length", client.answers[stream].reset, 1)
+        expect("a third request", client.ask().status, 200)
+
+
+def many_at_a_time():
+    """Requests of one connection, and answers in any order."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        block = block_of(request_fields("POST", INFER, JSON))
+        text = add_body()
+        streams = range(1, 401, 2)
+        client.send(*(frame(HEADERS, END_HEADERS, stream, block) +
+                      frame(DATA, END_STREAM, stream, text) for stream in streams))
+        for stream in streams:
+            client.until(lambda s=stream: s in client.answers and client.answers[s].is_over)
+            expect("each one", result(client.answers[stream]), SUM)
+
+
+def streams_of_events():
+    """A generation comes event by event; a reset ends it, and others go on."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "stream": True}
+    with Daemon(CHAT) as daemon:
+        client = Http2Client(daemon.port)
+        begin = lambda **more: client.begin("POST", "/v1/chat/completions", JSON,
+                                            json.dumps({**body, **more}).encode())
+        whole = client.answer(begin(max_tokens=5))
+        expect("type", whole.field("content-type"), "text/event-stream; charset=utf-8")
+        expect("events", whole.body.strip().endswith(b"data: [DONE]"), True)
+        expect("no length", whole.field("content-length"), None)
+        cut = begin(n=8)
+        client.until(lambda: len(client.answers[cut].body) > 200)
+        other = begin(max_tokens=5)
+        client.send(frame(RST_STREAM, 0, cut, struct.pack(">I", CANCEL)))
+        expect("another one", client.answer(other).body.strip().endswith(b"[DONE]"), True)
+        wait_until("the end of the call",
+                   lambda: metric(Client(daemon.port), "pted_model_generations") == 0)
+
+
+def by_alpn():
+    """curl takes h2 where TLS offers it; without TLS it knows that it may."""
+    if not shutil.which("curl"):
+        return
+    with Daemon([ADD]) as daemon:
+        for path, data in (("/v2", None), (INFER, add_body().decode())):
+            done = subprocess.run(["curl", "-s", "--http2-prior-knowledge", "-w", "%{http_version}",
+                                   f"http://127.0.0.1:{daemon.port}{path}",
+                                   *(["-d", data] if data else [])],
+                                  capture_output=True, text=True, check=True)
+            expect(path, done.stdout[-1], "2")
+            expect("its text", json.loads(done.stdout[:-1]) is not None, True)
+
+
+def drain():
+    """Clients are told twice; what has begun is answered."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        expect("before", client.ask().status, 200)
+        stream = client.begin("POST", INFER, JSON, ends=False)
+        client.ping()
+        daemon.process.terminate()
+        client.until(lambda: client.goaway)
+        expect("first", client.goaway[:2], (0x7fffffff, NO_ERROR))
+        client.send(frame(DATA, END_STREAM, stream, add_body()))
+        expect("the call", result(client.answer(stream)), SUM)
+        client.until(lambda: client.goaway[0] == stream)
+        expect("closed", client.client.is_closed(), True)
+
+
+CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
+          by_alpn, drain)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
