@@ -187,6 +187,16 @@ expect() {
         while read -r item; do
             grep -qxF "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
+    # What --set takes, and markup that a slip of the pen made a text.
+    set_item=$(awk '/^\.It /{ is_in = 0 } is_in { print } /^\.It Fl -set /{ is_in = 1 }' $MANUAL)
+    echo "$HELP" | awk '/^Of each model/{ is_in = 1 } /^$/{ is_in = 0 } is_in && sub(/^  --/, "") {
+        print $1 }' |
+        while read -r parameter; do
+            echo "$set_item" | grep -qE "^\.Cm $parameter( |$)" ||
+                echo "$MANUAL:1: no $parameter of --set"
+        done
+    grep -nE '^"|^.+\.(It|Cm|Fl|Ar) ' contrib/man/pted.8 contrib/man/pte.1 |
+        sed 's|^\([^:]*:[0-9]*\):.*|\1: markup within a text|'
     sed -nE 's/^ISA\([A-Z0-9_]+, ([a-z0-9_]+),.*/\1/p' hal/cpu/isa.def |
         while read -r level; do
             grep -qE "^\.Ql $level( [,.])?\$" "$MANUAL" || echo "$MANUAL:1: no level $level"

@@ -17,11 +17,9 @@
 #define HELP_BYTES_MAX 65536
 
 static const char statuses[] =
-    "Exit status: 0 done, 1 a refused signature, a failed request of a bench, a value that "
-    "differs or a server\n"
-    "that is not ready,\n"
-    "64 usage, 65 bad file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 "
-    "system, 74 output\n"
+    "Exit status: 0 done, 1 a refused signature (sig), a failed request (bench), a value\n"
+    "that differs (compare) or a server that is not ready (ping), 64 usage, 65 bad file,\n"
+    "66 no such file, method or device, 69 unsupported, 70 internal, 71 system, 74 output\n"
     "not written, 75 no answer in time, 77 no permission or no server.\n";
 
 static void print_usage(FILE *to)
