@@ -14,6 +14,9 @@
 #include <string.h>
 
 #include "runtime/call/batch.h"
+#include "runtime/ops/known.h"
+#include "runtime/ops/op.h"
+#include "runtime/program/method.h"
 #include "runtime/program/signature.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
@@ -236,6 +239,48 @@ static void pixels_on_a_vulkan_device(void **state)
     check_pixels("vulkan", "mobile", &p, 1, 1e-4f);
     p.height = p.width = 31;
     check_pixels("vulkan", "residual", &p, 2, 1e-4f);
+}
+
+static const struct rt_graph *graph_of(const struct world *w)
+{
+    assert_int_equal(w->method->code.block_count, 1);
+    return &w->method->code.blocks[0]->graph;
+}
+
+static uint32_t count_reorders(const struct rt_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        count += rt_op_is(graph->nodes[i].op, RT_KNOWN_reorder);
+    }
+    return count;
+}
+
+/* A picture is decoded pixel by pixel, which is the order in which a convolution reads it: what the
+ * program does with floats channel by channel, a reorder, is not done. */
+static void pixels_lie_as_convolutions_read_them(void **state)
+{
+    static const struct {
+        const char *model;
+        uint32_t height, width;
+    } cases[] = {{"unet", 24, 20}, {"layers/head", 8, 8}, {"mobile", 32, 32}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rt_pixels p = imagenet;
+        struct wish wish = {.pixels = &p};
+        struct world plain, adapted;
+        p.height = cases[i].height;
+        p.width = cases[i].width;
+        assert_true(open_world(&adapted, "cpu", cases[i].model, &wish));
+        assert_true(open_world(&plain, "cpu", cases[i].model, NULL));
+        assert_int_equal(count_reorders(graph_of(&adapted)), count_reorders(graph_of(&plain)) - 1);
+        const struct rt_node *nodes = graph_of(&adapted)->nodes;
+        assert_string_equal(nodes[0].op->name, "pixels");
+        assert_true(rt_op_is(nodes[1].op, RT_KNOWN_permuted)); /* a view: it moves no byte */
+        assert_int_equal(nodes[1].args[0], nodes[0].outs[0]);
+        close_world(&plain);
+        close_world(&adapted);
+    }
 }
 
 /* As ToTensor and Normalize of torchvision compute, each step rounded to float32. */
@@ -475,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pixels_are_the_floats_that_they_stand_for),
         cmocka_unit_test(pixels_on_a_vulkan_device),
+        cmocka_unit_test(pixels_lie_as_convolutions_read_them),
         cmocka_unit_test(close_to_the_steps_of_torchvision),
         cmocka_unit_test(pixels_in_batches),
         cmocka_unit_test(pixels_are_in_the_signature),
