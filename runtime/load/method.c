@@ -24,6 +24,21 @@
 
 /* ---- description ----------------------------------------------------------------------------- */
 
+/* Does the file declare an order with the bytes of row-major? Dims of 1 do not matter. */
+static bool is_row_major(const struct pte_tensor *t)
+{
+    int before = -1;
+    bool is = true;
+    for (uint8_t i = 0; i < t->shape.rank; i++) {
+        uint8_t d = t->dim_order[i];
+        if (t->shape.dims[d] != 1) {
+            is = is && d > before;
+            before = d;
+        }
+    }
+    return is;
+}
+
 /* One of an element type that this build lacks is nothing: the method has a failure. */
 static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
 {
@@ -34,6 +49,7 @@ static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
     io->kind = RT_IO_TENSOR;
     io->dtype = t->dtype;
     io->shape = t->shape;
+    io->file_order = is_row_major(t) ? NULL : t->dim_order;
     for (uint8_t d = 0; t->dynamism != PTE_STATIC && d < t->shape.rank; d++) {
         io->dynamic_dims |= t->shape.dims[d] > 1 ? 1u << d : 0;
     }

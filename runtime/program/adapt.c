@@ -309,6 +309,7 @@ static enum status redirect(struct rt_graph *graph, uint32_t from, uint32_t to, 
 static void describe(struct rt_io *io, const struct rt_value *v)
 {
     io->kind = RT_IO_TENSOR;
+    io->file_order = NULL;
     io->dtype = v->dtype;
     io->shape.rank = v->rank;
     io->dynamic_dims = 0;

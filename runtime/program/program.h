@@ -83,6 +83,7 @@ struct rt_io {
      * innermost; NULL: row-major. Its bit tells calls apart by orders: runtime/program/orders.h. */
     const uint8_t *order;
     uint32_t order_bit;
+    const uint8_t *file_order; /* that the file declares, likewise; it decides nothing */
     union {
         int64_t i;
         double f;

@@ -101,6 +101,19 @@ static void print_names(const struct rt_method *method, bool is_input, uint32_t 
     buf_add_char(out, ']');
 }
 
+/* Dims from outermost to innermost; nothing of what is row-major. */
+static void print_order(const char *key, const struct rt_io *io, const uint8_t *order,
+                        struct buf *out)
+{
+    struct shape dims = {.rank = io->shape.rank};
+    for (uint8_t d = 0; order && d < io->shape.rank; d++) {
+        dims.dims[d] = order[d];
+    }
+    if (order) {
+        print_dims(out, key, &dims);
+    }
+}
+
 static void print_tensor(const struct rt_method *method, bool is_input, uint32_t index,
                          const struct rt_io *io, struct buf *out)
 {
@@ -112,6 +125,8 @@ static void print_tensor(const struct rt_method *method, bool is_input, uint32_t
     print_dims(out, "shape", &shape);
     print_dims(out, "max_shape", &io->shape);
     print_names(method, is_input, index, shape.rank, out);
+    print_order("order", io, io->order, out);
+    print_order("file_order", io, io->file_order, out);
 }
 
 static void print_io(const struct rt_method *method, bool is_input, uint32_t index,

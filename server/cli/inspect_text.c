@@ -148,6 +148,24 @@ static const char *const kind_names[] = {
     [RT_IO_FLOAT] = "float",  [RT_IO_BOOL] = "bool",     [RT_IO_STRING] = "string",
 };
 
+/* Of a file that was exported with another order than row-major; most were not. */
+static void print_file_order(const struct rt_io *io, struct buf *out)
+{
+    const uint8_t *channels_last = shape_channels_last(io->shape.rank);
+    if (!io->file_order) {
+        return;
+    }
+    buf_add_str(out, "  exported ");
+    if (channels_last && memcmp(io->file_order, channels_last, io->shape.rank) == 0) {
+        buf_add_str(out, "channels-last");
+        return;
+    }
+    buf_add_str(out, "in the order");
+    for (uint8_t d = 0; d < io->shape.rank; d++) {
+        buf_printf(out, " %u", io->file_order[d]);
+    }
+}
+
 static void print_type(const struct rt_method *method, bool is_input, uint32_t index,
                        struct buf *out)
 {
@@ -167,6 +185,7 @@ static void print_type(const struct rt_method *method, bool is_input, uint32_t i
         print_dim(method, is_input, index, d, out);
     }
     buf_add_char(out, ']');
+    print_file_order(io, out);
 }
 
 static int widest_name(const struct rt_method *method, bool is_input, uint32_t count)

@@ -21,6 +21,7 @@ from run_http import BUILD, MODELS, SOURCE, TIMEOUT_S, Failure, Report
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 ADD = str(MODELS / "add.pte")
 DIGITS = str(MODELS / "digits.pte")
+FOUND = str(MODELS / "found.pte")
 METHODS = str(MODELS / "methods.pte")
 SCALARS = str(MODELS / "scalars.pte")
 SHAPES = str(MODELS / "shapes.pte")
@@ -314,6 +315,10 @@ def inspect_json():
             (program["methods"][1]["has_state"], True)):
         if got != wanted:
             raise Failure(f"got {got!r}, expected {wanted!r}")
+    found = json.loads(expect(0, "^", "inspect", "--json", FOUND))["methods"][0]
+    if found["results"][0].get("file_order") != [1, 0] or "order" in found["results"][0]:
+        raise Failure(f"results are {found['results']}")
+    expect(0, r"output_0 +int64 +\[<=20, 2\]  exported in the order 1 0\n", "inspect", FOUND)
     methods = json.loads(expect(0, "^", "inspect", "--json", METHODS))["methods"]
     values = {method["name"]: [result.get("value") for result in method["results"]]
               for method in methods if method["is_constant"]}
