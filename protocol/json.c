@@ -486,6 +486,34 @@ static inline bool has_bracket(const uint8_t *p)
     return words[0] | words[1];
 }
 
+/* Marks which of the eight bytes equal |byte|, by their highest bits; marks above the lowest may be
+ * wrong. */
+static inline uint64_t mark_equal(uint64_t word, uint8_t byte)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t differences = word ^ ones * byte;
+    return (differences - ones) & ~differences & ones * 0x80;
+}
+
+/* The first byte that opens or closes an array or a string, or |end|. */
+static const uint8_t *find_bracket(const uint8_t *at, const uint8_t *end)
+{
+    while (end - at >= 32 && !has_bracket(at)) {
+        at += 32;
+    }
+    for (; end - at >= 8; at += 8) {
+        uint64_t word = load_le64(at);
+        uint64_t marks = mark_equal(word, '[') | mark_equal(word, ']') | mark_equal(word, '"');
+        if (marks) {
+            return at + __builtin_ctzll(marks) / 8;
+        }
+    }
+    while (at < end && !is_bracket(*at)) {
+        at++;
+    }
+    return at;
+}
+
 uint32_t json_count_elements(const struct json *in, uint32_t max)
 {
     struct json ahead = *in;
@@ -509,12 +537,7 @@ enum status json_array_text(struct json *in, struct span *out, struct error *err
     const uint8_t *first = in->at;
     size_t open_count = 0;
     do {
-        while (in->end - in->at >= 32 && !has_bracket(in->at)) {
-            in->at += 32;
-        }
-        while (in->at < in->end && !is_bracket(*in->at)) {
-            in->at++;
-        }
+        in->at = find_bracket(in->at, in->end);
         if (in->at == in->end) {
             return fail_here(in, err, "the text ends in an array");
         }

@@ -170,45 +170,51 @@ struct plain {
     unsigned places; /* at most 19 */
 };
 
-/* The place behind the numeral, or NULL when it is none of these or has a point within 16 bytes of
- * the end. */
+/* The digits behind the point at |p|, 16 at a time. */
+__attribute__((always_inline)) static inline const uint8_t *
+scan_places(const uint8_t *p, const uint8_t *end, struct plain *out)
+{
+    p++;
+    if (end - p >= 16) {
+        uint64_t high = load_le64(p), low = load_le64(p + 8);
+        unsigned high_count = count_digits(high);
+        unsigned low_count = high_count == 8 ? count_digits(low) : 0;
+        out->places = high_count + low_count;
+        out->mantissa = out->mantissa * small_pow10[high_count] + join_digits(high, high_count);
+        out->mantissa = out->mantissa * small_pow10[low_count] + join_digits(low, low_count);
+        p += out->places;
+        if (out->places < 16) {
+            return p;
+        }
+    }
+    for (; p < end && is_digit(*p) && out->places < 19; p++, out->places++) {
+        out->mantissa = out->mantissa * 10 + (uint64_t)(*p - '0');
+    }
+    return p;
+}
+
+/* The place behind the numeral, or NULL when it is none of these or ends the text. */
 __attribute__((always_inline)) static inline const uint8_t *
 scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
 {
     const uint8_t *first = p;
-    uint64_t mantissa = 0;
+    struct plain plain = {.mantissa = 0};
     for (; p < end && is_digit(*p); p++) {
-        mantissa = mantissa * 10 + (uint64_t)(*p - '0');
+        plain.mantissa = plain.mantissa * 10 + (uint64_t)(*p - '0');
     }
     if (p == end || p == first || ((p - first > 1) & (*first == '0'))) {
         return NULL;
     }
-    unsigned places = 0;
-    if (*p == '.') {
-        if (end - p < 17) {
-            return NULL;
-        }
-        uint64_t high = load_le64(p + 1), low = load_le64(p + 9);
-        unsigned high_count = count_digits(high);
-        unsigned low_count = high_count == 8 ? count_digits(low) : 0;
-        places = high_count + low_count;
-        mantissa = mantissa * small_pow10[high_count] + join_digits(high, high_count);
-        mantissa = mantissa * small_pow10[low_count] + join_digits(low, low_count);
-        p += 1 + places;
-        if (places == 0) {
-            return NULL;
-        }
-        if (places == 16) {
-            for (; p < end && is_digit(*p) && places < 19; p++, places++) {
-                mantissa = mantissa * 10 + (uint64_t)(*p - '0');
-            }
-        }
+    bool has_point = *p == '.';
+    if (has_point) {
+        p = scan_places(p, end, &plain);
     }
-    ptrdiff_t digit_count = p - first - (places > 0);
-    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || digit_count > MANTISSA_DIGITS) {
+    ptrdiff_t digit_count = p - first - has_point;
+    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || digit_count > MANTISSA_DIGITS ||
+        has_point != (plain.places > 0)) {
         return NULL;
     }
-    *out = (struct plain){mantissa, places};
+    *out = plain;
     return p;
 }
 

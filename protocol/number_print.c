@@ -171,6 +171,14 @@ static size_t write_nonfinite(uint8_t *text, double value, enum number_nan nan)
     return len;
 }
 
+/* An integer below the numbers whose neighbours are more than one away. */
+static size_t write_integer(uint8_t *text, uint64_t value)
+{
+    size_t count = number_print_u64(text, value);
+    memcpy(text + count, ".0", 2);
+    return count + 2;
+}
+
 /* A positive finite float by the fields of its bits. */
 static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int mantissa_bits, int bias)
 {
@@ -180,6 +188,9 @@ static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int manti
     }
     uint64_t c = field ? mantissa | (uint64_t)1 << mantissa_bits : mantissa;
     int q = (field ? field : 1) - bias - mantissa_bits;
+    if (q <= 0 && q >= -mantissa_bits && (c & (((uint64_t)1 << -q) - 1)) == 0) {
+        return write_integer(text, c >> -q);
+    }
     return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
 }
 
