@@ -94,12 +94,12 @@ static enum status verify_size(const struct call_parser *p, uint32_t node, const
                                struct call_leaf *leaf)
 {
     char shape[SHAPE_TEXT_MAX];
-    shape_print(&leaf->shape, shape);
     bool is_few = shape_bytes(&leaf->shape, io->dtype, &leaf->bytes, NULL) == ST_OK &&
                   (uint64_t)shape_numel(&leaf->shape) <= p->limits->element_count_max;
     if (is_few && leaf->bytes <= p->limits->oip.tensor_bytes_max) {
         return ST_OK;
     }
+    shape_print(&leaf->shape, shape);
     if (!is_few) {
         error_set(p->err, ST_INVALID, ": shape %.80s: expected at most %" PRIu64 " elements", shape,
                   p->limits->element_count_max);

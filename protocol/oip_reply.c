@@ -13,8 +13,12 @@
 
 #include "base/check.h"
 #include "protocol/json.h"
+#include "protocol/number.h"
 #include "protocol/oip_priv.h"
 #include "protocol/tensor_text.h"
+
+/* buf_add_str() of a constant, whose length is one then. */
+#define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
 
 static void print_text(struct buf *out, const char *text)
 {
@@ -34,10 +38,23 @@ void oip_print_member(struct buf *out, const char *name, const char *text)
     print_text(out, text);
 }
 
+static void print_dims(struct buf *out, const struct shape *shape)
+{
+    tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
+}
+
 static void print_shape(struct buf *out, const char *name, const struct shape *shape)
 {
     print_key(out, name);
-    tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
+    print_dims(out, shape);
+}
+
+static void print_u64(struct buf *out, uint64_t value)
+{
+    uint8_t *text = buf_reserve(out, NUMBER_TEXT_MAX);
+    if (text) {
+        buf_commit(out, number_print_u64(text, value));
+    }
 }
 
 static size_t string_count(const struct oip_result *result)
@@ -73,25 +90,26 @@ static void print_shared(struct buf *out, const struct oip_shared *shared)
 static void print_result(struct buf *out, const struct oip_result *result, enum number_nan nan,
                          struct oip_encoded *encoded)
 {
-    buf_add_str(out, "{\"name\":");
+    ADD(out, "{\"name\":");
     json_print_string(out, result->name);
-    buf_add_char(out, ',');
-    oip_print_member(out, "datatype", oip_type_name(result->type));
-    buf_add_char(out, ',');
-    print_shape(out, "shape", &result->shape);
+    ADD(out, ",\"datatype\":\"");
+    buf_add_str(out, oip_type_name(result->type));
+    ADD(out, "\",\"shape\":");
+    print_dims(out, &result->shape);
     if (result->is_shared) {
         print_shared(out, &result->shared);
     } else if (result->is_binary) {
         size_t bytes = oip_result_bytes(result);
-        buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu%s}", bytes,
-                   result->is_channels_last ? "," ORDER : "");
+        ADD(out, ",\"parameters\":{\"binary_data_size\":");
+        print_u64(out, bytes);
+        buf_add_str(out, result->is_channels_last ? "," ORDER "}" : "}");
         oip_encode_blob(encoded, span_of(result->type.is_bytes ? NULL : result->data.ptr, bytes));
     } else if (result->type.is_bytes) {
-        buf_add_str(out, ",\"data\":");
+        ADD(out, ",\"data\":");
         tensor_text_print_strings(out, result->strings, string_count(result));
     } else {
         buf_add_str(out, result->is_channels_last ? ",\"parameters\":{" ORDER "}" : "");
-        buf_add_str(out, ",\"data\":");
+        ADD(out, ",\"data\":");
         tensor_text_print(out, result->type.dtype, result->data.ptr,
                           result->data.len / dtype_bytes(result->type.dtype), nan);
     }
@@ -100,10 +118,11 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
 
 void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded)
 {
-    oip_print_member(out, "model_name", reply->model_name);
-    buf_add_char(out, ',');
-    oip_print_member(out, "model_version", reply->model_version);
-    buf_add_str(out, ",\"outputs\":[");
+    ADD(out, "\"model_name\":");
+    print_text(out, reply->model_name);
+    ADD(out, ",\"model_version\":");
+    print_text(out, reply->model_version);
+    ADD(out, ",\"outputs\":[");
     for (size_t i = 0; i < reply->result_count; i++) {
         if (i > 0) {
             buf_add_char(out, ',');
