@@ -309,11 +309,9 @@ static enum status decode_media(struct infer *infer, struct infer_call *call,
 }
 
 static enum status decode_input(struct infer *infer, struct infer_call *call,
-                                const struct oip_request_input *input, struct error *err)
+                                const struct oip_request_input *input, const struct model_io *io,
+                                struct error *err)
 {
-    const struct model *model = call->model;
-    const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-    must(io); /* codec_oip_check_names() has checked */
     if (io->medium && input->type.is_bytes) {
         return decode_media(infer, call, input, io, err);
     }
@@ -340,8 +338,10 @@ static enum status refuse_missing(const struct oip_tensor_meta *meta, struct err
                      oip_type_name(meta->type), shape_print(&meta->shape, shape));
 }
 
-enum status codec_oip_check_names(struct arena *arena, const struct model *model,
-                                  const struct oip_request *oip, bool needs_all, struct error *err)
+/* Finds the input of the model for each input of |oip|. */
+static enum status find_inputs(struct arena *arena, const struct model *model,
+                               const struct oip_request *oip, bool needs_all,
+                               const struct model_io **out_ios, struct error *err)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
@@ -362,6 +362,7 @@ enum status codec_oip_check_names(struct arena *arena, const struct model *model
                 input->index, SPAN_SHORT(input->name), (*first)->index, SPAN_SHORT((*first)->name));
         }
         *first = input;
+        out_ios[i] = io;
     }
     for (uint32_t i = 0; needs_all && i < model->input_count; i++) {
         if (!given[i] && !model->inputs[i].meta.is_optional) {
@@ -371,16 +372,26 @@ enum status codec_oip_check_names(struct arena *arena, const struct model *model
     return ST_OK;
 }
 
+enum status codec_oip_check_names(struct arena *arena, const struct model *model,
+                                  const struct oip_request *oip, bool needs_all, struct error *err)
+{
+    const struct model_io *ios[INPUTS_MAX];
+    must(oip->input_count <= INPUTS_MAX);
+    return find_inputs(arena, model, oip, needs_all, ios, err);
+}
+
 static enum status decode(struct infer *infer, struct infer_call *call, struct error *err)
 {
+    const struct model_io *ios[INPUTS_MAX];
     call->nan = oip_request_nan(call->parameters);
-    TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
+    must(call->oip.input_count <= INPUTS_MAX);
+    TRY(find_inputs(&infer->arena, call->model, &call->oip, true, ios, err));
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
     TRY(infer_order_choose(call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
-            TRY(decode_input(infer, call, &call->oip.inputs[i], err));
+            TRY(decode_input(infer, call, &call->oip.inputs[i], ios[i], err));
         }
     }
     return ST_OK;

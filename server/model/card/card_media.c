@@ -48,6 +48,9 @@ static bool is_type(struct span type, const char *pattern)
 
 const struct card_medium *card_find_medium_type(struct span type)
 {
+    if (span_is(type, "application/json")) {
+        return NULL; /* the usual one, which is none of them */
+    }
     for (size_t i = 0; type.len > 1 && i < KINDS; i++) {
         for (size_t t = 0; t < CARD_MEDIUM_TYPES_MAX && kinds[i]->types[t]; t++) {
             if (is_type(type, kinds[i]->types[t])) {
