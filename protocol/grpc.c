@@ -46,25 +46,33 @@ bool grpc_is_foreign_type(struct span content_type, struct error *err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err)
+{
+    if (rest->len < GRPC_PREFIX_BYTES) {
+        return error_set(err, ST_INVALID, "expected a message with its prefix of %d bytes, got %zu",
+                         GRPC_PREFIX_BYTES, rest->len);
+    }
+    size_t len = load_be32(rest->ptr + 1), left = rest->len - GRPC_PREFIX_BYTES;
+    if (rest->ptr[0] > 1) {
+        return error_set(err, ST_INVALID, "the prefix of a message begins with %u, expected 0 or 1",
+                         rest->ptr[0]);
+    }
+    if (len > left) {
+        return error_set(err, ST_INVALID,
+                         "expected a message of %zu bytes as its prefix says, got %zu", len, left);
+    }
+    *out = (struct grpc_frame){.message = span_of(rest->ptr + GRPC_PREFIX_BYTES, len),
+                               .is_compressed = rest->ptr[0] == 1};
+    *rest = span_of(out->message.ptr + len, left - len);
+    return ST_OK;
+}
+
 enum status grpc_take_only(struct span body, struct grpc_frame *out, struct error *err)
 {
-    if (body.len < GRPC_PREFIX_BYTES) {
-        return error_set(err, ST_INVALID, "expected a message with its prefix of %d bytes, got %zu",
-                         GRPC_PREFIX_BYTES, body.len);
-    }
-    size_t len = load_be32(body.ptr + 1), left = body.len - GRPC_PREFIX_BYTES;
-    if (body.ptr[0] > 1) {
-        return error_set(err, ST_INVALID, "the prefix of a message begins with %u, expected 0 or 1",
-                         body.ptr[0]);
-    }
-    if (len != left) {
-        return error_set(err, ST_INVALID,
-                         "expected one message, of %zu bytes as its prefix says, got %zu bytes",
-                         len, left);
-    }
-    *out = (struct grpc_frame){.message = span_of(body.ptr + GRPC_PREFIX_BYTES, len),
-                               .is_compressed = body.ptr[0] == 1};
-    return ST_OK;
+    TRY(grpc_take_next(&body, out, err));
+    return body.len == 0 ? ST_OK
+                         : error_set(err, ST_INVALID,
+                                     "expected one message, got %zu bytes behind it", body.len);
 }
 
 enum status grpc_print_prefix(uint8_t out[GRPC_PREFIX_BYTES], bool is_compressed, size_t bytes,

@@ -35,6 +35,9 @@ struct grpc_frame {
     bool is_compressed;
 };
 
+/* Takes the first message of |*rest|, which is not empty. ST_INVALID: it is not whole. */
+MUST_CHECK enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err);
+
 /* Takes the one message of |body|. ST_INVALID: there is none, or more than one. */
 MUST_CHECK enum status grpc_take_only(struct span body, struct grpc_frame *out, struct error *err);
 

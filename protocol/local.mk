@@ -14,6 +14,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/call_rows.c \
 	%D%/grpc.c %D%/grpc.def %D%/grpc.h \
 	%D%/grpc_contents.c %D%/grpc_contents.h \
+	%D%/grpc_describe.c %D%/grpc_describe.h \
 	%D%/grpc_from_json.c \
 	%D%/grpc_infer.c %D%/grpc_infer.h \
 	%D%/grpc_json.c %D%/grpc_json.h \

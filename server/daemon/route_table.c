@@ -10,6 +10,7 @@
 #include "server/daemon/generation/transcription.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
+#include "server/daemon/infer/codec_grpc.h"
 #include "server/daemon/infer/infer_one.h"
 #include "server/language/embed_reply.h"
 #include "server/language/reply.h"
@@ -108,8 +109,36 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
         .codec = &(how), .print_error = (print)                                                    \
     }
 
+/* Methods of gRPC: what more their rows say is of struct route_grpc, or of struct route. */
+#define OF_NOTHING .grpc.names = GRPC_NAMES_NOTHING
+#define OF_MODEL .grpc.names = GRPC_NAMES_MODEL
+#define OF_REGION .grpc.names = GRPC_NAMES_OTHER
+#define WRAPS_ANSWER .grpc.wraps_answer = true
+#define SETS .grpc.wraps_request = true, .grpc.wraps_answer = true, .grpc.may_change = true
+#define CHANGES_MODELS .changes_models = true
+#define REFLECTS .is_long = true, .grpc.is_stream = true
+#define MESSAGES(name, fn, needed, ...)                                                            \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_##needed, .ignores_queries = true,                   \
+        .print_error = print_error, .grpc.is_on = true, .grpc.method = GRPC_METHOD_##name,         \
+        __VA_ARGS__                                                                                \
+    }
+#define PROBES(name, fn, ...)                                                                      \
+    {                                                                                              \
+        .handler = (fn), .is_for_probes = true, .ignores_queries = true,                           \
+        .print_error = print_error, .grpc.is_on = true, .grpc.method = GRPC_METHOD_##name,         \
+        __VA_ARGS__                                                                                \
+    }
+#define INFERS_MESSAGES(name)                                                                      \
+    {                                                                                              \
+        .ops = &codec_grpc_ops, .codec = &codec_grpc, .scope = TOKEN_SCOPE_INFER,                  \
+        .ignores_queries = true, .print_error = print_error, .grpc.is_on = true,                   \
+        .grpc.method = GRPC_METHOD_##name                                                          \
+    }
+
 const struct route route_table[ROUTE_ROW_COUNT] = {
 #define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
+#define GRPC_ROUTE(id, service, method, behaviour) [ROUTE_##id] = behaviour,
 #include "server/daemon/request/route.def"
 #undef ROUTE
     [ROUTE_COUNT] = {.print_error = print_error},

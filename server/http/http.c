@@ -26,6 +26,8 @@ static const struct {
     [HTTP_CONTENT_TYPE] = NAME("content-type"),
     [HTTP_EXPECT] = NAME("expect"),
     [HTTP_FORWARDED] = NAME("forwarded"),
+    [HTTP_GRPC_ENCODING] = NAME("grpc-encoding"),
+    [HTTP_GRPC_TIMEOUT] = NAME("grpc-timeout"),
     [HTTP_HOST] = NAME("host"),
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = NAME("inference-header-content-length"),
     [HTTP_ORIGIN] = NAME("origin"),

@@ -24,6 +24,8 @@ enum http_field {
     HTTP_CONTENT_TYPE,
     HTTP_EXPECT,
     HTTP_FORWARDED, /* a list: see head_line() */
+    HTTP_GRPC_ENCODING,
+    HTTP_GRPC_TIMEOUT,
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
     HTTP_ORIGIN,
@@ -58,6 +60,7 @@ struct http_answer {
     bool is_stream;               /* the length is not known before the end; there is none above */
     uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
     const char *content_encoding; /* NULL: identity */
+    const char *message_encoding; /* grpc-encoding; NULL: not sent */
     const char *allow;            /* of a 405; NULL: not sent */
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */

@@ -100,6 +100,9 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
     if (answer->content_encoding) {
         at = put(put(at, "\r\nContent-Encoding: "), answer->content_encoding);
     }
+    if (answer->message_encoding) {
+        at = put(put(at, "\r\ngrpc-encoding: "), answer->message_encoding);
+    }
     if (answer->allow) {
         at = put(put(at, "\r\nAllow: "), answer->allow);
     }

@@ -99,9 +99,9 @@ static void test_prefix(void **state)
     assert_fails(err, grpc_take_only(span_of("\0\0\0\0", 4), &frame, &err), ST_INVALID, "got 4");
     assert_fails(err, grpc_take_only(span_of("\2\0\0\0\0", 5), &frame, &err), ST_INVALID, "2");
     assert_fails(err, grpc_take_only(span_of("\0\0\0\0\1", 5), &frame, &err), ST_INVALID,
-                 "of 1 bytes");
+                 "of 1 bytes as its prefix says");
     assert_fails(err, grpc_take_only(span_of("\0\0\0\0\0\0", 6), &frame, &err), ST_INVALID,
-                 "one message");
+                 "one message, got 1");
     assert_fails(err, grpc_take_only(span_of("\0\xff\xff\xff\xff", 5), &frame, &err), ST_INVALID,
                  "4294967295");
     assert_ok(err, grpc_print_prefix(prefix, true, 0x01020304, &err));

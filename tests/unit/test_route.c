@@ -15,6 +15,12 @@ static int find(const char *target, enum route_method method, struct route_match
     return route_find(span_str(target), method, match, &err);
 }
 
+static bool is_of_grpc(int id)
+{
+    const char *path = route_pattern((enum route_id)id);
+    return strncmp(path, "/inference.", 11) == 0 || strncmp(path, "/grpc.", 6) == 0;
+}
+
 static void every_route_is_found(void **state)
 {
     (void)state;
@@ -136,8 +142,31 @@ static void every_route_is_found(void **state)
         assert_int_equal(match.id, ROUTE_COUNT);
     }
     for (int id = 0; id < ROUTE_COUNT; id++) {
-        assert_true(is_reached[id] || id == ROUTE_PREFLIGHT); /* which has no path */
+        assert_true(is_reached[id] || id == ROUTE_PREFLIGHT || is_of_grpc(id));
     }
+}
+
+/* A method of gRPC is its own path. */
+static void methods_of_grpc_are_found(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (int id = 0; id < ROUTE_COUNT; id++) {
+        struct route_match match;
+        if (is_of_grpc(id)) {
+            assert_int_equal(find(route_pattern(id), ROUTE_POST_ONLY, &match), 200);
+            assert_int_equal(match.id, id);
+            assert_int_equal(find(route_pattern(id), ROUTE_GET_ONLY, &match), 405);
+            count++;
+        }
+    }
+    struct route_match match;
+    assert_int_equal(count, 22);
+    assert_int_equal(find("/inference.GRPCInferenceService/ModelInfer", ROUTE_POST_ONLY, &match),
+                     200);
+    assert_int_equal(match.id, ROUTE_GRPC_INFER);
+    assert_int_equal(find("/grpc.health.v1.Health/Check", ROUTE_POST_ONLY, &match), 200);
+    assert_int_equal(match.id, ROUTE_GRPC_HEALTH);
 }
 
 static void unknown_paths_are_not_found(void **state)
@@ -242,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_is_found),
+        cmocka_unit_test(methods_of_grpc_are_found),
         cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(bad_names),

@@ -8,6 +8,7 @@ noinst_LIBRARIES += %D%/libapi.a
 	%D%/api_chat.c \
 	%D%/api_console.c \
 	%D%/api_graph.c \
+	%D%/api_grpc.c \
 	%D%/api_health.c \
 	%D%/api_metrics.c \
 	%D%/api_metrics_daemon.c \

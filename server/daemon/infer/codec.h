@@ -42,6 +42,7 @@ struct codec {
     enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
     const char *stream_type; /* of a stream of the form's answers; NULL: server-sent events */
     bool takes_files;        /* a body may also be a file, or a form with files (codec_form.c) */
+    bool is_message;         /* of gRPC: the body is a message, and so is all that print() adds */
 };
 
 extern const struct codec codec_oip, codec_call, codec_predict;
@@ -96,6 +97,14 @@ enum status codec_name_none(const struct infer_call *call, uint32_t index, const
 
 /* Returns the limits of every request. */
 struct oip_limits codec_oip_limits(const struct infer *infer);
+
+/* Checks the inputs and outputs of a request by the limits of the daemon. */
+MUST_CHECK enum status codec_oip_check(struct infer *infer, const struct oip_request *oip,
+                                       struct error *err);
+
+/* Makes the results of the call, in the arena, from which its answer is printed. */
+MUST_CHECK enum status codec_oip_reply(struct infer *infer, struct infer_call *call,
+                                       struct oip_reply *out, struct error *err);
 
 /*
  * Checks that each input of |oip| is one of the model's and that no two are the same. The parser

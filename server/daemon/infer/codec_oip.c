@@ -75,6 +75,12 @@ static enum status check_shared(struct infer *infer, const struct oip_request *o
     return is_used ? infer_shared_check(infer, err) : ST_OK;
 }
 
+enum status codec_oip_check(struct infer *infer, const struct oip_request *oip, struct error *err)
+{
+    TRY(check_shared(infer, oip, err));
+    return check_elements(infer, oip, err);
+}
+
 /* Takes the query's settings for results that have none of their own. */
 static void take_query(const struct infer *infer, struct oip_request *oip)
 {
@@ -98,8 +104,7 @@ static enum status parse_body(struct infer *infer, struct infer_call *call,
     }
     TRY(oip_parse_infer(parts, limits, &infer->arena, &call->oip, out_rest, err));
     take_query(infer, &call->oip);
-    TRY(check_shared(infer, &call->oip, err));
-    TRY(check_elements(infer, &call->oip, err));
+    TRY(codec_oip_check(infer, &call->oip, err));
     if (may_recall) {
         habit_learn(&infer->habit, parts, &call->oip);
     }
@@ -301,8 +306,8 @@ static enum status decode_media(struct infer *infer, struct infer_call *call,
         return arena_fail(arena, "the request", err);
     }
     for (int64_t i = 0; i < count; i++) {
-        bool is_base64 =
-            !input->is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
+        bool is_base64 = !input->is_binary && !input->is_message &&
+                         call->model->call.inputs[io->index].medium == CALL_FILE;
         items[i] = (struct call_item){is_base64 ? CALL_BASE64 : CALL_BINARY, strings[i]};
     }
     return infer_media_decode(infer, call, io->index, items, (uint32_t)count, count > 1, err);
@@ -449,7 +454,8 @@ static enum status store(struct infer_call *call, struct error *err)
     return ST_OK;
 }
 
-static enum status print(struct infer *infer, struct infer_call *call, struct error *err)
+enum status codec_oip_reply(struct infer *infer, struct infer_call *call, struct oip_reply *out,
+                            struct error *err)
 {
     struct oip_result *results = arena_array(&infer->arena, call->output_count, sizeof(*results));
     if (!results) {
@@ -465,13 +471,20 @@ static enum status print(struct infer *infer, struct infer_call *call, struct er
         TRY(infer_order_turn(infer, call, &call->outputs[i], err));
         results[i] = result_of(call, &call->outputs[i]);
     }
-    const struct oip_reply reply = {
+    *out = (struct oip_reply){
         .model_name = call->model->name,
         .model_version = call->model->version_text,
         .results = results,
         .result_count = call->output_count,
         .nan = oip_answer_nan(call->parameters, &call->nan),
     };
+    return ST_OK;
+}
+
+static enum status print(struct infer *infer, struct infer_call *call, struct error *err)
+{
+    struct oip_reply reply;
+    TRY(codec_oip_reply(infer, call, &reply, err));
     oip_print_members(&reply, infer->out, &infer->encoded);
     return ST_OK;
 }

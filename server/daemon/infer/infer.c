@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
+#include "protocol/grpc.h"
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/job.h"
@@ -253,10 +254,14 @@ void infer_count(const struct infer *infer, int http_status, uint64_t now_ns)
 
 /* ---- before the body ------------------------------------------------------------------------- */
 
-/* X-Request-Timeout-Ms; a number too large to hold is no limit. */
+/* X-Request-Timeout-Ms, or grpc-timeout, which has been checked; a number too large to hold is no
+ * limit. */
 static bool read_timeout(const struct head *head, uint64_t *out_us, struct error *err)
 {
     *out_us = 0;
+    if (grpc_read_timeout(head_value(head, HTTP_GRPC_TIMEOUT), out_us)) {
+        return true;
+    }
     if (!head_has(head, HTTP_X_REQUEST_TIMEOUT_MS)) {
         return true;
     }
@@ -413,6 +418,22 @@ enum outcome infer_settle(struct infer *infer, struct error *err)
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
+/* Makes |in| without its coding infer->body, up to |max| bytes. */
+static enum status inflate(struct infer *infer, enum coding coding, struct span in, size_t max,
+                           struct error *err)
+{
+    infer->body = &infer->inflated;
+    body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
+    uint64_t work_max = work_piece_max(&infer->work, infer->work.place);
+    infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
+    enum status status = coding_inflate(coding, in, &infer->inflated, err);
+    if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
+        body_reset(&infer->inflated);
+        return work_add(&infer->work, work_max + 1, err);
+    }
+    return check_memory(infer, status, err);
+}
+
 static enum status remove_coding(struct infer *infer, struct error *err)
 {
     enum coding coding;
@@ -422,17 +443,29 @@ static enum status remove_coding(struct infer *infer, struct error *err)
         infer->body = infer->received;
         return ST_OK;
     }
-    infer->body = &infer->inflated;
-    body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
-    size_t max = infer->env->params->body_bytes_max;
-    uint64_t work_max = work_piece_max(&infer->work, infer->work.place);
-    infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
-    enum status status = coding_inflate(coding, body_span(infer->received), &infer->inflated, err);
-    if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
-        body_reset(&infer->inflated);
-        return work_add(&infer->work, work_max + 1, err);
+    return inflate(infer, coding, body_span(infer->received), infer->env->params->body_bytes_max,
+                   err);
+}
+
+enum status infer_take_message(struct infer *infer, size_t max, struct span *out, struct error *err)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    struct grpc_frame frame;
+    enum coding coding;
+    bool is_known = coding_find(head_value(infer->head, HTTP_GRPC_ENCODING), &coding);
+    must(is_known);
+    infer->body = infer->received;
+    TRY(grpc_take_only(body_span(infer->received), &frame, err));
+    *out = frame.message;
+    if (!frame.is_compressed) {
+        return ST_OK;
     }
-    return check_memory(infer, status, err);
+    if (coding == CODING_IDENTITY) {
+        return error_set(err, ST_INVALID, "a compressed message needs the field grpc-encoding");
+    }
+    TRY(inflate(infer, coding, frame.message, max, err));
+    *out = body_span(&infer->inflated);
+    return ST_OK;
 }
 
 /* Priorities begin with 1, the highest. */
@@ -458,16 +491,26 @@ static void begin_anew(struct infer *infer)
     }
 }
 
-static enum status parse_body(struct infer *infer, struct error *err)
+/* The body is JSON, with or without tensors behind it, or a message. */
+static enum status split_body(struct infer *infer, struct oip_body *out, struct error *err)
 {
+    if (infer->call.codec->is_message) {
+        *out = (struct oip_body){.is_raw = false};
+        return infer_take_message(infer, infer->env->params->body_bytes_max, &out->binary, err);
+    }
     TRY(remove_coding(infer, err));
     struct span length = head_value(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     bool has_length = head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    return oip_split_body(body_span(infer->body), has_length ? &length : NULL, out, err);
+}
+
+static enum status parse_body(struct infer *infer, struct error *err)
+{
     struct oip_body parts;
     infer->steps_bytes = 0;
     infer->call_count = 0;
     begin_anew(infer);
-    TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
+    TRY(split_body(infer, &parts, err));
     TRY(INFER_OP(infer, life.parse)(infer, &parts, err));
     return count_arena(infer, err);
 }

@@ -97,6 +97,7 @@ struct infer_call {
     struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
     bool is_sequence_end;
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
+    struct oip_reply reply;           /* of codec_grpc, from ENCODE on; in the arena */
     int64_t sample_count;             /* set after the run, for the statistics */
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
                        -1: they count for an earlier call of the list, or
@@ -235,6 +236,11 @@ MUST_CHECK enum status infer_find_model(struct infer *infer, struct infer_call *
 void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum outcome infer_parse(struct infer *infer, struct error *err);
+
+/* Takes the one message of gRPC that the body is: without its coding it has at most |max| bytes. It
+ * borrows from the body, or from infer->inflated. */
+MUST_CHECK enum status infer_take_message(struct infer *infer, size_t max, struct span *out,
+                                          struct error *err);
 
 /* Fills the inputs. OUTCOME_FILES: there are several files to be read, see infer_media_begin(). */
 MUST_CHECK enum outcome infer_decode(struct infer *infer, struct error *err);

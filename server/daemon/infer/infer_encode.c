@@ -7,7 +7,10 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
+#include "protocol/grpc.h"
+#include "protocol/grpc_infer.h"
 #include "runtime/call/invocation.h"
+#include "server/daemon/infer/codec.h"
 #include "server/daemon/infer/infer_answer.h"
 #include "server/daemon/infer/infer_priv.h"
 #include "server/daemon/serving/serving.h"
@@ -15,8 +18,14 @@
 /* A smaller answer is not worth compressing. */
 #define DEFLATE_BYTES_MIN 1024
 
+/* A client of gRPC names all codings that it knows in each request; it wants one if it uses one. */
 static enum coding wanted_coding(const struct infer *infer)
 {
+    enum coding coding = CODING_IDENTITY;
+    if (infer->call.codec && infer->call.codec->is_message) {
+        (void)coding_find(head_value(infer->head, HTTP_GRPC_ENCODING), &coding);
+        return coding;
+    }
     return coding_accept(head_value(infer->head, HTTP_ACCEPT_ENCODING));
 }
 
@@ -55,6 +64,19 @@ size_t infer_encode_bytes(const struct infer *infer)
     return INFER_OP(infer, print.encode_bytes)(infer);
 }
 
+/* The prefix of a message is not part of what is compressed. */
+static enum status compress_message(struct infer *infer, struct error *err)
+{
+    static const uint8_t prefix[GRPC_PREFIX_BYTES];
+    struct oip_encoded *encoded = &infer->encoded;
+    struct buf *out = &infer->deflated;
+    struct span *first = &encoded->spans[0];
+    *first = span_of(first->ptr + GRPC_PREFIX_BYTES, first->len - GRPC_PREFIX_BYTES);
+    buf_add(out, prefix, sizeof(prefix));
+    TRY(coding_deflate(infer->coding, encoded->spans, encoded->span_count, out, err));
+    return grpc_print_prefix(out->ptr, true, out->len - GRPC_PREFIX_BYTES, err);
+}
+
 /* The answer is |spans|, of |bytes| in all. */
 static enum status compress(struct infer *infer, const struct span *spans, size_t count,
                             size_t bytes, struct error *err)
@@ -63,7 +85,9 @@ static enum status compress(struct infer *infer, const struct span *spans, size_
     if (infer->coding == CODING_IDENTITY) {
         return ST_OK;
     }
-    TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
+    TRY(infer->encoded.is_message
+            ? compress_message(infer, err)
+            : coding_deflate(infer->coding, spans, count, &infer->deflated, err));
     buf_fini(infer->out);
     return ST_OK;
 }
@@ -107,7 +131,8 @@ static enum status print(struct infer *infer, struct error *err)
     TRY(INFER_OP(infer, print.print)(infer, err));
     oip_encode_end_json(infer->out, encoded);
     INFER_OP(infer, print.print_tail)(infer);
-    return oip_encode_end(infer->out, encoded, err);
+    TRY(oip_encode_end(infer->out, encoded, err));
+    return encoded->is_message ? grpc_end_reply(infer->out, encoded, err) : ST_OK;
 }
 
 static enum status encode(struct infer *infer, struct error *err)

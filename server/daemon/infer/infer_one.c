@@ -166,7 +166,7 @@ static size_t print_bytes(const struct infer *infer)
 
 static size_t tensor_count(const struct infer *infer)
 {
-    return infer->call.output_count;
+    return infer->call.output_count * (infer->call.codec->is_message ? 2 : 1);
 }
 
 static enum status print(struct infer *infer, struct error *err)
@@ -176,6 +176,9 @@ static enum status print(struct infer *infer, struct error *err)
     call->sample_count = stats_sample_count(call);
     if (call->codec->store) {
         TRY(call->codec->store(call, err));
+    }
+    if (call->codec->is_message) {
+        return call->codec->print(infer, call, err);
     }
     buf_add_char(infer->out, '{');
     if (call->oip.has_id) {

@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libinfer.a
 	%D%/codec.c %D%/codec.h \
 	%D%/codec_call.c \
 	%D%/codec_form.c \
+	%D%/codec_grpc.c %D%/codec_grpc.h \
 	%D%/codec_oip.c \
 	%D%/codec_predict.c \
 	%D%/habit.c %D%/habit.h \

@@ -190,6 +190,14 @@ static int check_page(struct request *request)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+static int refuse_public(struct error *err)
+{
+    error_set(err, ST_INVALID,
+              "this is for administrators: use an address of --admin-listen, or, with "
+              "--token-file, a token of scope admin");
+    return 403;
+}
+
 int access_begin(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -208,12 +216,23 @@ int access_begin(struct request *request)
         return check_token(request, route->scope);
     }
     if (role == LISTENER_PUBLIC && route->scope == TOKEN_SCOPE_ADMIN) {
-        error_set(&request->err, ST_INVALID,
-                  "this is for administrators: use an address of --admin-listen, or, with "
-                  "--token-file, a token of scope admin");
-        return 403;
+        return refuse_public(&request->err);
     }
     return route->changes ? check_page(request) : 200;
+}
+
+int access_raise(struct request *request, enum token_scope scope, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->client.scopes & scope) {
+        return 0;
+    }
+    if (request->sender.token_use) {
+        error_set(err, ST_INVALID, "the token of %s lacks the scope %s", request->client.token_name,
+                  token_scope_name(scope));
+        return deny(request, ACCESS_NO_SCOPE);
+    }
+    return refuse_public(err);
 }
 
 void access_end(struct request *request)

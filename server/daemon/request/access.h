@@ -46,6 +46,10 @@ int access_begin(struct request *request);
 /* Call when the request is over. */
 void access_end(struct request *request);
 
+/* For a request that has been let in, and asks for more than its route says: may it have |scope|,
+ * which clients of an address for administrators have? 0, or the status to refuse it with. */
+MUST_CHECK int access_raise(struct request *request, enum token_scope scope, struct error *err);
+
 /* Does a browser ask whether its page may send a request? It is answered without a token. */
 bool access_is_preflight(const struct request *request, const struct exchange_head *head);
 

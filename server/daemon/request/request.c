@@ -137,7 +137,9 @@ static enum step_result advance(struct request *request, enum outcome outcome,
         next = outcome == OUTCOME_LOAD ? STEP_LOAD : STEP_WAIT_MEMORY;
         break;
     case OUTCOME_FAILED:
-        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(request->err.code));
+        request_refuse(request, request->infer.is_unfit ? 415
+                                : request->grpc.refusal ? request->grpc.refusal
+                                                        : http_status_of(request->err.code));
         next = STEP_WRITE;
     }
     go(request, next);
@@ -280,14 +282,22 @@ static enum step_result step_read(struct request *request)
     return advance(request, infer_settle(&request->infer, &request->err), STEP_PARSE);
 }
 
+/* What a handler has printed becomes a message, or is the answer. */
+static enum request_step step_after_handler(const struct request *request)
+{
+    return request_route(request)->grpc.is_on ? STEP_ENCODE : STEP_WRITE;
+}
+
 /* A handler that has more to print than a turn has time for is called again. */
 static enum step_result run_handler(struct request *request)
 {
+    const struct route *route = request_route(request);
     request->is_unfinished = false;
-    enum status status = request_route(request)->handler(request, &request->err);
+    enum status status = route->grpc.is_on ? request_grpc_read(request, &request->err) : ST_OK;
+    status = status == ST_OK ? route->handler(request, &request->err) : status;
     if (!request->is_unfinished) {
         return advance(request, infer_end_step(&request->infer, status, &request->err),
-                       request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
+                       route->changes_models ? STEP_CHANGE : step_after_handler(request));
     }
     must(status == ST_OK && !request->is_on_worker);
     turns_add(&request->requests->uses.loop->turns, &request->turn);
@@ -299,6 +309,10 @@ static enum step_result run_handler(struct request *request)
 static enum step_result step_call(struct request *request)
 {
     const struct step_info *step = &steps[request->step];
+    if (request_route(request)->handler && request->step == STEP_ENCODE) {
+        enum status status = request_grpc_print(request, &request->err);
+        return advance(request, outcome_of(status), STEP_WRITE);
+    }
     if (request_route(request)->handler) {
         must(request->step == STEP_PARSE);
         return run_handler(request);
@@ -521,7 +535,7 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
         turns_add(&request->requests->uses.loop->turns, &request->turn);
         return;
     }
-    enum step_result result = advance(request, outcome_of(status), STEP_WRITE);
+    enum step_result result = advance(request, outcome_of(status), step_after_handler(request));
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -533,7 +547,7 @@ static void print_error(struct request *request)
     if (exchange_has_begun(request->exchange)) {
         infer_print_error_event(&request->infer, &request->err, request->http_status,
                                 &request->out);
-    } else {
+    } else if (!request->grpc.is_on) {
         request_route(request)->print_error(&request->out, request->err.text, request->http_status);
     }
 }

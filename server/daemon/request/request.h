@@ -24,6 +24,7 @@
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/loop/turns.h"
 #include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request_grpc.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/serving/changes.h"
@@ -126,6 +127,7 @@ struct request {
     struct http_client client; /* set with its head */
     struct request_sender sender;
     struct request_trace trace;
+    struct request_grpc grpc;
     uint32_t retry_after_s;
     struct request_retry retry;
     struct request_run run;

@@ -104,8 +104,13 @@ enum exchange_written request_answer_write(struct request *request)
     size_t count;
     const struct span *parts = answer_spans(request, &whole, &count);
     must(count <= EXCHANGE_PARTS_MAX);
-    const struct exchange_part part = {
-        .answer = &answer, .spans = parts, .count = (unsigned)count, .is_last = true};
+    unsigned trailers = request->grpc.is_on ? request_grpc_describe(request, &answer) : 0;
+    const struct exchange_part part = {.answer = &answer,
+                                       .spans = parts,
+                                       .count = (unsigned)count,
+                                       .is_last = true,
+                                       .trailers = request->grpc.trailers,
+                                       .trailer_count = trailers};
     return exchange_write(request->exchange, &part);
 }
 

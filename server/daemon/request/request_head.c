@@ -179,7 +179,7 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     name_client(request);
     bool is_known;
     request->exchange->known.is_set &= !head->is_learnt;
-    int status = recall_route(request, head, &is_known);
+    int status = request_grpc_begin(request, recall_route(request, head, &is_known));
     status = status == 200 ? access_begin(request) : status;
     status = status == 200 ? check_started(request) : status;
     status = status == 200 ? count_in(request) : status;

@@ -129,6 +129,9 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->sender.token_use = NULL;
     request->sender.challenge = NULL;
     request->trace.is_known = request->trace.is_decided = false;
+    request->grpc.is_on = request->grpc.is_read = false;
+    request->grpc.refusal = 0;
+    request->grpc.coding = CODING_IDENTITY;
     request->content_type = NULL;
     request->is_page = false;
     request->match.id = ROUTE_COUNT;

@@ -16,9 +16,10 @@ static const struct body *body_of(const struct request *request)
     return request->infer.body ? request->infer.body : &request->body;
 }
 
+/* Of a message of gRPC, too, all but the tensors is small. */
 static bool is_announced(const struct request *request)
 {
-    return head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    return request->grpc.is_on || head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
 }
 
 /* Bytes of JSON. The body of a request may also be a file, or tensors behind their JSON. */
@@ -54,6 +55,7 @@ uint64_t request_work_known(const struct request *request)
 static bool is_long_body(const struct request *request)
 {
     return head_has(&request->head, HTTP_CONTENT_ENCODING) ||
+           request->grpc.coding != CODING_IDENTITY ||
            (!is_announced(request) &&
             body_of(request)->len > request->infer.env->params->inline_bytes_max);
 }
@@ -71,7 +73,9 @@ static enum infer_step step_of_call(enum request_step step)
 static bool is_long(const struct request *request)
 {
     if (request_route(request)->handler) {
-        return request->step == STEP_PARSE && request_route(request)->is_long;
+        bool is_large = request->out.len > request->infer.env->params->inline_bytes_max;
+        return request->step == STEP_PARSE ? request_route(request)->is_long
+                                           : request->step == STEP_ENCODE && is_large;
     }
     if (!request->infer.ops || request->err.code != ST_OK) {
         return false;

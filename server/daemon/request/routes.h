@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "server/daemon/infer/infer.h"
 #include "server/daemon/infer/query.h"
+#include "server/daemon/request/request_grpc.h"
 #include "server/daemon/request/route.h"
 #include "server/daemon/request/tokens.h"
 
@@ -28,9 +29,10 @@ struct route {
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct codec *codec;
-    uint32_t queries;     /* the parameters of a query that it takes, a set of
-                             server/daemon/infer/query.h */
-    bool ignores_queries; /* a query is not looked at */
+    uint32_t queries;       /* the parameters of a query that it takes, a set of
+                               server/daemon/infer/query.h */
+    bool ignores_queries;   /* a query is not looked at */
+    struct route_grpc grpc; /* of a method of gRPC */
     /* The form of an error's body. */
     void (*print_error)(struct buf *out, const char *text, int http_status);
 };

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Methods of gRPC that answer otherwise than the route of the HTTP side does, or stand for two
+ * routes. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/grpc_describe.h"
+#include "server/daemon/api/api.h"
+#include "server/daemon/request/request.h"
+
+/* What is not ready is no error: the answer says it. */
+static enum status print_ready(struct request *request, enum status status, struct error *err)
+{
+    if (status == ST_NOT_FOUND || status == ST_UNAVAILABLE) {
+        buf_reset(&request->out);
+        buf_add_str(&request->out, "{\"ready\":false}");
+        err->code = ST_OK;
+        return ST_OK;
+    }
+    return status;
+}
+
+/* ServerReady */
+enum status api_grpc_ready(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return print_ready(request, api_ready(request, err), err);
+}
+
+/* ModelReady */
+enum status api_grpc_model_ready(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return print_ready(request, api_model_ready(request, err), err);
+}
+
+/* ModelStatistics: of all models, if it names none. */
+enum status api_grpc_stats(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->match.model[0] ? api_model_stats(request, err) : api_stats(request, err);
+}
+
+/* TraceSetting: a request without settings changes nothing, and is told them. */
+enum status api_grpc_trace(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->match.model[0] ? api_set_model_trace(request, err)
+                                   : api_set_trace(request, err);
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+static bool is_service(const char *name)
+{
+    static const char *const packages[GRPC_FILE_COUNT] = {
+        [GRPC_INFERENCE] = "inference.", [GRPC_HEALTH] = "grpc.health.v1."};
+    for (int i = 0; i < GRPC_SERVICE_COUNT; i++) {
+        const char *package = packages[grpc_services[i].file];
+        size_t len = package ? strlen(package) : 0;
+        if (package && strncmp(name, package, len) == 0 &&
+            strcmp(name + len, grpc_services[i].name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Check of grpc.health.v1.Health: the server, which "" means, and its services are ready
+ * together. */
+enum status api_grpc_health(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const char *name = request->match.region;
+    if (*name && !is_service(name)) {
+        return error_set(err, ST_NOT_FOUND, "no service '%s'", name);
+    }
+    bool is_ready = api_ready(request, err) == ST_OK;
+    err->code = ST_OK;
+    buf_reset(&request->out);
+    buf_add_str(&request->out,
+                is_ready ? "{\"status\":\"SERVING\"}" : "{\"status\":\"NOT_SERVING\"}");
+    return ST_OK;
+}
+
+/* ---- reflection ------------------------------------------------------------------------------ */
+
+/* Questions of one call. An answer is some thousand times as long as its question. */
+#define QUESTIONS_MAX 64
+
+static enum status answer_question(struct request *request, struct span question,
+                                   struct error *err)
+{
+    struct buf *out = &request->out;
+    size_t begin = out->len;
+    uint8_t prefix[GRPC_PREFIX_BYTES] = {0};
+    buf_add(out, prefix, sizeof(prefix));
+    TRY(grpc_reflect(question, out, err));
+    TRY(grpc_print_prefix(prefix, false, out->len - begin - sizeof(prefix), err));
+    memcpy(out->ptr + begin, prefix, sizeof(prefix));
+    return ST_OK;
+}
+
+/* ServerReflectionInfo: a message in answer to each message. */
+enum status api_grpc_reflect(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct span rest = body_span(&request->body);
+    for (unsigned i = 0; rest.len > 0; i++) {
+        struct grpc_frame frame;
+        if (i == QUESTIONS_MAX) {
+            return error_set(err, ST_TOO_LARGE, "more than %d questions in one call",
+                             QUESTIONS_MAX);
+        }
+        TRY(grpc_take_next(&rest, &frame, err));
+        if (frame.is_compressed) {
+            return error_set(err, ST_UNSUPPORTED, "compressed questions are not taken");
+        }
+        TRY(answer_question(request, frame.message, err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of gRPC: HTTP requests whose body and answer are messages, and whose outcome is in trailers
+ * (protocol/grpc.h). Calls of models read and print their messages themselves
+ * (server/daemon/infer/codec_grpc.h). A handler is that of the HTTP side: its request's message
+ * becomes the JSON of its body, and its JSON a message (protocol/grpc_json.h).
+ *
+ * Threads as in request.h.
+ */
+#ifndef PTED_SERVER_DAEMON_REQUEST_REQUEST_GRPC_H
+#define PTED_SERVER_DAEMON_REQUEST_REQUEST_GRPC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "protocol/grpc.h"
+#include "protocol/grpc_schema.h"
+#include "server/http/coding.h"
+#include "server/http/http.h"
+
+struct request;
+
+#define REQUEST_GRPC_TRAILERS 3
+
+/* Of a request. */
+struct request_grpc {
+    bool is_on;         /* the client speaks gRPC, so an error is a status in the trailers */
+    bool is_read;       /* of a handler: the message has become the body */
+    int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
+    enum coding coding; /* of compressed messages */
+    char status[4], pushback[12], text[GRPC_TEXT_BYTES_MAX];
+    struct http_trailer trailers[REQUEST_GRPC_TRAILERS];
+};
+
+/* What the message of a handler names: the target of its HTTP side. */
+enum request_grpc_names { GRPC_NAMES_NOTHING, GRPC_NAMES_MODEL, GRPC_NAMES_OTHER };
+
+/* Of a route. */
+struct route_grpc {
+    bool is_on;
+    enum grpc_method method;
+    enum request_grpc_names names;
+    bool wraps_request; /* JSON of requests is their first field, see protocol/grpc_json.h */
+    bool wraps_answer;  /* likewise, of answers */
+    bool may_change;    /* a request that sets something needs the scope admin */
+    bool is_stream;     /* the handler reads and prints messages itself, several of them */
+};
+
+/* Call when the route is found, with the |http_status| of that: is it a call of gRPC, and can it be
+ * answered? 200, or the status to answer with. */
+int request_grpc_begin(struct request *request, int http_status);
+
+/* Call before the handler of a route of gRPC, each time: puts the JSON of its message into the
+ * body, once, and the names in it where those of a target are. */
+MUST_CHECK enum status request_grpc_read(struct request *request, struct error *err);
+
+/* Makes a message of the JSON that the handler has printed. */
+MUST_CHECK enum status request_grpc_print(struct request *request, struct error *err);
+
+/* Changes what the answer says to the form of gRPC; |request->grpc.trailers| have its outcome.
+ * Returns their number. */
+unsigned request_grpc_describe(struct request *request, struct http_answer *answer);
+
+#endif
