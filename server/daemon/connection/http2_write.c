@@ -288,6 +288,8 @@ static void add_part(struct http2_part *part, size_t len)
     }
 }
 
+/* nghttp2 goes on with the next frame of a body by itself. So one that the flight has no room for
+ * waits for the next flight. */
 static int on_data(nghttp2_session *frames, nghttp2_frame *frame, const uint8_t *head, size_t len,
                    nghttp2_data_source *source, void *user)
 {
@@ -296,6 +298,9 @@ static int on_data(nghttp2_session *frames, nghttp2_frame *frame, const uint8_t 
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
     struct exchange *exchange = &stream->exchange;
     uint64_t now_ms = http2_now(stream->http2);
+    if (!has_room()) {
+        return NGHTTP2_ERR_WOULDBLOCK;
+    }
     add_text(head, HTTP2_HEAD_BYTES);
     add_part(&stream->part, len);
     exchange->sent_bytes += HTTP2_HEAD_BYTES + len;
