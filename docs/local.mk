@@ -45,6 +45,7 @@ EXTRA_DIST += %D%/README.md \
 	%D%/reference/configuration.md \
 	%D%/reference/devices.md \
 	%D%/reference/grammars.md \
+	%D%/reference/grpc.md \
 	%D%/reference/language-models.md \
 	%D%/reference/library.md \
 	%D%/reference/limits.md \

@@ -135,7 +135,7 @@ STATUS = {
     "reference/configuration": {"$ pted": [78]},
 }
 # Modules of Python that commands of a page import.
-NEEDS = {"reference/clients": "tritonclient.http"}
+NEEDS = {"reference/clients": "tritonclient.http", "reference/grpc": "tritonclient.grpc"}
 
 
 class Block:
