@@ -46,6 +46,11 @@ bool grpc_is_foreign_type(struct span content_type, struct error *err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+bool grpc_is_partial(struct span rest)
+{
+    return rest.len < GRPC_PREFIX_BYTES || load_be32(rest.ptr + 1) > rest.len - GRPC_PREFIX_BYTES;
+}
+
 enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err)
 {
     if (rest->len < GRPC_PREFIX_BYTES) {

@@ -35,6 +35,9 @@ struct grpc_frame {
     bool is_compressed;
 };
 
+/* Does the first message of |rest| go on behind its end? */
+bool grpc_is_partial(struct span rest);
+
 /* Takes the first message of |*rest|, which is not empty. ST_INVALID: it is not whole. */
 MUST_CHECK enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err);
 

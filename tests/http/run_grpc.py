@@ -11,6 +11,7 @@ usage: run_grpc.py, with top_srcdir and top_builddir in the environment.
 import http.client
 import json
 import os
+import queue
 import socket
 import struct
 import sys
@@ -462,6 +463,23 @@ def reflects(_client, port):
         [reflection_pb2.ServerReflectionRequest(file_containing_symbol="inference.Nothing")]))
     expect("unknown", unknown.error_response.error_code, 5)
     compares(stub)
+    asks_in_turn(stub)
+
+
+def asks_in_turn(stub):
+    """A client that sends its next question when it has an answer, as grpcurl does."""
+    questions = queue.Queue()
+    answers = stub.ServerReflectionInfo(iter(questions.get, None), timeout=WAIT_S)
+    for name in (SERVICE, "grpc.health.v1.Health", "nothing", SERVICE):
+        questions.put(reflection_pb2.ServerReflectionRequest(file_containing_symbol=name))
+        answer = next(answers)
+        expect("question", answer.original_request.file_containing_symbol, name)
+        expect("is known", answer.HasField("file_descriptor_response"), name != "nothing")
+    questions.put(None)
+    expect("the end", list(answers), [])
+    many = stub.ServerReflectionInfo(
+        iter([reflection_pb2.ServerReflectionRequest(list_services="")] * 65))
+    refused("RESOURCE_EXHAUSTED", list, many, text="more than 64")
 
 
 def fields_of(message):

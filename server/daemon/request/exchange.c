@@ -117,7 +117,7 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     struct request *request = exchange->request;
     enum status status = body_add(body, bytes, &request->err);
     request->body_bytes = body->len;
-    return status == ST_OK ? 0 : http_status_of(status);
+    return status == ST_OK ? request_grpc_feed(request) : http_status_of(status);
 }
 
 bool exchange_is_evicting(const struct exchange *exchange)

@@ -260,7 +260,10 @@ void request_run(struct request *request)
     must(request->exchange && !request->is_on_worker);
     must(request->step == STEP_READ);
     request->infer.arrived_ns = uv_hrtime();
-    run_steps(request);
+    request->grpc.is_complete = request->grpc.is_writing;
+    if (!request->grpc.is_writing) {
+        run_steps(request);
+    }
 }
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
@@ -544,10 +547,13 @@ static void print_error(struct request *request)
 {
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
+    if (request->grpc.is_on) {
+        return; /* the trailers say it */
+    }
     if (exchange_has_begun(request->exchange)) {
         infer_print_error_event(&request->infer, &request->err, request->http_status,
                                 &request->out);
-    } else if (!request->grpc.is_on) {
+    } else {
         request_route(request)->print_error(&request->out, request->err.text, request->http_status);
     }
 }
@@ -569,9 +575,26 @@ static bool end_sending(struct request *request, bool is_here)
     return is_here;
 }
 
+/* An answer of a stream of gRPC is out, before the end of its request. */
+static void go_on_reading(struct request *request, bool is_ok)
+{
+    must(request->step == STEP_READ);
+    bool is_over = request_grpc_note_sent(request, is_ok && request->exchange);
+    if (!request->exchange || !is_ok) {
+        go(request, STEP_DONE);
+    }
+    if (is_over) {
+        run_steps(request);
+    }
+}
+
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->grpc.is_writing) {
+        go_on_reading(request, is_ok);
+        return;
+    }
     must(request->step == STEP_SEND || request->step == STEP_WRITE); /* others write nothing */
     if (request->step == STEP_SEND && end_sending(request, request->exchange && is_ok)) {
         transfers_update(request->exchange); /* the client has nothing left to take */
@@ -699,6 +722,8 @@ void request_abandon(struct request *request)
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
     } else if (request->step == STEP_LOAD && request->is_unfinished) {
         return; /* request_go_on() ends it in its turn */
+    } else if (request->grpc.is_writing) {
+        return; /* request_written() ends it */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request->requests->uses.changes, &request->waiter);
         go(request, STEP_DONE);

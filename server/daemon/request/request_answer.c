@@ -123,7 +123,7 @@ static const char *stream_type(const struct request *request)
 enum exchange_written request_answer_send(struct request *request, bool is_last)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->step == STEP_SEND || request->step == STEP_WRITE);
+    must(request->step == STEP_SEND || request->step == STEP_WRITE || request->grpc.is_on);
     bool is_first = !exchange_has_begun(request->exchange);
     struct http_answer answer = {0};
     struct span events = buf_span(&request->out);
@@ -132,7 +132,13 @@ enum exchange_written request_answer_send(struct request *request, bool is_last)
         answer = describe_answer(request);
         answer.is_stream = true;
     }
-    const struct exchange_part part = {
-        .answer = is_first ? &answer : NULL, .spans = &events, .count = 1, .is_last = is_last};
+    answer.status = is_first ? answer.status : request->http_status ? request->http_status : 200;
+    unsigned trailers = request->grpc.is_on ? request_grpc_describe(request, &answer) : 0;
+    const struct exchange_part part = {.answer = is_first ? &answer : NULL,
+                                       .spans = &events,
+                                       .count = 1,
+                                       .is_last = is_last,
+                                       .trailers = request->grpc.trailers,
+                                       .trailer_count = is_last ? trailers : 0};
     return exchange_write(request->exchange, &part);
 }

@@ -9,7 +9,9 @@
 #include "base/check.h"
 #include "protocol/grpc_json.h"
 #include "server/daemon/request/access.h"
+#include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/http/http.h"
 
 /* Bytes of a compressed message of a handler, without its coding. */
 #define MESSAGE_BYTES_MAX BODY_SMALL_BYTES
@@ -167,6 +169,51 @@ enum status request_grpc_read(struct request *request, struct error *err)
                      &request->out, err));
     TRY(replace_body(request, err));
     return check_change(request, err);
+}
+
+/* ---- a stream -------------------------------------------------------------------------------- */
+
+static bool is_stream(const struct request *request)
+{
+    return request->grpc.is_on && request_route(request)->grpc.is_stream;
+}
+
+int request_grpc_feed(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct request_grpc *grpc = &request->grpc;
+    if (!is_stream(request) || grpc->is_writing || !exchange_may_answer(request->exchange)) {
+        return 0;
+    }
+    enum status status = request_route(request)->handler(request, &request->err);
+    if (status != ST_OK) {
+        return http_status_of(status);
+    }
+    if (request->out.len == 0) {
+        return 0;
+    }
+    grpc->is_writing = true;
+    if (request_answer_send(request, false) != EXCHANGE_WAITS) {
+        grpc->is_writing = false;
+        buf_reset(&request->out);
+    }
+    return 0;
+}
+
+bool request_grpc_note_sent(struct request *request, bool is_ok)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->grpc.is_writing);
+    request->grpc.is_writing = false;
+    buf_reset(&request->out);
+    if (!is_ok || request->grpc.is_complete) {
+        return true;
+    }
+    int http_status = request_grpc_feed(request);
+    if (http_status) {
+        request_refuse(request, http_status);
+    }
+    return http_status != 0;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

@@ -25,8 +25,12 @@ struct request;
 
 /* Of a request. */
 struct request_grpc {
-    bool is_on;         /* the client speaks gRPC, so an error is a status in the trailers */
-    bool is_read;       /* of a handler: the message has become the body */
+    bool is_on;       /* the client speaks gRPC, so an error is a status in the trailers */
+    bool is_read;     /* of a handler: the message has become the body */
+    bool is_writing;  /* of a stream: an answer in |out| is on its way */
+    bool is_complete; /* of a stream that is writing: its request has come to an end */
+    size_t taken;     /* of a stream: bytes of the body that have been answered */
+    unsigned question_count;
     int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
     enum coding coding; /* of compressed messages */
     char status[4], pushback[12], text[GRPC_TEXT_BYTES_MAX];
@@ -44,7 +48,8 @@ struct route_grpc {
     bool wraps_request; /* JSON of requests is their first field, see protocol/grpc_json.h */
     bool wraps_answer;  /* likewise, of answers */
     bool may_change;    /* a request that sets something needs the scope admin */
-    bool is_stream;     /* the handler reads and prints messages itself, several of them */
+    bool is_stream;     /* the handler reads and prints messages itself, those of the body
+                           from grpc.taken on; it is called as they come */
 };
 
 /* Call when the route is found, with the |http_status| of that: is it a call of gRPC, and can it be
@@ -54,6 +59,14 @@ int request_grpc_begin(struct request *request, int http_status);
 /* Call before the handler of a route of gRPC, each time: puts the JSON of its message into the
  * body, once, and the names in it where those of a target are. */
 MUST_CHECK enum status request_grpc_read(struct request *request, struct error *err);
+
+/* Call when more of the body has come, in step READ: answers those messages of a stream that are
+ * whole, before the client sends the next one. Returns the status to refuse the request with, or
+ * 0. */
+MUST_CHECK int request_grpc_feed(struct request *request);
+
+/* Call when such an answer that had to wait is out. Returns whether the request ends now. */
+MUST_CHECK bool request_grpc_note_sent(struct request *request, bool is_ok);
 
 /* Makes a message of the JSON that the handler has printed. */
 MUST_CHECK enum status request_grpc_print(struct request *request, struct error *err);
