@@ -88,14 +88,20 @@ void *__wrap_realloc(void *old, size_t size)
 
 static struct sockaddr_in server_address;
 
-static int begin_request(void)
+static int connect_client(void)
 {
-    static const char request[] = "GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n";
     static const struct timeval limit = {.tv_sec = TIMEOUT_S};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     must(fd >= 0);
     must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
     must(connect(fd, (const struct sockaddr *)&server_address, sizeof(server_address)) == 0);
+    return fd;
+}
+
+static int begin_request(void)
+{
+    static const char request[] = "GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n";
+    int fd = connect_client();
     (void)send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
     return fd;
 }
@@ -222,11 +228,32 @@ static void without_memory(void)
     must(count > 2); /* the connection and the request, at the least */
 }
 
+/* A head like that of the request before, but longer than the memory for it. */
+static void with_a_known_head(void)
+{
+    int fd = connect_client();
+    for (int digits = 1; digits <= 8000; digits += digits < 4 ? 1 : 7996) {
+        char request[8200], answer[1024];
+        bool is_long = digits > 4;
+        int len = snprintf(request, sizeof(request),
+                           "GET /v2/health/live HTTP/1.1\r\nHost: a\r\nX-Request-Id: %0*d\r\n\r\n",
+                           digits, 0);
+        atomic_store(&allocations_left, is_long ? 0 : -1);
+        must(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len);
+        ssize_t got = recv(fd, answer, sizeof(answer), 0);
+        must(got > 12 && strncmp(answer, is_long ? "HTTP/1.1 503" : "HTTP/1.1 200", 12) == 0);
+    }
+    atomic_store(&allocations_left, -1);
+    close(fd);
+    must(ask());
+}
+
 static void *client(void *arg)
 {
     (void)arg;
     wait_for_notice("READY=1\nSTATUS=serving 0 of 0 models");
     without_memory();
+    with_a_known_head();
     without_descriptors();
     with_errors_that_pass();
     without_a_handle();

@@ -274,7 +274,17 @@ static bool take_head_end(struct conn *conn, struct span bytes)
            take_fields(conn, bytes, is_whole);
 }
 
-/* A head that is known, behind |bytes| of its message. */
+/* Returns the bytes of a known head with which a message begins; 0: it is another one. */
+static size_t find_known_head(struct conn *conn, struct span bytes)
+{
+    bool may_be =
+        conn->state == CONN_IDLE && conn->known.pattern && framing_is_at_start(&conn->framing);
+    return may_be
+               ? head_pattern_match(conn->known.pattern, bytes, conn_params(conn)->header_bytes_max)
+               : 0;
+}
+
+/* Takes the head that find_known_head() has found. */
 static bool take_known_head(struct conn *conn)
 {
     struct conn_known *known = &conn->known;
@@ -283,6 +293,7 @@ static bool take_known_head(struct conn *conn)
         return false;
     }
     if (!head_pattern_fill(known->pattern, fields_of(conn))) {
+        conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
         error_no_memory(exchange_error(&conn->exchange), "a request's head");
         return settle(conn, 503);
     }
@@ -294,16 +305,6 @@ static bool take_known_head(struct conn *conn)
     known->head.is_known = true;
     framing_pass_head(&conn->framing);
     return begin_body(conn, &known->head, false);
-}
-
-/* Returns the bytes of a known head with which a message begins; 0: it is another one. */
-static size_t find_known_head(struct conn *conn, struct span bytes)
-{
-    bool may_be =
-        conn->state == CONN_IDLE && conn->known.pattern && framing_is_at_start(&conn->framing);
-    return may_be
-               ? head_pattern_match(conn->known.pattern, bytes, conn_params(conn)->header_bytes_max)
-               : 0;
 }
 
 /* The expected bytes of a chunk: no more are waited for than may come. */
