@@ -492,8 +492,11 @@ static enum status print(struct infer *infer, struct infer_call *call, struct er
 static void print_tail(struct infer *infer, const struct infer_call *call)
 {
     for (size_t i = 0; i < call->output_count; i++) {
-        struct oip_result result = result_of(call, &call->outputs[i]);
-        oip_print_strings(&result, infer->out);
+        const struct infer_output *output = &call->outputs[i];
+        if (output->is_binary && (output->classes || output->io->meta.type.is_bytes)) {
+            const struct oip_result result = result_of(call, output);
+            oip_print_strings(&result, infer->out);
+        }
     }
 }
 

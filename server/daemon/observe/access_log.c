@@ -41,32 +41,37 @@ struct entry {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
+/* Of a member: in JSON in one piece, because each line has twenty of them. */
+struct name {
+    const char *text, *json;
+    size_t json_bytes;
+};
+
+#define NAME(text) (&(const struct name){text, ",\"" text "\":", sizeof(",\"" text "\":") - 1})
+
 /* ,"status": or PTED_STATUS= */
-static void put_name(struct entry *entry, const char *name)
+static void put_name(struct entry *entry, const struct name *name)
 {
     struct line *line = &entry->line;
     if (!entry->is_journal) {
-        line_add(line, ",\"", 2);
-        line_add_str(line, name);
-        line_add(line, "\":", 2);
+        line_add(line, name->json, name->json_bytes);
         return;
     }
     line_add(line, (const char[]){LINE_SINK_FIELD_END}, 1);
     line_add_str(line, "PTED_");
-    for (; *name; name++) {
-        line_add(line, (const char[]){*name >= 'a' && *name <= 'z' ? (char)(*name - 32) : *name},
-                 1);
+    for (const char *at = name->text; *at; at++) {
+        line_add(line, (const char[]){*at >= 'a' && *at <= 'z' ? (char)(*at - 32) : *at}, 1);
     }
     line_add(line, "=", 1);
 }
 
-static void put_number(struct entry *entry, const char *name, uint64_t value)
+static void put_number(struct entry *entry, const struct name *name, uint64_t value)
 {
     put_name(entry, name);
     line_add_number(&entry->line, value);
 }
 
-static void put_text(struct entry *entry, const char *name, struct span text, size_t max)
+static void put_text(struct entry *entry, const struct name *name, struct span text, size_t max)
 {
     put_name(entry, name);
     (entry->is_journal ? line_add_text : line_add_quoted)(&entry->line, text, max);
@@ -107,27 +112,28 @@ static void put_phases(struct entry *entry, const struct request *request, uint6
     if (request_has_run(request)) {
         uint64_t encoded_ns =
             request->infer.encoded_ns > job->finished_ns ? request->infer.encoded_ns : now_ns;
-        put_number(entry, "batch", job->batch_size > 0 ? job->batch_size : 1);
+        put_number(entry, NAME("batch"), job->batch_size > 0 ? job->batch_size : 1);
         uint64_t decode_us = infer_media_ns(&request->infer.media) / NS_PER_US;
         uint64_t prepare_us = us_between(request->infer.arrived_ns, job->queued_ns);
-        put_number(entry, "prepare_us", prepare_us > decode_us ? prepare_us - decode_us : 0);
+        put_number(entry, NAME("prepare_us"), prepare_us > decode_us ? prepare_us - decode_us : 0);
         if (request->infer.media.ended_ns) {
-            put_number(entry, "decode_us", decode_us);
+            put_number(entry, NAME("decode_us"), decode_us);
         }
-        put_number(entry, "queue_us", us_between(job->queued_ns, job->started_ns));
-        put_number(entry, "compute_us", us_between(job->started_ns, job->finished_ns));
-        put_number(entry, "encode_us", us_between(job->finished_ns, encoded_ns));
+        put_number(entry, NAME("queue_us"), us_between(job->queued_ns, job->started_ns));
+        put_number(entry, NAME("compute_us"), us_between(job->started_ns, job->finished_ns));
+        put_number(entry, NAME("encode_us"), us_between(job->finished_ns, encoded_ns));
     }
-    put_number(entry, "total_us",
+    put_number(entry, NAME("total_us"),
                request->infer.arrived_ns ? us_between(request->infer.arrived_ns, now_ns) : 0);
 }
 
 static void put_trace(struct entry *entry, const struct trace *trace)
 {
-    put_text(entry, "trace_id", span_of(trace->id, sizeof(trace->id)), sizeof(trace->id));
-    put_text(entry, "span_id", span_of(trace->span, sizeof(trace->span)), sizeof(trace->span));
+    put_text(entry, NAME("trace_id"), span_of(trace->id, sizeof(trace->id)), sizeof(trace->id));
+    put_text(entry, NAME("span_id"), span_of(trace->span, sizeof(trace->span)),
+             sizeof(trace->span));
     if (trace->has_parent) {
-        put_text(entry, "parent_id", span_of(trace->parent, sizeof(trace->parent)),
+        put_text(entry, NAME("parent_id"), span_of(trace->parent, sizeof(trace->parent)),
                  sizeof(trace->parent));
     }
 }
@@ -143,41 +149,41 @@ static void put_request(struct entry *entry, struct request *request)
 {
     const struct exchange *exchange = request->exchange;
     struct span id = id_of(request), agent = head_value(&request->head, HTTP_USER_AGENT);
-    put_text(entry, "remote", span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
+    put_text(entry, NAME("remote"), span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
     if (request->sender.via) {
-        put_text(entry, "via", span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
+        put_text(entry, NAME("via"), span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
     }
-    put_text(entry, "method", span_str(request->method ? request->method : ""),
+    put_text(entry, NAME("method"), span_str(request->method ? request->method : ""),
              TRANSPORT_REMOTE_MAX);
-    put_text(entry, "path", head_path(&request->head), PATH_BYTES_MAX);
-    put_number(entry, "status", (uint64_t)request_status(request));
-    put_number(entry, "bytes_in", request->head.bytes + request->body_bytes);
-    put_number(entry, "bytes_out", exchange->sent_bytes);
+    put_text(entry, NAME("path"), head_path(&request->head), PATH_BYTES_MAX);
+    put_number(entry, NAME("status"), (uint64_t)request_status(request));
+    put_number(entry, NAME("bytes_in"), request->head.bytes + request->body_bytes);
+    put_number(entry, NAME("bytes_out"), exchange->sent_bytes);
     if (id.len) {
-        put_text(entry, "id", id, ID_BYTES_MAX);
+        put_text(entry, NAME("id"), id, ID_BYTES_MAX);
     }
     if (request->match.model[0]) {
-        put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
+        put_text(entry, NAME("model"), span_str(request->match.model), MODEL_NAME_MAX);
     }
     const struct generation_counts counts = request_is_loops(request)
                                                 ? generation_counts(&request->infer)
                                                 : (struct generation_counts){0};
     if (counts.prompt_tokens) {
-        put_number(entry, "prompt_tokens", counts.prompt_tokens);
-        put_number(entry, "answer_tokens", counts.answer_tokens);
-        put_number(entry, "first_token_us", counts.first_ns / NS_PER_US);
+        put_number(entry, NAME("prompt_tokens"), counts.prompt_tokens);
+        put_number(entry, NAME("answer_tokens"), counts.answer_tokens);
+        put_number(entry, NAME("first_token_us"), counts.first_ns / NS_PER_US);
     }
     if (request->client.token_name) {
-        put_text(entry, "token", span_str(request->client.token_name), TOKEN_NAME_MAX);
+        put_text(entry, NAME("token"), span_str(request->client.token_name), TOKEN_NAME_MAX);
     }
     if (exchange->tls_version) {
-        put_text(entry, "tls", span_str(exchange->tls_version), TRANSPORT_REMOTE_MAX);
+        put_text(entry, NAME("tls"), span_str(exchange->tls_version), TRANSPORT_REMOTE_MAX);
     }
     if (exchange->tls_subject) {
-        put_text(entry, "tls_subject", span_str(exchange->tls_subject), SUBJECT_BYTES_MAX);
+        put_text(entry, NAME("tls_subject"), span_str(exchange->tls_subject), SUBJECT_BYTES_MAX);
     }
     if (agent.len) {
-        put_text(entry, "user_agent", agent, AGENT_BYTES_MAX);
+        put_text(entry, NAME("user_agent"), agent, AGENT_BYTES_MAX);
     }
     const struct trace *trace = request_trace(request);
     if (trace) {
@@ -237,7 +243,8 @@ void access_log_request(struct access_log *log, struct request *request)
     put_phases(&entry, request, uv_hrtime());
     if (request_is_loops(request) && request->err.code != ST_OK) {
         char text[ERROR_TEXT_MAX];
-        put_text(&entry, "error", span_str(error_log_text(&request->err, text)), ERROR_BYTES_MAX);
+        put_text(&entry, NAME("error"), span_str(error_log_text(&request->err, text)),
+                 ERROR_BYTES_MAX);
     }
     line_add_str(&entry.line, entry.is_journal ? "\n" : "}\n");
     line_writer_add(log->writer, entry.line.text, entry.line.len);
