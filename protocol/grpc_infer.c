@@ -410,6 +410,26 @@ enum status grpc_parse_infer(struct span message, const struct oip_limits *limit
     return ST_OK;
 }
 
+/* The head of a field whose bytes have not all come: its key and its length. */
+size_t grpc_find_tensor(struct span begin)
+{
+    struct protobuf in;
+    protobuf_init(&in, begin);
+    for (uint64_t key, len; in.at != in.end; in.at += len) {
+        if (!protobuf_next_packed(&in, PROTOBUF_VARINT, &key) || (key & 7) != PROTOBUF_BYTES ||
+            !protobuf_next_packed(&in, PROTOBUF_VARINT, &len)) {
+            return 0;
+        }
+        if (key >> 3 == REQUEST(raw_input_contents)) {
+            return (size_t)(in.at - begin.ptr);
+        }
+        if (len > (size_t)(in.end - in.at)) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
 enum status grpc_read_model(struct span message, struct span *out_model, struct span *out_version,
                             struct error *err)
 {

@@ -27,6 +27,10 @@
 MUST_CHECK enum status grpc_read_model(struct span message, struct span *out_model,
                                        struct span *out_version, struct error *err);
 
+/* Returns where the bytes of the first of raw_input_contents lie behind the beginning of a message,
+ * of which |begin| has come; 0: they do not begin there. */
+size_t grpc_find_tensor(struct span begin);
+
 MUST_CHECK enum status grpc_parse_infer(struct span message, const struct oip_limits *limits,
                                         struct arena *arena, struct oip_request *out,
                                         struct error *err);

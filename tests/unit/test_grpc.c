@@ -263,6 +263,8 @@ static void test_raw(void **state)
     arena_init(&arena, 1 << 16);
     assert_ok(err, grpc_read_model(span_of_bytes(&message), &model, &version, &err));
     assert_true(span_is(model, "add") && span_is(version, "1"));
+    assert_int_equal(message.at[grpc_find_tensor(span_of_bytes(&message)) + 2], 0x80); /* of 1.0 */
+    assert_int_equal(grpc_find_tensor(span_of(message.at, 40)), 0);
     assert_ok(err, grpc_parse_infer(span_of_bytes(&message), &limits, &arena, &request, &err));
     assert_true(request.has_id && span_is(request.id, "7"));
     assert_int_equal(request.parameters.sequence_id, 5);

@@ -338,6 +338,9 @@ static void add_body(struct http2_stream *stream, struct span bytes)
 {
     int status = exchange_add_body(&stream->exchange, bytes);
     consume(stream, bytes.len);
+    if (!stream->content_length) {
+        stream->content_length = exchange_announced(&stream->exchange);
+    }
     if (status) {
         refuse(stream, status);
         run(stream);

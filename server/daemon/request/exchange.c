@@ -110,6 +110,10 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct body *body = exchange_upload(exchange);
     must(body);
+    int refusal = request_grpc_announce(exchange->request, bytes);
+    if (refusal) {
+        return refusal;
+    }
     pace_move(&exchange->upload.pace, bytes.len, now_of(exchange));
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
@@ -118,6 +122,13 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     enum status status = body_add(body, bytes, &request->err);
     request->body_bytes = body->len;
     return status == ST_OK ? request_grpc_feed(request) : http_status_of(status);
+}
+
+uint64_t exchange_announced(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    const struct body *body = exchange_upload(exchange);
+    return body ? body->announced : 0;
 }
 
 bool exchange_is_evicting(const struct exchange *exchange)

@@ -200,6 +200,9 @@ MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
 
+/* Returns the bytes that the body will have, once that is known; else 0. */
+uint64_t exchange_announced(const struct exchange *exchange);
+
 /* Is an exchange giving its memory back at this moment? */
 bool exchange_is_evicting(const struct exchange *exchange);
 

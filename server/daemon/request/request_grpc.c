@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "protocol/grpc_infer.h"
 #include "protocol/grpc_json.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
@@ -48,6 +49,12 @@ static int check_head(struct request *request)
     return 200;
 }
 
+static int refuse_rest(struct request *request)
+{
+    error_set(&request->err, ST_INVALID, "expected one message, got bytes behind it");
+    return 400;
+}
+
 int request_grpc_begin(struct request *request, int http_status)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -75,6 +82,30 @@ int request_grpc_begin(struct request *request, int http_status)
         return 501;
     }
     return http_status == 200 ? check_head(request) : http_status;
+}
+
+/* HTTP may have announced the length itself. */
+int request_grpc_announce(struct request *request, struct span bytes)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct body *body = &request->body;
+    if (!request->grpc.is_on || request_route(request)->grpc.is_stream) {
+        return 0;
+    }
+    if (body->announced) {
+        return bytes.len <= body->announced - body->len ? 0 : refuse_rest(request);
+    }
+    if (body->len > 0 || bytes.len < GRPC_PREFIX_BYTES) {
+        return 0;
+    }
+    size_t message = load_be32(bytes.ptr + 1), len = message + GRPC_PREFIX_BYTES;
+    size_t tensor =
+        grpc_find_tensor(span_of(bytes.ptr + GRPC_PREFIX_BYTES, bytes.len - GRPC_PREFIX_BYTES));
+    if (bytes.len > len) {
+        return refuse_rest(request);
+    }
+    enum status status = body_announce(body, len, tensor + GRPC_PREFIX_BYTES, &request->err);
+    return status == ST_OK ? 0 : http_status_of(status);
 }
 
 /* ---- the message of a handler ---------------------------------------------------------------- */

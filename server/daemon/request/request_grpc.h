@@ -56,6 +56,11 @@ struct route_grpc {
  * answered? 200, or the status to answer with. */
 int request_grpc_begin(struct request *request, int http_status);
 
+/* Call before |bytes| are added to the body. The prefix of a message says how long the body is, and
+ * its first fields where the first tensor lies. Returns the status to refuse the request with, or
+ * 0. */
+MUST_CHECK int request_grpc_announce(struct request *request, struct span bytes);
+
 /* Call before the handler of a route of gRPC, each time: puts the JSON of its message into the
  * body, once, and the names in it where those of a target are. */
 MUST_CHECK enum status request_grpc_read(struct request *request, struct error *err);
