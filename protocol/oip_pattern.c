@@ -87,7 +87,9 @@ static struct oip_pattern *allocate(struct oip_pattern *old, const struct oip_bo
     pattern->request.inputs = (struct oip_request_input *)(pattern + 1);
     pattern->request.outputs.items = (void *)((uint8_t *)(pattern + 1) + inputs);
     pattern->text = (uint8_t *)pattern + text_at;
-    memcpy(pattern->request.inputs, request->inputs, inputs);
+    if (inputs) {
+        memcpy(pattern->request.inputs, request->inputs, inputs);
+    }
     if (outputs) {
         memcpy(pattern->request.outputs.items, request->outputs.items, outputs);
     }

@@ -96,7 +96,8 @@ static enum status close_array(struct measure *m, struct error *err)
 static enum status pass_element(struct measure *m, struct error *err)
 {
     double number;
-    const uint8_t *behind = tensor_read_quoted(m->at, m->end, &number);
+    const uint8_t *behind =
+        *m->at == '"' ? tensor_read_quoted(m->at, m->end, &number) : NULL; /* NaN */
     m->counts[m->depth - 1]++;
     if (!behind && (*m->at == '"' || *m->at == '{' || *m->at < ' ')) {
         return fail_element(m, err);
