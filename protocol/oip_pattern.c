@@ -55,7 +55,7 @@ static bool is_plain(const struct oip_request *request)
     return is_plain && request->input_count < GAPS_MAX;
 }
 
-/* A block for |size| bytes, the old one if it has them. */
+/* A block for |size| bytes, the old one if it has them; else that is freed. */
 static struct oip_pattern *take_block(struct oip_pattern *old, size_t size)
 {
     if (old && old->size >= size && size <= BYTES_MAX) {
@@ -76,8 +76,11 @@ static struct oip_pattern *allocate(struct oip_pattern *old, const struct oip_bo
     size_t inputs = request->input_count * sizeof(*request->inputs);
     size_t outputs = request->outputs.count * sizeof(*request->outputs.items);
     size_t text_at = sizeof(struct oip_pattern) + inputs + outputs;
-    struct oip_pattern *pattern =
-        body->json.len <= BYTES_MAX ? take_block(old, text_at + body->json.len) : NULL;
+    size_t size;
+    if (!add_size(text_at, body->json.len, &size)) {
+        size = SIZE_MAX;
+    }
+    struct oip_pattern *pattern = take_block(old, size);
     if (!pattern) {
         return NULL;
     }
