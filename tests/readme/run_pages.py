@@ -361,6 +361,7 @@ def errors_exist():
 
 def main():
     missing = [name for name in ("png16", "sndfile", "soxr") if not ctypes.util.find_library(name)]
+    missing += [tool for tool in ("curl", "openssl") if not shutil.which(tool)]
     if missing:
         print(f"not installed: {', '.join(missing)}")
         return 77
