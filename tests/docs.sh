@@ -135,7 +135,8 @@ expect() {
     # Each row of resource.def: "* `NAME` (PARTY; METRIC; FILE: TEST):", with what is kept and how
     # it is taken back, before the next item. The metric and the test exist.
     first='[A-Z_]+, ([a-z_]+), ([A-Z]+), [0-9]+, "[^"]*"'
-    sed -nE "s/^RESOURCE\($first, \"([a-z_]+)\", \"([a-z_.]+): ([a-z_]+)\"\)\$/\1 \2 \3 \4 \5/p" \
+    last='"([a-z0-9_]+)", "([a-z0-9_.]+): ([a-z_]+)"'
+    sed -nE "s/^RESOURCE\($first, $last\)\$/\1 \2 \3 \4 \5/p" \
         base/resource.def >"$rows"
     while read -r name party metric file test; do
         party=$(echo "$party" | tr '[:upper:]' '[:lower:]')

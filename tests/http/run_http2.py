@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 
-from http2_client import (CANCEL, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE,
-                          NO_ERROR, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Http2Client,
-                          block_of, frame, request_fields, setting)
+from http2_client import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM,
+                          ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, HEADERS, INITIAL_WINDOW_SIZE,
+                          NO_ERROR, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+                          Answer, Http2Client, block_of, frame, literal, request_fields, setting)
 from load import wait_until
 from run_daemon import ADD, add_body, infer
 from run_generate import CHAT, HELLO, LONG, metric
-from run_http import Client, Daemon, Report, expect
+from run_http import Client, Daemon, Failure, Report, expect
 
 INFER = "/v2/models/add/infer"
 SUM = [1.0] * 6
@@ -160,6 +161,131 @@ def by_alpn():
             expect("its text", json.loads(done.stdout[:-1]) is not None, True)
 
 
+def ended_for(daemon, client, kind):
+    """The connection has ended for a flood of that kind; others are well."""
+    expect("the error", client.error(), ENHANCE_YOUR_CALM)
+    floods = metric(Client(daemon.port), "pted_http2_floods_total", f'kind="{kind}"')
+    expect("the metric", floods, 1)
+    expect("another client", Http2Client(daemon.port).ask().status, 200)
+
+
+def cheap_frames():
+    """Each kind, more often than it may come; as often as it may, it hurts nobody."""
+    ping = frame(PING, 0, 0, bytes(8))
+    floods = (("pings", ping, 1000), ("settings", frame(SETTINGS), 99),
+              ("priorities", frame(PRIORITY, 0, 1, struct.pack(">IB", 0, 7)), 1000),
+              ("priorities", frame(16, 0, 0, struct.pack(">I", 1) + b"u=0"), 1000),
+              ("windows", frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)), 1000),
+              ("others", frame(99, 0, 0, b"any"), 100))
+    for kind, piece, most in floods:
+        with Daemon([ADD]) as daemon:
+            calm = Http2Client(daemon.port)
+            calm.send(piece * (most // 2))
+            expect(f"some {kind}", calm.ask().status, 200)
+            wild = Http2Client(daemon.port)
+            wild.send(piece * (most + 200))
+            ended_for(daemon, wild, kind)
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        stream = client.begin("POST", INFER, JSON, ends=False)
+        client.send(frame(DATA, 0, stream) * 120)
+        ended_for(daemon, client, "empty")
+
+
+def rapid_resets():
+    """Requests that are cancelled at once, and requests that make the daemon reset them."""
+    block = block_of(request_fields("POST", INFER, [("content-length", "1")]))
+    cancel = struct.pack(">I", CANCEL)
+    for error in (lambda stream: frame(RST_STREAM, 0, stream, cancel),
+                  lambda stream: frame(DATA, 0, stream, b"12")):
+        with Daemon([ADD]) as daemon:
+            client = Http2Client(daemon.port)
+            try:
+                for begin in range(1, 2001, 20):
+                    client.send(*(frame(HEADERS, END_HEADERS, stream, block) + error(stream)
+                                  for stream in range(begin, begin + 20, 2)))
+            except ConnectionError:
+                pass  # it has ended
+            expect("ended", is_ended(client), True)
+            expect("the metric", sum(metric(Client(daemon.port), "pted_http2_floods_total",
+                                            f'kind="{kind}"')
+                                     for kind in ("resets", "invalid")), 1)
+            expect("nothing is left",
+                   metric(Client(daemon.port), "pted_requests_in_flight"), 1)
+
+
+def is_ended(client):
+    """Reads until the connection ends."""
+    try:
+        while True:
+            client.read()
+    except (Failure, ConnectionError):
+        return True
+
+
+def continuations():
+    """A head that never ends, of empty frames and of full ones."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        client.send(frame(HEADERS, 0, 1, block_of(request_fields("GET", "/v2"))),
+                    frame(CONTINUATION, 0, 1) * 150)
+        ended_for(daemon, client, "continuations")
+        client = Http2Client(daemon.port)
+        client.send(frame(HEADERS, 0, 1, block_of(request_fields("GET", "/v2"))),
+                    *(frame(CONTINUATION, 0, 1, literal(f"x-{i}", "v" * 16000))
+                      for i in range(8)))
+        ended_for(daemon, client, "heads")
+        whole = Http2Client(daemon.port)
+        block = block_of(request_fields("GET", "/v2"))
+        whole.send(frame(HEADERS, END_STREAM, 1, block[:5]),
+                   *(frame(CONTINUATION, 0, 1, block[at:at + 1]) for at in range(5, 12)),
+                   frame(CONTINUATION, END_HEADERS, 1, block[12:]))
+        whole.answers[1] = Answer()
+        expect("cut in pieces", whole.answer(1).status, 200)
+
+
+def header_bombs():
+    """A short block that is a long list: one large field of the table, again and again."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        large = b"\x40" + literal("x-large", "v" * 3900)[1:]
+        fields = block_of(request_fields("GET", "/v2"))
+        client.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, fields + large + b"\xbe" * 20))
+        client.answers[1] = Answer()
+        expect("too large", client.answer(1).status, 431)
+        client.send(frame(HEADERS, END_HEADERS | END_STREAM, 3, fields + b"\xbe" * 8000))
+        ended_for(daemon, client, "heads")
+
+
+def invalid_frames():
+    """Errors of one stream, again and again."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        block = block_of([*request_fields("GET", "/v2"), ("connection", "close")])
+        client.send(*(frame(HEADERS, END_HEADERS | END_STREAM, stream, block)
+                      for stream in range(1, 401, 2)))
+        ended_for(daemon, client, "invalid")
+
+
+def slow_readers():
+    """Clients that open no windows hold what was computed, not the daemon, and not for ever."""
+    with Daemon([ADD, "--write-timeout=300ms", "--rate-min=0"]) as daemon:
+        client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+        for _ in range(100):
+            client.begin("GET", "/metrics")
+        client.ping()
+        expect("another client", infer(Client(daemon.port)), 200)
+        client.until(lambda: all(client.answers[stream].reset == CANCEL
+                                 for stream in range(1, 200, 2)))
+        stream = client.begin("GET", "/metrics")
+        client.send(*(frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 1)) for _ in range(50)))
+        client.until(lambda: len(client.answers[stream].body) == 50)
+        client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, 1 << 20)))
+        expect("all of it", client.answer(stream).status, 200)
+        client.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 0x7fffffff)))
+        expect("a window beyond 2^31", client.error(), FLOW_CONTROL_ERROR)
+
+
 def drain():
     """Clients are told twice; what has begun is answered."""
     with Daemon([ADD]) as daemon:
@@ -177,7 +303,8 @@ def drain():
 
 
 CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
-          by_alpn, drain)
+          by_alpn, cheap_frames, rapid_resets, continuations, header_bombs, invalid_frames,
+          slow_readers, drain)
 
 
 def main():

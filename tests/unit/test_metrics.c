@@ -112,6 +112,9 @@ static void count_the_daemon(void)
     counter_add(&w->conns.counts.accepted, 19);
     counter_add(&w->conns.counts.turned_away, 20);
     counter_add(&w->conns.places.displaced, 21);
+    for (int i = 0; i < HTTP2_FLOOD_COUNT; i++) {
+        counter_add(&w->conns.counts.floods[i], 900 + (uint64_t)i);
+    }
     counter_add(&w->conns.counts.received_bytes, 22);
     counter_add(&w->conns.counts.sent_bytes, 23);
     count_requests(ROUTE_CALL, 200, 3);

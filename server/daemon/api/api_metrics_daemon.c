@@ -93,6 +93,14 @@ void api_metrics_put_displaced_connections(struct api_metrics_page *page)
     api_metrics_add(page, counter_get(&page->api->conns->places.displaced));
 }
 
+void api_metrics_put_floods(struct api_metrics_page *page)
+{
+    for (int flood = 0; flood < HTTP2_FLOOD_COUNT; flood++) {
+        api_metrics_add_labelled(page, "kind", http2_flood_name((enum http2_flood)flood),
+                                 counter_get(&page->api->conns->counts.floods[flood]));
+    }
+}
+
 /* ---- traffic --------------------------------------------------------------------------------- */
 
 void api_metrics_put_received(struct api_metrics_page *page)

@@ -271,6 +271,13 @@ static bool look_at_log_lines(const struct api_metrics_page *page, struct share_
     return true;
 }
 
+static bool look_at_frames(const struct api_metrics_page *page, struct share_stats *out_stats)
+{
+    (void)page;
+    (void)out_stats;
+    return false;
+}
+
 static bool look_at_turns(const struct api_metrics_page *page, struct share_stats *out_stats)
 {
     (void)page;

@@ -15,6 +15,7 @@
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/daemon/connection/http2_flood.h"
 #include "server/daemon/connection/places.h"
 
 struct loop;
@@ -30,6 +31,7 @@ struct requests;
 struct conns_counts {
     struct counter accepted, turned_away; /* connections */
     struct counter received_bytes, sent_bytes;
+    struct counter floods[HTTP2_FLOOD_COUNT]; /* connections that ended for them */
 };
 
 struct conns {

@@ -15,10 +15,8 @@
 
 /* The window of a connection: what all its streams may send before any body has taken it. */
 #define WINDOW_BYTES (1 << 20)
-/* Requests of one connection at a time. */
-#define STREAMS_MAX 256
 /* Frames that a client has us answer, and that wait because it takes nothing. */
-#define ACKS_MAX 128
+#define ACKS_MAX (4 * HTTP2_QUEUED_MAX)
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"; /* RFC 9113, section 3.4 */
 
@@ -78,15 +76,28 @@ static void linger(struct http2 *http2)
     }
 }
 
-void http2_refuse(struct http2 *http2, uint32_t code, const char *why)
+void http2_note_flood(struct http2 *http2, enum http2_flood flood)
 {
     OBJ_CHECK(http2, HTTP2_MAGIC);
+    if (http2->flood == HTTP2_FLOOD_COUNT &&
+        !http2_flood_take(&http2->floods, flood, http2_now(http2))) {
+        http2->flood = flood;
+    }
+}
+
+void http2_end_flood(struct http2 *http2)
+{
+    OBJ_CHECK(http2, HTTP2_MAGIC);
+    if (http2->flood == HTTP2_FLOOD_COUNT || http2->is_refused || http2_is_over(http2)) {
+        return;
+    }
+    http2->is_refused = true;
+    counter_add(&http2->session.conns->counts.floods[http2->flood], 1);
     if (log_gate_admits(&http2->session.conns->loop->log, LOG_KIND_REFUSED, http2->own.client)) {
-        log_line(LOG_INFO, "HTTP/2: connection of %s ended: %s", http2->own.remote, why);
+        log_line(LOG_INFO, "HTTP/2: the connection of %s is ended: too many %s", http2->own.remote,
+                 http2_flood_name(http2->flood));
     }
-    if (!http2_is_over(http2)) {
-        (void)nghttp2_session_terminate_session(http2->frames, code);
-    }
+    (void)nghttp2_session_terminate_session(http2->frames, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 /* No request begins any more; those that have begun are answered. */
@@ -299,9 +310,9 @@ static void check_streams(struct http2 *http2, uint64_t now_ms)
     for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
         http2_stream_check(LIST_ENTRY(node, struct http2_stream, link), now_ms);
     }
-    if (http2->block_frames &&
+    if (http2->is_in_block &&
         now_ms - http2->block_since_ms >= http2_params(http2)->header_timeout) {
-        http2_refuse(http2, NGHTTP2_ENHANCE_YOUR_CALM, "a head is not complete in time");
+        (void)nghttp2_session_terminate_session(http2->frames, NGHTTP2_ENHANCE_YOUR_CALM);
     }
 }
 
@@ -426,7 +437,7 @@ static bool open_frames(struct http2 *http2)
 static bool greet(struct http2 *http2, bool has_preface)
 {
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)http2_params(http2)->stream_count_max},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)http2_params(http2)->header_bytes_max},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
@@ -463,6 +474,8 @@ static bool accept_client(const struct session_client *client)
     list_init(&http2->streams);
     list_init(&http2->closed);
     list_init(&http2->out);
+    http2->flood = HTTP2_FLOOD_COUNT;
+    http2_flood_init(&http2->floods, uv_now(&conns->loop->uv));
     http2->session.conns = conns; /* for greet() */
     if (!open_frames(http2) || !greet(http2, client->has_preface)) {
         nghttp2_session_del(http2->frames);

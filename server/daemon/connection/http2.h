@@ -31,6 +31,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "server/daemon/connection/http2_flood.h"
 #include "server/daemon/connection/protocol.h"
 #include "server/daemon/connection/session.h"
 #include "server/daemon/request/exchange.h"
@@ -96,7 +97,6 @@ struct http2 {
     uint8_t head[HTTP2_HEAD_BYTES]; /* of the frame that is being read */
     uint32_t head_len;
     uint32_t frame_left;        /* bytes of it */
-    uint32_t block_frames;      /* of the head that is being read; 0: none is */
     size_t block_bytes;         /* compressed */
     uint64_t block_since_ms;    /* when it began */
     struct http2_stream *begun; /* what nghttp2 has said of the last piece: a head is complete, */
@@ -111,10 +111,14 @@ struct http2 {
     uint64_t flight_deadline_ms; /* for |unsent| */
 
     struct token_memory token_memory;
-    bool is_inside;  /* a function of nghttp2 is on the stack */
-    bool is_stopped; /* the transport is not read */
-    bool is_broken;  /* nothing reaches the client any more */
-    bool is_leaving; /* no request begins any more */
+    struct http2_floods floods;
+    enum http2_flood flood; /* that nghttp2 has shown; HTTP2_FLOOD_COUNT: none */
+    bool is_in_block;       /* a head is being read */
+    bool is_inside;         /* a function of nghttp2 is on the stack */
+    bool is_stopped;        /* the transport is not read */
+    bool is_broken;         /* nothing reaches the client any more */
+    bool is_leaving;        /* no request begins any more */
+    bool is_refused;        /* the client has been told that it does too much of something */
 };
 
 extern const struct protocol http2_protocol;

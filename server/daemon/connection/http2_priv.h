@@ -15,6 +15,9 @@
 /* Bytes of bodies that wait for memory, of one connection; then it is not read. */
 #define HTTP2_HELD_BYTES_MAX (256 << 10)
 
+/* Frames that wait to be sent, beside data; then no more are read. */
+#define HTTP2_QUEUED_MAX 64
+
 static inline const struct params *http2_params(const struct http2 *http2)
 {
     return http2->session.conns->params;
@@ -55,8 +58,12 @@ void http2_note_open(struct http2 *http2);
 /* Call when the bytes that were read ahead or wait in a flight have changed. */
 void http2_count_bytes(struct http2 *http2);
 
-/* Tells the client the error |code| of the whole connection, and why; nothing more is read. */
-void http2_refuse(struct http2 *http2, uint32_t code, const char *why);
+/* Notes that the client has done what |flood| bounds; inside of nghttp2, too. */
+void http2_note_flood(struct http2 *http2, enum http2_flood flood);
+
+/* Ends the connection, if the client does too much of something: it is told that, and nothing more
+ * is read. */
+void http2_end_flood(struct http2 *http2);
 
 /* Reads on after http2->is_stopped, if nothing stands against it. */
 void http2_read_on(struct http2 *http2);

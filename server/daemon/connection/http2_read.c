@@ -10,8 +10,9 @@
 #include "server/daemon/connection/http2_priv.h"
 #include "server/http/head.h"
 
-/* Frames of one head, and compressed bytes beyond those that its fields may have. */
-#define BLOCK_FRAMES_MAX 16
+/* A compressed head is not longer than this many times its fields. */
+#define BLOCK_FACTOR 2
+#define PRIORITY_UPDATE 16 /* RFC 9218, section 7.1 */
 
 struct frame {
     uint32_t len;
@@ -54,11 +55,13 @@ static int on_header(nghttp2_session *frames, const nghttp2_frame *frame, const 
                      void *user)
 {
     (void)frames, (void)flags;
-    struct http2_stream *stream = find(http2_of(user), frame->hd.stream_id);
-    bool is_fine =
-        !stream || !is_request_head(frame) ||
-        http2_stream_add_field(stream, span_of(name, name_len), span_of(value, value_len));
-    return is_fine ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    struct http2 *http2 = http2_of(user);
+    struct http2_stream *stream = find(http2, frame->hd.stream_id);
+    if (stream && is_request_head(frame) &&
+        !http2_stream_add_field(stream, span_of(name, name_len), span_of(value, value_len))) {
+        http2_note_flood(http2, HTTP2_FLOOD_HEADS);
+    }
+    return 0;
 }
 
 static int on_frame_recv(nghttp2_session *frames, const nghttp2_frame *frame, void *user)
@@ -91,6 +94,14 @@ static int on_data_chunk_recv(nghttp2_session *frames, uint8_t flags, int32_t id
     return 0;
 }
 
+static int on_invalid_frame_recv(nghttp2_session *frames, const nghttp2_frame *frame, int code,
+                                 void *user)
+{
+    (void)frames, (void)frame, (void)code;
+    http2_note_flood(http2_of(user), HTTP2_FLOOD_INVALID);
+    return 0;
+}
+
 static int on_stream_close(nghttp2_session *frames, int32_t id, uint32_t code, void *user)
 {
     (void)frames, (void)code;
@@ -107,6 +118,7 @@ void http2_read_set(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk_recv);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
 }
 
@@ -136,6 +148,7 @@ static void give(struct http2 *http2, struct span bytes)
     if (rc < 0) { /* its state is not known any more: nothing can be said to the client */
         http2->is_broken = true;
     }
+    http2_end_flood(http2);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -159,27 +172,54 @@ static bool may_begin(struct http2 *http2)
                            !exchange_is_evicting(&http2->own));
 }
 
-/* A head comes in a frame, and others continue it. False: there are too many, or they are too long
- * for what they may hold. */
-static bool note_block(struct http2 *http2, const struct frame *frame)
+/* A head comes in a frame, and others continue it. */
+static void note_block(struct http2 *http2, const struct frame *frame)
 {
-    bool begins = frame->type == NGHTTP2_HEADERS;
-    if (!begins && frame->type != NGHTTP2_CONTINUATION) {
-        return true;
-    }
-    if (begins || http2->block_frames == 0) {
-        http2->block_frames = 0;
+    if (frame->type == NGHTTP2_HEADERS) {
+        http2_flood_refill(&http2->floods, HTTP2_FLOOD_CONTINUATIONS);
         http2->block_bytes = 0;
         http2->block_since_ms = http2_now(http2);
+    } else {
+        http2_note_flood(http2, HTTP2_FLOOD_CONTINUATIONS);
     }
-    http2->block_frames++;
+    http2->is_in_block = !(frame->flags & NGHTTP2_FLAG_END_HEADERS);
     http2->block_bytes += frame->len;
-    bool is_fine = http2->block_frames <= BLOCK_FRAMES_MAX &&
-                   http2->block_bytes <= http2_params(http2)->header_bytes_max * 2;
-    if (frame->flags & NGHTTP2_FLAG_END_HEADERS) {
-        http2->block_frames = 0;
+    if (http2->block_bytes > BLOCK_FACTOR * http2_params(http2)->header_bytes_max) {
+        http2_note_flood(http2, HTTP2_FLOOD_HEADS);
     }
-    return is_fine;
+}
+
+/* What a client repeats at little cost is counted before it costs us anything. */
+static void note_frame(struct http2 *http2, const struct frame *frame)
+{
+    switch (frame->type) {
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_CONTINUATION:
+        note_block(http2, frame);
+        break;
+    case NGHTTP2_DATA:
+        if (frame->len == 0 && !(frame->flags & NGHTTP2_FLAG_END_STREAM)) {
+            http2_note_flood(http2, HTTP2_FLOOD_EMPTY);
+        }
+        break;
+    case NGHTTP2_RST_STREAM:
+        break; /* on_stream_close() sees what it ends */
+    case NGHTTP2_PING:
+        http2_note_flood(http2, HTTP2_FLOOD_PINGS);
+        break;
+    case NGHTTP2_SETTINGS:
+        http2_note_flood(http2, HTTP2_FLOOD_SETTINGS);
+        break;
+    case NGHTTP2_PRIORITY:
+    case PRIORITY_UPDATE:
+        http2_note_flood(http2, HTTP2_FLOOD_PRIORITIES);
+        break;
+    case NGHTTP2_WINDOW_UPDATE:
+        http2_note_flood(http2, HTTP2_FLOOD_WINDOWS);
+        break;
+    default:
+        http2_note_flood(http2, HTTP2_FLOOD_OTHERS);
+    }
 }
 
 /* The head of a frame, as far as it has come. Returns the bytes taken; 0: it has to wait. */
@@ -196,10 +236,8 @@ static size_t take_head(struct http2 *http2, struct span bytes)
     if (frame.type == NGHTTP2_HEADERS && !may_begin(http2)) {
         return 0;
     }
-    if (!note_block(http2, &frame)) {
-        http2_refuse(http2, NGHTTP2_ENHANCE_YOUR_CALM, "a head is too long");
-        return taken;
-    }
+    note_frame(http2, &frame);
+    http2_end_flood(http2);
     http2->head_len = 0;
     http2->frame_left = frame.len;
     give(http2, span_of(http2->head, HTTP2_HEAD_BYTES));
@@ -224,11 +262,21 @@ static size_t take(struct http2 *http2, struct span bytes)
                              : take_head(http2, bytes);
 }
 
+/* A client that does not take what it asked for may not ask for more. */
+static bool has_room(struct http2 *http2)
+{
+    if (nghttp2_session_get_outbound_queue_size(http2->frames) >= HTTP2_QUEUED_MAX) {
+        http2_write_flush(http2);
+    }
+    return !http2_is_over(http2) && http2->held_bytes < HTTP2_HELD_BYTES_MAX &&
+           nghttp2_session_get_outbound_queue_size(http2->frames) < HTTP2_QUEUED_MAX;
+}
+
 size_t http2_read_feed(struct http2 *http2, struct span bytes)
 {
     OBJ_CHECK(http2, HTTP2_MAGIC);
     size_t used = 0;
-    while (used < bytes.len && !http2_is_over(http2) && http2->held_bytes < HTTP2_HELD_BYTES_MAX) {
+    while (used < bytes.len && has_room(http2)) {
         size_t taken = take(http2, span_of(bytes.ptr + used, bytes.len - used));
         if (taken == 0) {
             break;

@@ -101,6 +101,9 @@ void http2_stream_note_closed(struct http2_stream *stream)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
     if (!stream->is_closed) {
+        if (!stream->is_answered || stream->part.is_set) {
+            http2_note_flood(stream->http2, HTTP2_FLOOD_RESETS);
+        }
         stream->is_closed = true;
         list_push_back(&stream->http2->closed, &stream->closed_link);
     }

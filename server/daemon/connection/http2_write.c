@@ -304,6 +304,7 @@ static int on_data(nghttp2_session *frames, nghttp2_frame *frame, const uint8_t 
     add_text(head, HTTP2_HEAD_BYTES);
     add_part(&stream->part, len);
     exchange->sent_bytes += HTTP2_HEAD_BYTES + len;
+    http2_flood_earn(&stream->http2->floods);
     if (stream->is_slow_to_take) {
         pace_move(&exchange->answer.pace, len, now_ms);
         stream->deadline_ms = now_ms + http2_params(stream->http2)->write_timeout;

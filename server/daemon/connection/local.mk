@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libconnection.a
 	%D%/conn_priv.h \
 	%D%/conns.c %D%/conns.h \
 	%D%/http2.c %D%/http2.h \
+	%D%/http2_flood.c %D%/http2_flood.def %D%/http2_flood.h \
 	%D%/http2_priv.h \
 	%D%/http2_read.c \
 	%D%/http2_stream.c \

@@ -2,8 +2,9 @@
 /*
  * One request and its answer, between a connection and a call. The owner of an exchange speaks a
  * protocol and knows no models. The call (server/daemon/request/request.h) knows models and no
- * protocol. HTTP/1 is the only protocol now (server/daemon/connection/conn.h). A further one fills
- * in a struct exchange_ops and calls the functions for protocols; calls do not change.
+ * protocol. HTTP/1 (server/daemon/connection/conn.h) and HTTP/2 (http2.h beside it) are the
+ * protocols. A further one fills in a struct exchange_ops and calls the functions for protocols;
+ * calls do not change.
  *
  * An exchange has two halves. The protocol gives the fields of the head, then the body in pieces,
  * and says when the request is complete. The call answers with a status, fields and parts, in one
