@@ -17,11 +17,12 @@
 struct gap {
     size_t at;
     enum http_field field;
-    struct span value; /* of the head that was matched last; borrowed */
+    struct head_range old; /* in the text of the head that the pattern was made of */
+    struct span value;     /* of the head that was matched last; borrowed */
 };
 
 struct head_pattern {
-    struct head head; /* its text is |values| */
+    struct head head; /* its text is |values|: those that do not vary */
     uint64_t length;  /* Content-Length of the head that was matched last */
     size_t matched_bytes, text_bytes;
     unsigned gap_count;
@@ -108,19 +109,71 @@ static void cut_text(struct head_pattern *pattern, struct span bytes)
             find_value(&pattern->head, span_of(at, (size_t)(next - at)), &field, &value)) {
             add_text(pattern, from, value.ptr);
             from = value.ptr + value.len;
-            pattern->gaps[pattern->gap_count++] =
-                (struct gap){.at = pattern->text_bytes, .field = field};
+            pattern->gaps[pattern->gap_count++] = (struct gap){
+                .at = pattern->text_bytes, .field = field, .old = pattern->head.values[field]};
         }
         at = next;
     }
     add_text(pattern, from, end);
 }
 
+/* Copies the values but those in gaps, which are in the order of the text. */
+static void copy_values(struct head_pattern *pattern, struct span text)
+{
+    size_t from = 0, count = 0;
+    for (unsigned i = 0; i <= pattern->gap_count; i++) {
+        const struct gap *gap = i < pattern->gap_count ? &pattern->gaps[i] : NULL;
+        size_t to = gap ? gap->old.off : text.len;
+        must(from <= to && to <= text.len);
+        if (to > from) {
+            memcpy(pattern->values + count, text.ptr + from, to - from);
+        }
+        count += to - from;
+        from = gap ? gap->old.off + gap->old.len : to;
+    }
+    pattern->head.text.ptr = pattern->values;
+    pattern->head.text.len = count;
+}
+
+/* The place of a value in what copy_values() makes. */
+static void move_range(const struct head_pattern *pattern, struct head_range *range)
+{
+    uint32_t off = range->off;
+    for (unsigned i = 0; range->len && i < pattern->gap_count; i++) {
+        const struct head_range *old = &pattern->gaps[i].old;
+        range->off -= old->off < off ? old->len : 0;
+    }
+}
+
+static void move_ranges(struct head_pattern *pattern)
+{
+    struct head *head = &pattern->head;
+    move_range(pattern, &head->target);
+    for (size_t i = 0; i < HTTP_FIELD_COUNT; i++) {
+        move_range(pattern, &head->values[i]);
+    }
+    for (size_t i = 0; i < HEAD_LIST_COUNT; i++) {
+        for (size_t k = 0; k < HEAD_LINES_MAX - 1; k++) {
+            move_range(pattern, &head->lines[i][k]);
+        }
+    }
+}
+
+static bool has_gap(const struct head_pattern *pattern, enum http_field field)
+{
+    bool has = false;
+    for (unsigned i = 0; i < pattern->gap_count; i++) {
+        has |= pattern->gaps[i].field == field;
+    }
+    return has;
+}
+
 struct head_pattern *head_pattern_new(struct span bytes, const struct head *head)
 {
-    size_t values = head->text.len;
-    struct head_pattern *pattern =
-        bytes.len + values <= BYTES_MAX ? malloc(sizeof(*pattern) + bytes.len + values) : NULL;
+    struct span values = buf_span(&head->text);
+    struct head_pattern *pattern = bytes.len + values.len <= BYTES_MAX
+                                       ? malloc(sizeof(*pattern) + bytes.len + values.len)
+                                       : NULL;
     if (!pattern) {
         return NULL;
     }
@@ -129,11 +182,13 @@ struct head_pattern *head_pattern_new(struct span bytes, const struct head *head
         .text = (uint8_t *)(pattern + 1),
         .values = (uint8_t *)(pattern + 1) + bytes.len,
     };
-    pattern->head.text.ptr = pattern->values;
-    if (values) {
-        memcpy(pattern->values, head->text.ptr, values);
-    }
     cut_text(pattern, bytes);
+    if (head_has(head, HTTP_CONTENT_LENGTH) && !has_gap(pattern, HTTP_CONTENT_LENGTH)) {
+        free(pattern); /* a length in an unusual form is read by the parser alone */
+        return NULL;
+    }
+    copy_values(pattern, values);
+    move_ranges(pattern);
     return pattern;
 }
 

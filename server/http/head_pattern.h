@@ -17,7 +17,7 @@
 struct head_pattern;
 
 /* Makes the pattern of the head |bytes|, which has been read to |head|. NULL: there is no memory,
- * or it is longer than a pattern is worth. */
+ * it is longer than a pattern is worth, or its Content-Length is in an unusual form. */
 struct head_pattern *head_pattern_new(struct span bytes, const struct head *head);
 void head_pattern_free(struct head_pattern *pattern);
 

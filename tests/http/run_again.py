@@ -13,11 +13,13 @@ import re
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from run_http import MODELS, Client, Daemon, Report, build_request, expect
 
 ROUNDS = 600
+HEADER_BYTES_MAX = 32768  # the default of --header-bytes-max
 TOKEN = "a-token-of-the-test-0123456789"
 TRACE = b"0123456789abcdef0123456789abcdef"
 FIELDS = ["Content-Type: application/json", f"Authorization: Bearer {TOKEN}", "X-Request-Id: r-1",
@@ -72,6 +74,53 @@ def others(base):
         yield head.replace(old, new) + b"\r\n\r\n" + body
     longer = body.replace(b'"a"', b'"a longer id"').replace(b"[0,1,2", b"[1e1,-2.5,300")
     yield head.replace(str(len(body)).encode(), str(len(longer)).encode()) + b"\r\n\r\n" + longer
+
+
+def unusual_lengths(daemon, name):
+    """Content-Length in forms that are allowed and rare: the body is never taken for a request."""
+    inner = build_request("GET", "/v2/health/live?inner", fields=FIELDS)
+    head = BASES[name].partition(b"\r\n\r\n")[0]
+    for form in (b"Content-Length: %d ", b"Content-Length: %019d", b"Content-Length:%d\t",
+                 b"Content-Length: %d\r\nX-Other: 1"):
+        data = re.sub(rb"Content-Length: \d+", form % len(inner), head) + b"\r\n\r\n" + inner
+        status = ask(daemon.port, [], data)[9:12].decode()
+        for count in range(4):
+            again = ask(daemon.port, [], data * (count + 1))
+            expect(f"{form}: statuses", re.findall(rb"HTTP/1.1 (\d+)", again)[:-1],
+                   [status.encode()] * (count + 1))
+
+
+def longest_head(daemon, _):
+    """A head that is just short enough stays so, however long the values before it were."""
+    def get(count):
+        return build_request("GET", "/v2", fields=["X-Request-Id: " + "i" * count, FIELDS[1]])
+    longest = get(HEADER_BYTES_MAX - len(get(0)))
+    expect("bytes", len(longest), HEADER_BYTES_MAX)
+    data = compare(daemon.port, "longest head", [get(700)] * 3, longest)
+    expect("status", data[:12], b"HTTP/1.1 200")
+
+
+def pauses(daemon, _):
+    """A client that pauses is not known any more, and is answered as before."""
+    client = Client(daemon.port)
+    for pause_s in (0, 0, 0, 3.2, 0, 0, 0):
+        time.sleep(pause_s)
+        client.send(BASES["JSON"])
+        expect("status", client.answer(), 200)
+    client.close()
+
+
+def lengths_mix(daemon, name):
+    """Short and long requests follow each other; what was learnt of the short ones is freed."""
+    longer = BASES[name].replace(b'"id":"a"', b'"id":"a"' + b" " * 9000)
+    head, _, body = longer.partition(b"\r\n\r\n")
+    longer = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(body),
+                    head) + b"\r\n\r\n" + body
+    client = Client(daemon.port)
+    for data in (BASES[name], BASES[name], longer) * 20:
+        client.send(data)
+        expect("status", client.answer(), 200)
+    client.close()
 
 
 def damaged(base, chance):
@@ -177,6 +226,10 @@ def main():
             for name in BASES:
                 for check in (values, bytes_differ, follow, in_pieces):
                     report.run(f"{name}: {check.__name__}", check, daemon, name)
+            report.run("unusual lengths", unusual_lengths, daemon, "JSON")
+            report.run("longest head", longest_head, daemon, None)
+            report.run("lengths mix", lengths_mix, daemon, "JSON")
+            report.run("pauses", pauses, daemon, None)
             report.run("models change", models_change, daemon, None)
     return report.finish()
 

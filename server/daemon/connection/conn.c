@@ -21,6 +21,9 @@
 #define DIRECT_BYTES_MIN 4096
 #define DIRECT_BYTES_MAX (1 << 20)
 
+/* What is known of a client's last message is given back after a pause of so long. */
+#define FORGET_MS 2000
+
 static struct conn *conn_of(void *user)
 {
     struct conn *conn;
@@ -28,10 +31,18 @@ static struct conn *conn_of(void *user)
     return conn;
 }
 
+/* Gives back what is known of the client's last message. */
+static void forget(struct conn *conn)
+{
+    head_pattern_free(conn->known.pattern);
+    conn->known.pattern = NULL;
+    habit_fini(&conn->exchange.habit);
+}
+
 static void end(struct conn *conn)
 {
     buf_fini(&conn->ahead);
-    head_pattern_free(conn->known.pattern);
+    forget(conn);
     must(!conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
@@ -466,6 +477,18 @@ static struct conn *conn_of_session(const struct session *session)
     return conn_of(LIST_ENTRY((struct session *)(uintptr_t)session, struct conn, session));
 }
 
+/* A client that pauses takes as little memory as one that has not asked yet. */
+static void check_idle(struct conn *conn, uint64_t now_ms)
+{
+    uint64_t deadline_ms = conn->session.deadline_ms;
+    if (now_ms >= deadline_ms) {
+        end_side(conn);
+        close_now(conn);
+    } else if (now_ms + conn_params(conn)->idle_timeout >= deadline_ms + FORGET_MS) {
+        forget(conn);
+    }
+}
+
 static void check_deadline(struct session *session, uint64_t now_ms)
 {
     struct conn *conn = conn_of_session(session);
@@ -479,10 +502,7 @@ static void check_deadline(struct session *session, uint64_t now_ms)
         check_busy(conn, now_ms);
         break;
     case CONN_IDLE:
-        if (now_ms >= session->deadline_ms) {
-            end_side(conn);
-            close_now(conn);
-        }
+        check_idle(conn, now_ms);
         break;
     case CONN_LINGER:
         if (now_ms >= session->deadline_ms) {
