@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "server/daemon/connection/conn.h"
+#include "server/daemon/connection/http2.h"
 #include "server/daemon/connection/listener.h"
 #include "server/daemon/request/request.h"
 #include "server/http/transport_socket.h"
@@ -171,10 +172,11 @@ void world_close(struct client *client)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-#define EACH_CONN(server, node, conn)                                                              \
+#define EACH_SESSION(server, node, session)                                                        \
     for (struct list *node = (server)->conns.all.next, *next_;                                     \
          node != &(server)->conns.all && (next_ = node->next, true); node = next_)                 \
-        for (struct conn *conn = LIST_ENTRY(node, struct conn, session.link); conn; conn = NULL)
+        for (struct session *session = LIST_ENTRY(node, struct session, link); session;            \
+             session = NULL)
 
 void world_turn(struct world *world)
 {
@@ -184,28 +186,61 @@ void world_turn(struct world *world)
     }
 }
 
+/* What all connections hold, and do. */
+struct look {
+    uint32_t held;
+    bool is_waited_for;
+    size_t sum; /* changes whenever something happens */
+};
+
+static void look_at_exchange(const struct exchange *exchange, struct look *look)
+{
+    look->held += exchange->request != NULL;
+    look->is_waited_for |=
+        exchange->incoming == EXCHANGE_RECEIVED && !exchange_is_answering(exchange);
+    look->sum = look->sum * 31 + exchange->incoming + 4 * exchange->outgoing;
+}
+
+/* HTTP/2 alone has a word for the end of the daemon. */
+static void look_at_session(const struct session *session, struct look *look)
+{
+    struct list *link = &((struct session *)(uintptr_t)session)->link;
+    look->sum = look->sum * 31 + session->state;
+    look->sum += transport_pending(session->transport, TRANSPORT_IN);
+    if (!session->ops->warn) {
+        const struct conn *conn = LIST_ENTRY(link, struct conn, session.link);
+        look_at_exchange(&conn->exchange, look);
+        look->sum = look->sum * 31 + conn->state + conn->ahead.len;
+        return;
+    }
+    const struct http2 *http2 = LIST_ENTRY(link, struct http2, session.link);
+    look->sum = look->sum * 31 + http2->ahead.len + http2->unsent_bytes;
+    for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
+        look_at_exchange(&LIST_ENTRY(node, struct http2_stream, link)->exchange, look);
+    }
+}
+
+static struct look look_at_all(struct server *server)
+{
+    struct look look = {.sum = server->conns.count};
+    EACH_SESSION(server, node, session)
+    {
+        look_at_session(session, &look);
+    }
+    return look;
+}
+
 /* Is something running on another thread that will end by itself? */
 static bool is_working(struct server *server)
 {
-    uint32_t held = 0;
-    bool is_waited_for = false;
-    EACH_CONN(server, node, conn)
-    {
-        held += conn->exchange.request != NULL;
-        is_waited_for |= conn->state == CONN_BUSY && !exchange_is_answering(&conn->exchange);
-    }
-    return is_waited_for || server->requests.busy_count > held;
+    struct look look = look_at_all(server);
+    return look.is_waited_for || server->requests.busy_count > look.held;
 }
 
 /* A number that changes whenever something happens. */
 static size_t progress(struct world *world)
 {
-    size_t sum = world->server.conns.count;
-    EACH_CONN(&world->server, node, conn)
-    {
-        sum += transport_pending(conn->session.transport, TRANSPORT_IN);
-        sum = sum * 31 + conn->state + conn->ahead.len;
-    }
+    size_t sum = look_at_all(&world->server).sum;
     for (size_t i = 0; i < world->client_count; i++) {
         sum = sum * 31 + world->clients[i].received.len + world->clients[i].has_end;
     }
@@ -231,10 +266,10 @@ void world_settle(struct world *world)
 static void do_to_others(struct world *world, void (*fn)(struct session *session))
 {
     bool is_first = true;
-    EACH_CONN(&world->server, node, conn)
+    EACH_SESSION(&world->server, node, session)
     {
         if (!is_first) {
-            fn(&conn->session);
+            fn(session);
         }
         is_first = false;
     }

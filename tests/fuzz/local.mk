@@ -2,7 +2,7 @@
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
-	%D%/mutate_grpc \
+	%D%/mutate_grpc %D%/mutate_http2 \
 	%D%/mutate_image %D%/mutate_json %D%/mutate_multipart %D%/mutate_npz %D%/mutate_number \
 	%D%/mutate_oip %D%/mutate_proxy %D%/mutate_ptd %D%/mutate_sig \
 	%D%/mutate_template %D%/mutate_tokenizer
@@ -93,11 +93,17 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_conn_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_conn_LDADD = $(SERVER_LIBS)
 
+%C%_mutate_http2_SOURCES = %D%/fuzz_http2.c %D%/conn_world.c %D%/conn_world.h %D%/mutate.c
+%C%_mutate_http2_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=10000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_http2.def"'
+%C%_mutate_http2_CFLAGS = $(SERVER_CFLAGS)
+%C%_mutate_http2_LDADD = $(SERVER_LIBS)
+
 # Data files are small enough for the same test.
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
-	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_grpc.def %D%/words_http.def \
+	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_grpc.def %D%/words_http.def %D%/words_http2.def \
 	%D%/words_image.def \
 	%D%/words_json.def %D%/words_multipart.def %D%/words_proxy.def %D%/words_npz.def \
 	%D%/words_template.def %D%/words_tokenizer.def
