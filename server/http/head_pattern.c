@@ -241,8 +241,12 @@ bool head_pattern_fill(const struct head_pattern *pattern, struct head *out)
             (struct head_range){(uint32_t)out->text.len, (uint32_t)gap->value.len};
         buf_add(&out->text, gap->value.ptr, gap->value.len);
     }
+    if (buf_failed(&out->text)) {
+        head_reset(out); /* its values would lie behind the text */
+        return false;
+    }
     out->bytes = (uint32_t)pattern->matched_bytes;
-    return !buf_failed(&out->text);
+    return true;
 }
 
 uint64_t head_pattern_length(const struct head_pattern *pattern)
