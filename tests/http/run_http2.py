@@ -214,6 +214,17 @@ def rapid_resets():
                    metric(Client(daemon.port), "pted_requests_in_flight"), 1)
 
 
+def many_answers():
+    """Requests that are answered are no resets, however many and of what method."""
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        for at in range(2000):
+            expect(f"request {at}", client.ask("HEAD" if at % 2 else "GET", "/v2").status, 200)
+        expect("nothing connection-wide", client.goaway, None)
+        expect("the metric", metric(Client(daemon.port), "pted_http2_floods_total",
+                                    'kind="resets"'), 0)
+
+
 def is_ended(client):
     """Reads until the connection ends."""
     try:
@@ -303,8 +314,8 @@ def drain():
 
 
 CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
-          by_alpn, cheap_frames, rapid_resets, continuations, header_bombs, invalid_frames,
-          slow_readers, drain)
+          by_alpn, cheap_frames, rapid_resets, many_answers, continuations, header_bombs,
+          invalid_frames, slow_readers, drain)
 
 
 def main():

@@ -101,7 +101,7 @@ void http2_stream_note_closed(struct http2_stream *stream)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
     if (!stream->is_closed) {
-        if (!stream->is_answered || stream->part.is_set) {
+        if (!stream->is_answered || stream->part.left > 0) {
             http2_note_flood(stream->http2, HTTP2_FLOOD_RESETS);
         }
         stream->is_closed = true;
