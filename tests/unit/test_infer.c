@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
 #include "server/daemon/generation/runs.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
@@ -22,7 +24,8 @@ static struct world world;
 
 static int open_world(void **state)
 {
-    static const char *const models[] = {"add.pte", "branches.pte", "faults.pte", NULL};
+    static const char *const models[] = {"add.pte", "branches.pte", "digits.pte", "faults.pte",
+                                         NULL};
     static const char *const options[] = {"--inline-bytes-max=16", "--light-bytes-max=4096",
                                           "--running-count-max=1", NULL};
     (void)state;
@@ -195,19 +198,47 @@ static void a_step_that_is_too_long_for_the_loop_moves(void **state)
     world_end(&world, 200);
 }
 
+/* A call whose tensors are no small ones (runtime/call/small.c): 20 pictures of digits. */
+static void receive_pictures(void)
+{
+    char body[16384];
+    int len = snprintf(body, sizeof(body),
+                       "{\"inputs\":[{\"name\":\"input_0\",\"shape\":[20,1,8,8],"
+                       "\"datatype\":\"FP32\",\"data\":[0");
+    for (int i = 1; i < 20 * 64; i++) {
+        len += snprintf(body + len, sizeof(body) - (size_t)len, ",%d", i % 17);
+    }
+    len += snprintf(body + len, sizeof(body) - (size_t)len, "]}]}");
+    assert_true(len < (int)sizeof(body));
+    world_receive(&world, span_of(body, (size_t)len));
+}
+
 /* Another call holds all memory of the model: the step waits, and the error says for what. */
 static void a_step_without_memory_waits(void **state)
 {
     (void)state;
-    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
-    world_receive(&world, span_str(ARGS));
+    assert_int_equal(world_begin(&world, "digits", "", &infer_one_ops, &codec_oip), 200);
+    receive_pictures();
     world_hold_memory(&world);
     assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
     assert_int_equal(world.err.code, ST_EXHAUSTED);
     assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
     world_give_memory(&world);
     assert_int_equal(world_go(&world), OUTCOME_DONE);
+    expect_text("\"shape\":[20,10]");
+    world_end(&world, 200);
+}
+
+/* A small call takes none of it. */
+static void a_small_call_needs_no_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
+    world_receive(&world, span_str(ARGS));
+    world_hold_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
     expect_text(SUM);
+    world_give_memory(&world);
     world_end(&world, 200);
 }
 
@@ -381,8 +412,8 @@ static void a_run_that_waits_has_its_turn(void **state)
 static void a_run_without_memory_begins_again(void **state)
 {
     (void)state;
-    assert_int_equal(world_begin(&world, "add", "", &infer_one_ops, &codec_call), 200);
-    world_receive(&world, span_str(ARGS));
+    assert_int_equal(world_begin(&world, "digits", "", &infer_one_ops, &codec_oip), 200);
+    receive_pictures();
     assert_int_equal(world_decode(&world), OUTCOME_DONE);
     world.is_short = true;
     assert_int_equal(world_run(&world), OUTCOME_WAIT_MEMORY);
@@ -390,7 +421,7 @@ static void a_run_without_memory_begins_again(void **state)
     world_give_memory(&world);
     world.is_short = false;
     assert_int_equal(world_run(&world), OUTCOME_DONE);
-    expect_text(SUM);
+    expect_text("\"shape\":[20,10]");
     world_end(&world, 200);
 }
 
@@ -611,7 +642,10 @@ static enum status doubling_parse(struct infer *infer, struct infer_call *call,
 static enum status doubling_decode(struct infer *infer, struct error *err)
 {
     const struct shape shape = {.rank = 2, .dims = {2, 3}};
+    struct hal_buffer *scratch; /* the inputs are small, and take nothing of the pool */
     void *memory;
+    TRY(hal_pool_reserve(infer->pool, 1 << 13, &scratch, err));
+    hal_buffer_unref(scratch);
     TRY(infer_invoke(infer, infer->call.model->method, err));
     for (uint32_t i = 0; i < 2; i++) {
         TRY(infer_input(infer, &infer->call, i, DT_F32, &shape, &memory, err));
@@ -745,6 +779,7 @@ int main(void)
         cmocka_unit_test(a_head_is_checked_before_the_body),
         cmocka_unit_test(a_step_that_is_too_long_for_the_loop_moves),
         cmocka_unit_test(a_step_without_memory_waits),
+        cmocka_unit_test(a_small_call_needs_no_memory),
         cmocka_unit_test(the_clients_limits_are_taken),
         cmocka_unit_test(a_late_run_ends_the_call),
         cmocka_unit_test(a_fault_has_the_clients_name),
