@@ -617,6 +617,7 @@ def curl_asks():
             port = int(daemon.wait_for(r"https://127\.0\.0\.1:(\d+) for probes")[1])
             for arguments, url in (
                     ((), f"https://localhost:{daemon.port}/v2/health/ready"),
+                    (("--http1.1",), f"https://localhost:{daemon.port}/v2/health/ready"),
                     ((), f"https://127.0.0.1:{port}/v2/health/ready"),
                     (("--unix-socket", f"{folder}/s"), "https://localhost/v2/health/ready"),
                     (("--unix-socket", f"{folder}/admin", "-X", "POST"),
@@ -626,9 +627,12 @@ def curl_asks():
                       "Host: pted.example", "-H", "Origin: https://pted.example"),
                      "https://localhost/v2/repository/models/add/load")):
                 done = subprocess.run([CURL, "-sS", "--fail", "--cacert", WORLD.authority.ca,
+                                       "-o", f"{folder}/out", "-w", "%{http_version}",
                                        *arguments, url], capture_output=True, text=True,
                                       check=False)
                 expect(f"{url} {done.stderr}", done.returncode, 0)
+                expect(f"{url}: version", done.stdout,
+                       "1.1" if "--http1.1" in arguments else "2")
 
 
 def handed_over():

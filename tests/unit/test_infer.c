@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hal/buffer.h"
-#include "hal/pool.h"
 #include "server/daemon/generation/runs.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
@@ -642,10 +640,7 @@ static enum status doubling_parse(struct infer *infer, struct infer_call *call,
 static enum status doubling_decode(struct infer *infer, struct error *err)
 {
     const struct shape shape = {.rank = 2, .dims = {2, 3}};
-    struct hal_buffer *scratch; /* the inputs are small, and take nothing of the pool */
     void *memory;
-    TRY(hal_pool_reserve(infer->pool, 1 << 13, &scratch, err));
-    hal_buffer_unref(scratch);
     TRY(infer_invoke(infer, infer->call.model->method, err));
     for (uint32_t i = 0; i < 2; i++) {
         TRY(infer_input(infer, &infer->call, i, DT_F32, &shape, &memory, err));

@@ -543,7 +543,9 @@ enum status infer_invoke(struct infer *infer, struct rt_method *method, struct e
     must(infer->call.invocation == NULL); /* an earlier one was undone */
     TRY(rt_invocation_new(method, infer->pool, &infer->call.invocation, err));
     infer_run_in(infer);
-    rt_invocation_use_small(infer->call.invocation);
+    if (!infer_has_runs(infer)) { /* one of many runs waits for memory before it begins */
+        rt_invocation_use_small(infer->call.invocation);
+    }
     return ST_OK;
 }
 
