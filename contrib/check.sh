@@ -20,10 +20,13 @@
 # contrib/release.sh; apt upgrades one to the other in a root of Debian. The third does what the
 # README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh. It
 # tests them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
+# The fourth builds for aarch64 with Debian's compiler, and runs tests of the HAL, of operators, of
+# models and of HTTP in an emulator of processors with each instruction level.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 #   contrib/check.sh release
 #   contrib/check.sh portable [TARGET]...
+#   contrib/check.sh arm64 [CPU]...        such as cortex-a53, neoverse-n1, max
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -495,6 +498,34 @@ portable() {
     print_counts 'portable programs' && [ $passed -gt 0 ]
 }
 
+# The oldest processor has neon, the next one dotprod, and the last one all levels. Kernels are
+# tested on each, all others on the last one that is named.
+ARM64_CPUS='cortex-a53 neoverse-n1 max'
+ARM64_TESTS='tests/hal/cpu_4_workers.sh tests/ops/test_ops tests/models/test_same_bytes
+    tests/models/run_models.py tests/http/run_http.py'
+arm64() {
+    install_packages gcc-aarch64-linux-gnu mmdebstrap qemu-user-static || return
+    # shellcheck disable=SC2086 # a list of words
+    [ $# -gt 0 ] || set -- $ARM64_CPUS
+    output=$PWD/build/check-arm64.log
+    contrib/cross.sh arm64 build/check-arm64 --enable-werror && cd build/check-arm64 || return
+    kernels="$(words UK_TESTS) tests/hal/test_cpu"
+    programs="$kernels tests/hal/cts tests/ops/test_ops tests/models/test_same_bytes"
+    # shellcheck disable=SC2086 # a list of words
+    make -s -j"$(nproc)" all-am && make -s -j"$(nproc)" $programs || return
+    export QEMU_LD_PREFIX="$PWD/../cross/arm64"
+    for cpu; do
+        tests=$kernels
+        shift
+        [ $# -gt 0 ] || tests="$kernels $ARM64_TESTS"
+        echo "$cpu"
+        # shellcheck disable=SC2086 # a list of words
+        try env QEMU_CPU="$cpu" VERBOSE=1 ../../contrib/emulated.sh aarch64 make -s -j"$jobs" \
+            check-TESTS check_LIBRARIES= check_PROGRAMS= TESTS="$(printf '%s ' $tests)"
+    done
+    print_counts 'aarch64' && [ $passed -gt 0 ]
+}
+
 if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
@@ -518,6 +549,11 @@ fi
 if [ "${1-}" = portable ]; then
     shift
     portable "$@"
+    exit
+fi
+if [ "${1-}" = arm64 ]; then
+    shift
+    arm64 "$@"
     exit
 fi
 # shellcheck disable=SC2086 # a list of words

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 EXTRA_DIST += %D%/check.sh %D%/commit.sh %D%/coverage.py %D%/newer_mesa.sh %D%/packages.sh \
-	%D%/bare_root.sh %D%/emulated.sh %D%/packages.tsv %D%/pictures.py \
+	%D%/bare_root.sh %D%/cross.sh %D%/emulated.sh %D%/packages.tsv %D%/pictures.py \
 	%D%/portable.sh %D%/portable/libraries.sh %D%/portable/requirements.txt %D%/portable/sources.tsv \
 	%D%/quickstart.sh %D%/terminal.py %D%/release.sh %D%/release/apt.sh %D%/release/requirements.txt \
 	%D%/release/sbom.py %D%/settings.sh %D%/shaders.sh \

@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#ifdef PTED_CPU_ARM64
+#include <sys/auxv.h>
+#endif
 
 #include "base/check.h"
 
@@ -106,6 +109,13 @@ static bool has_bf16_tiles(void)
 }
 #endif
 
+#ifdef PTED_CPU_ARM64
+static struct hal_cpu_hwcap auxiliary_words(void)
+{
+    return (struct hal_cpu_hwcap){getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
+}
+#endif
+
 #define ISA(NAME, name, arch, base, is_here)                                                       \
     static bool is_here_##name(void)                                                               \
     {                                                                                              \
@@ -128,6 +138,17 @@ static const struct level {
     [HAL_CPU_##NAME] = {#name, #arch, HAL_CPU_##base, is_here_##name,                              \
                         arch(&hal_cpu_uk_##name, NULL)},
 /* clang-format on */
+#include "hal/cpu/isa.def"
+#undef ISA
+};
+
+/* Of each level for aarch64: the bits that it adds to those of its base. */
+static const struct features {
+    bool is_arm64;
+    uint64_t hwcap, hwcap2;
+} features[HAL_CPU_ISA_COUNT] = {
+#define ISA(NAME, name, arch, base, is_here)
+#define ISA_ARM64(NAME, name, BASE, hwcap, hwcap2) [HAL_CPU_##NAME] = {true, hwcap, hwcap2},
 #include "hal/cpu/isa.def"
 #undef ISA
 };
@@ -168,6 +189,15 @@ bool hal_cpu_isa_supported(enum hal_cpu_isa isa)
     const struct level *level = level_of(isa);
     return level->kernels && level->is_here() &&
            (level->base == isa || hal_cpu_isa_supported(level->base));
+}
+
+bool hal_cpu_hwcap_supports(struct hal_cpu_hwcap words, enum hal_cpu_isa isa)
+{
+    const struct features *adds = &features[isa];
+    enum hal_cpu_isa base = level_of(isa)->base;
+    return isa == HAL_CPU_GENERIC ||
+           (adds->is_arm64 && hal_cpu_hwcap_has(words, adds->hwcap, adds->hwcap2) &&
+            hal_cpu_hwcap_supports(words, base));
 }
 
 enum hal_cpu_isa hal_cpu_isa_best(void)

@@ -12,6 +12,7 @@
 #define PTED_HAL_CPU_ISA_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -36,6 +37,21 @@ enum hal_cpu_isa hal_cpu_isa_best(void);
 /* Returns the micro-kernels of |isa|; NULL: the build lacks it, because it is for another
  * architecture. */
 const struct hal_cpu_uk *hal_cpu_isa_kernels(enum hal_cpu_isa isa);
+
+/* What Linux says of an aarch64 processor: AT_HWCAP and AT_HWCAP2 of the auxiliary vector. */
+struct hal_cpu_hwcap {
+    uint64_t first, second;
+};
+
+/* Has a processor with these words all of these features? */
+static inline bool hal_cpu_hwcap_has(struct hal_cpu_hwcap words, uint64_t first, uint64_t second)
+{
+    return (words.first & first) == first && (words.second & second) == second;
+}
+
+/* Has an aarch64 processor with these words |isa|, and all that it builds on? False for levels of
+ * other architectures. Any machine can ask. */
+bool hal_cpu_hwcap_supports(struct hal_cpu_hwcap words, enum hal_cpu_isa isa);
 
 /* Returns the level in use. Any thread. */
 enum hal_cpu_isa hal_cpu_isa(void);

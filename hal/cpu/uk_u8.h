@@ -27,6 +27,8 @@
  *
  * in float; for u8 then round(y) + zero. Without row_scales, the terms of rows are omitted. |sum|
  * is the sum of the weights of each column; |offset| is -zero * sum if x has a single zero point.
+ * A level that multiplies signed bytes needs |sum| with and without row_scales, of all taps: unlike
+ * in struct uk_gemm_f32, |segments| omits none.
  *
  * A panel has all arrays one after the other with u8_nr entries each: UK_COLUMN_ARRAYS * u8_nr
  * entries.

@@ -115,6 +115,53 @@ static void test_isa_missing_names_both(void **state)
     }
 }
 
+/* The bits of AT_HWCAP and AT_HWCAP2 on aarch64. */
+#define ASIMD (UINT64_C(1) << 1)
+#define ASIMDDP (UINT64_C(1) << 20)
+#define SVE (UINT64_C(1) << 22)
+#define I8MM (UINT64_C(1) << 13)
+#define HAS_BF16 (UINT64_C(1) << 14)
+
+/* The last level of a machine with these words. */
+static const char *best_of(uint64_t first, uint64_t second)
+{
+    enum hal_cpu_isa best = HAL_CPU_GENERIC;
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
+        best = hal_cpu_hwcap_supports((struct hal_cpu_hwcap){first, second}, isa) ? isa : best;
+    }
+    return hal_cpu_isa_name(best);
+}
+
+/* Made-up words of aarch64 machines: none, real ones, bits that mean nothing here, and levels
+ * without what they build on. */
+static void test_isa_of_hwcap(void **state)
+{
+    (void)state;
+    assert_string_equal(best_of(0, 0), "generic");
+    assert_string_equal(best_of(ASIMD, 0), "neon");
+    assert_string_equal(best_of(ASIMD | ASIMDDP, 0), "dotprod");
+    assert_string_equal(best_of(ASIMD | ASIMDDP | SVE, I8MM), "i8mm");
+    assert_string_equal(best_of(ASIMD | ASIMDDP, I8MM | HAS_BF16), "bf16");
+    assert_string_equal(best_of(~(ASIMD | ASIMDDP), ~(I8MM | HAS_BF16)), "generic");
+    assert_string_equal(best_of(ASIMD | UINT64_C(1) << 63, ~(I8MM | HAS_BF16)), "neon");
+    assert_string_equal(best_of(ASIMDDP, I8MM | HAS_BF16), "generic");
+    assert_string_equal(best_of(ASIMD, I8MM | HAS_BF16), "neon");
+    assert_string_equal(best_of(ASIMD | ASIMDDP, HAS_BF16), "dotprod");
+    assert_string_equal(best_of(0, ASIMD | ASIMDDP), "generic"); /* in the other word */
+}
+
+/* Levels of other architectures are not in these words. */
+static void test_isa_of_hwcap_is_arm64(void **state)
+{
+    const struct hal_cpu_hwcap all = {UINT64_MAX, UINT64_MAX};
+    (void)state;
+    assert_false(hal_cpu_hwcap_supports(all, HAL_CPU_AVX2));
+    assert_false(hal_cpu_hwcap_supports(all, HAL_CPU_AMX_BF16));
+    assert_true(hal_cpu_hwcap_supports(all, HAL_CPU_NEON));
+    assert_true(hal_cpu_hwcap_supports(all, HAL_CPU_I8MM));
+}
+
 /* A level without kernels is not offered. The message of an unknown name lists the others. */
 static void test_isa_offers_what_it_has(void **state)
 {
@@ -423,6 +470,8 @@ int main(void)
         cmocka_unit_test(test_isa_acquire),
         cmocka_unit_test(test_isa_environment),
         cmocka_unit_test(test_isa_missing_names_both),
+        cmocka_unit_test(test_isa_of_hwcap),
+        cmocka_unit_test(test_isa_of_hwcap_is_arm64),
         cmocka_unit_test(test_isa_offers_what_it_has),
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_cache),

@@ -474,6 +474,9 @@ static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p
         at[UK_COLUMN_OFFSET * lanes].i = (int32_t)c * 3 - 50;
         at[UK_COLUMN_SCALE * lanes].f = 1e-4f * (float)(c % 9 + 1);
         at[UK_COLUMN_BIAS * lanes].f = 0.25f;
+        for (size_t t = 0; t < (size_t)p->kernel_h * p->kernel_w; t++) {
+            at[UK_COLUMN_SUM * lanes].i += w[t * p->channels + c];
+        }
     }
     y[(size_t)p->rows * p->width * p->channels] = 77;
     uk->pack_dw_u8(packed, w, p->kernel_h, p->kernel_w, p->channels);

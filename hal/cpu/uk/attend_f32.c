@@ -40,6 +40,11 @@ UK_INLINE vf widen(v_bytes x)
     int64_t bits;
     memcpy(&bits, &x, sizeof(bits));
     return (vf)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bits)));
+#elif defined UK_LEVEL_NEON
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    int16x8_t shorts = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(bits)));
+    return (vf)vcvtq_f32_s32(vmovl_s16(vget_low_s16(shorts)));
 #else
     return __builtin_convertvector(x, vf);
 #endif

@@ -43,6 +43,10 @@ struct numbers {
 UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
 {
     n->offset = V_GET(vi, &p->columns[UK_COLUMN_OFFSET * UK_VL].i);
+    if (UK_A_SHIFT) {
+        vu sum = V_GET(vu, &p->columns[UK_COLUMN_SUM * UK_VL].i);
+        n->offset = v_add(n->offset, (vi)(sum * (uint32_t)UK_A_SHIFT));
+    }
     n->scale = v_load(&p->columns[UK_COLUMN_SCALE * UK_VL].f);
     n->bias = v_load(&p->columns[UK_COLUMN_BIAS * UK_VL].f);
     n->max = v_splat(p->d->max);
@@ -54,7 +58,7 @@ UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
 UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD])
 {
 #if UK_WORD == 4
-    return v_dot(acc, window, w[0]);
+    return v_dot(acc, (vi)v_shift_bytes((vb)window), w[0]);
 #else
     const vu low = v_splat_bits(0x00ff00ff);
     acc = v_dot(acc, (vi)((vu)window & low), w[0]);

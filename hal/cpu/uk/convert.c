@@ -66,6 +66,18 @@ static inline void narrow(uint16_t *y, const float *x)
     _mm256_storeu_si256((__m256i *)(void *)y,
                         _mm512_cvtps_ph(_mm512_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
 }
+#elif defined UK_LEVEL_NEON
+#define HALVES 4
+
+static inline void widen(float *y, const uint16_t *x)
+{
+    vst1q_f32(y, vcvt_f32_f16((float16x4_t)vld1_u16(x)));
+}
+
+static inline void narrow(uint16_t *y, const float *x)
+{
+    vst1_u16(y, (uint16x4_t)vcvt_f16_f32(vld1q_f32(x)));
+}
 #else
 #define HALVES 8
 

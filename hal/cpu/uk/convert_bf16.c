@@ -6,6 +6,12 @@
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/round_bf16.h"
 
+#if defined UK_LEVEL_NEON
+void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n)
+{
+    UK_BASE(f32_to_bf16)(y, x, n);
+}
+#else
 /* Is there a number other than 0 below the smallest normal float? Whatever the thread's mode. */
 UK_INLINE bool has_subnormal(vf x)
 {
@@ -36,6 +42,7 @@ void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n)
         round_vector(y + i, v_load_part(x + i, n - i), n - i);
     }
 }
+#endif
 
 /* By the instruction alone: where small numbers are zero. */
 void UK_NAME(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t rows, size_t n)
@@ -45,6 +52,26 @@ void UK_NAME(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t 
     }
 }
 
+#if defined UK_LEVEL_NEON
+_Static_assert(UK_PLANES_MAX == 4, "planes are stored together");
+
+void UK_NAME(planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint32_t planes,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i += UK_VL) {
+        size_t count = n - i < UK_VL ? n - i : UK_VL;
+        uint16_t pixels[UK_VL * UK_PLANES_MAX];
+        uint16x4x4_t rounded;
+        for (uint32_t p = 0; p < UK_PLANES_MAX; p++) {
+            const float *from = x + (ptrdiff_t)p * plane + i;
+            vf in = p >= planes ? (vf){0} : count < UK_VL ? v_load_part(from, count) : v_load(from);
+            rounded.val[p] = round_vector_bf16(in);
+        }
+        vst4_u16(pixels, rounded);
+        memcpy(y + i * UK_PLANES_MAX, pixels, count * UK_PLANES_MAX * sizeof(*y));
+    }
+}
+#else
 /* A vector of pixels of plane |first| and of the next one, rounded. */
 UK_INLINE __m512i two_planes(const float *x, ptrdiff_t plane, uint32_t planes, uint32_t first,
                              size_t n)
@@ -79,3 +106,4 @@ void UK_NAME(planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint3
         _mm512_mask_storeu_epi16(to + 2 * UK_VL, (__mmask32)(mask >> 32), half);
     }
 }
+#endif

@@ -4,6 +4,7 @@
  * is packed. The instruction adds the products of two neighbouring k to a float, so B is packed in
  * pairs of rows and a run has an even length. A row tile is copied once for all panels that it is
  * multiplied by. Numbers below the smallest normal float count as zero, whatever the thread's mode.
+ * On aarch64 an instruction takes four neighbouring k: see gemm_bf16_neon.h.
  */
 #include "config.h"
 
@@ -11,6 +12,9 @@
 
 typedef uint16_t a_number, b_number;
 #define HAS_BF16
+#ifdef __aarch64__
+#define ROW_PAIRS
+#endif
 #include "hal/cpu/uk/round_bf16.h"
 
 #include "hal/cpu/uk/gemm_f32.h"
@@ -19,6 +23,9 @@ typedef uint16_t a_number, b_number;
 #define PAGE_NUMBERS (4096 / (ptrdiff_t)sizeof(uint16_t))
 #define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache of 1 MiB */
 
+#if defined UK_LEVEL_NEON
+#include "hal/cpu/uk/gemm_bf16_neon.h"
+#else
 /* acc[i] += the two products of each lane of |b| with the pair |a|. */
 UK_INLINE vf add_products(vf acc, vi a, vi b)
 {
@@ -36,7 +43,7 @@ UK_INLINE vi broadcast_pair(const uint16_t *p)
 }
 
 /* See accumulate() of gemm_f32.c for the base pointers. */
-UK_INLINE void accumulate(vf acc[][2], const uint16_t *a, ptrdiff_t stride, const uint16_t *b,
+UK_INLINE void accumulate(vf acc[][UK_NV], const uint16_t *a, ptrdiff_t stride, const uint16_t *b,
                           size_t run, const int rows, const int vectors)
 {
     const uint16_t *base[(UK_MR + 2) / 3];
@@ -69,6 +76,7 @@ UK_INLINE void accumulate(vf acc[][2], const uint16_t *a, ptrdiff_t stride, cons
         b += 2 * UK_NR;
     }
 }
+#endif
 
 /* The rows of the tile that have no run |number|, of which there is one at most. */
 static unsigned skip_of(const struct tile *t, size_t number)
@@ -78,12 +86,12 @@ static unsigned skip_of(const struct tile *t, size_t number)
 }
 
 /* In a copy the runs follow each other, also those whose neighbours were left out. */
-UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
-                              const int vectors)
+UK_INLINE void accumulate_run(vf acc[UK_MR][UK_NV], const struct tile *t, size_t number,
+                              const int rows, const int vectors)
 {
     ptrdiff_t at = t->is_in_place ? t->segments[number].a : (ptrdiff_t)(number * t->run);
     const uint16_t *a = t->a + at, *b = t->b + t->segments[number].k * UK_NR;
-    switch (skip_of(t, number)) {
+    switch (UK_BF16_SKIPS ? skip_of(t, number) : 0) {
     case 0:
         accumulate(acc, a, t->a_row, b, t->run, rows, vectors);
         break;

@@ -40,6 +40,17 @@ typedef vf half;
 #define v_low_splat(x) v_splat(x)
 #endif
 
+#ifdef UK_LEVEL_NEON
+#include "hal/cpu/uk/gemm_f32_neon.h"
+
+UK_INLINE void run_segment(vf acc[UK_MR][UK_NV], const struct tile *t, size_t number,
+                           const int rows, const int vectors, const bool is_half)
+{
+    const struct uk_segment *segment = &t->segments[number];
+    (void)is_half;
+    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows, vectors);
+}
+#else
 /* Memory that each step of k asks for ahead of its use. */
 struct asked {
     const char *at;
@@ -60,7 +71,7 @@ UK_INLINE const float *row_of(const char *const base[3], ptrdiff_t stride, ptrdi
  * The empty asm statements keep the compiler from undoing this. With |is_half| only the lower half
  * of the last vector is computed.
  */
-UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t row, const float *b,
+UK_INLINE void accumulate(vf acc[UK_MR][UK_NV], const float *a, ptrdiff_t row, const float *b,
                           size_t run, struct asked ask, const int rows, const int vectors,
                           const bool is_half)
 {
@@ -138,16 +149,17 @@ UK_INLINE struct asked asked_by(const struct tile *t, size_t number, const int r
     return (struct asked){(const char *)own, UK_NR * sizeof(float)};
 }
 
-UK_INLINE void run_segment(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
-                           const int vectors, const bool is_half)
+UK_INLINE void run_segment(vf acc[UK_MR][UK_NV], const struct tile *t, size_t number,
+                           const int rows, const int vectors, const bool is_half)
 {
     const struct uk_segment *segment = &t->segments[number];
     accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run,
                asked_by(t, number, rows), rows, vectors, is_half);
 }
+#endif
 
-UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
-                              const int vectors)
+UK_INLINE void accumulate_run(vf acc[UK_MR][UK_NV], const struct tile *t, size_t number,
+                              const int rows, const int vectors)
 {
     run_segment(acc, t, number, rows, vectors, false);
 }
@@ -155,7 +167,7 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t num
 #ifdef HALF_TILES
 UK_INLINE void run_half(const struct tile *t, const int rows, const int vectors)
 {
-    vf acc[UK_MR][2];
+    vf acc[UK_MR][UK_NV];
     begin(acc, t, rows, vectors, true);
     for (size_t s = 0; s < t->segment_count; s++) {
         run_segment(acc, t, s, rows, vectors, true);

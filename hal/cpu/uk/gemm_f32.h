@@ -7,6 +7,7 @@
  *     accumulate_run()  adds the products of one run to a tile
  *     tile_for()        only with HALF_TILES: the function for a tile of so many rows and columns
  *     run_rows()        computes some panels of a row tile
+ *     ROW_PAIRS         if sums lie in pairs of rows while products are added
  *     HAS_BF16          if A, the residual or C may be bfloat16 numbers, which the pointers to them
  *                       then lead to
  *
@@ -63,8 +64,8 @@ struct k_block {
 };
 
 /* acc += the products of run |number| of the tile. */
-UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
-                              const int vectors);
+UK_INLINE void accumulate_run(vf acc[UK_MR][UK_NV], const struct tile *t, size_t number,
+                              const int rows, const int vectors);
 
 /* |n| numbers on from |p|. */
 UK_INLINE const float *move_a(const struct uk_gemm_f32 *g, const float *p, ptrdiff_t n)
@@ -131,7 +132,7 @@ UK_INLINE void store(float *p, vf v, const bool is_half)
 
 /* acc = |rows| x |vectors| at p. With |is_half|, here and below, there is only the lower half of
  * the last vectors. */
-UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
+UK_INLINE void load_tile(vf acc[UK_MR][UK_NV], const float *p, ptrdiff_t row, const int rows,
                          const int vectors, const bool is_half)
 {
     UK_UNROLL
@@ -143,7 +144,7 @@ UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const 
     }
 }
 
-UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
+UK_INLINE void begin(vf acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors,
                      const bool is_half)
 {
     if (!t->first) {
@@ -152,14 +153,14 @@ UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, con
         load_tile(acc, t->bias, 0, rows, vectors, is_half);
     } else {
         UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            acc[i][0] = acc[i][1] = (vf){0};
+        for (int i = 0; i < rows * UK_NV; i++) {
+            acc[i / UK_NV][i % UK_NV] = (vf){0};
         }
     }
 }
 
-UK_INLINE void add_residual(vf acc[][2], const struct tile *t, const int rows, const int vectors,
-                            const bool is_half)
+UK_INLINE void add_residual(vf acc[][UK_NV], const struct tile *t, const int rows,
+                            const int vectors, const bool is_half)
 {
 #ifdef HAS_BF16
     if (t->residual_is_bf16) {
@@ -185,7 +186,7 @@ UK_INLINE void add_residual(vf acc[][2], const struct tile *t, const int rows, c
 }
 
 /* Stores a sum as soon as it is clamped: the next tile begins meanwhile. */
-UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
+UK_INLINE void finish(vf acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors,
                       const bool is_half)
 {
     /* Sums between blocks of k are not clamped. */
@@ -218,13 +219,51 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
     }
 }
 
+#ifdef ROW_PAIRS
+/* Brings the sums of two rows, and of as many columns, together, or back: acc[2 * p][j] has columns
+ * 4 * j and 4 * j + 1 of rows 2 * p and 2 * p + 1, and acc[2 * p + 1][j] the next two columns. */
+UK_INLINE void turn_pairs(vf acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    UK_UNROLL
+    for (int p = 0; p < (rows + 1) / 2; p++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            float64x2_t one = (float64x2_t)acc[2 * p][j];
+            float64x2_t two = 2 * p + 1 < rows ? (float64x2_t)acc[2 * p + 1][j] : one;
+            acc[2 * p][j] = (vf)vzip1q_f64(one, two);
+            acc[2 * p + 1][j] = (vf)vzip2q_f64(one, two);
+        }
+    }
+}
+
+/* Back, to rows of which the last one may be alone. */
+UK_INLINE void turn_back(vf acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    turn_pairs(acc, (rows + 1) / 2 * 2, vectors);
+}
+#else
+UK_INLINE void turn_pairs(vf acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    (void)acc;
+    (void)rows;
+    (void)vectors;
+}
+
+UK_INLINE void turn_back(vf acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    turn_pairs(acc, rows, vectors);
+}
+#endif
+
 UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
 {
-    vf acc[UK_MR][2];
+    vf acc[UK_MR][UK_NV];
     begin(acc, t, rows, vectors, false);
+    turn_pairs(acc, rows, vectors);
     for (size_t s = 0; s < t->segment_count; s++) {
         accumulate_run(acc, t, s, rows, vectors);
     }
+    turn_back(acc, rows, vectors);
     finish(acc, t, rows, vectors, false);
 }
 
@@ -239,38 +278,45 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
 #endif
 /* clang-format on */
 
-#define TILE(rows)                                                                                 \
-    static void tile_##rows##_narrow(const struct tile *t)                                         \
+#define TILE(rows, vectors)                                                                        \
+    static void tile_##rows##_##vectors(const struct tile *t)                                      \
     {                                                                                              \
-        run_tile(t, rows, 1);                                                                      \
-    }                                                                                              \
-    static void tile_##rows##_wide(const struct tile *t)                                           \
-    {                                                                                              \
-        run_tile(t, rows, 2);                                                                      \
+        run_tile(t, rows, vectors);                                                                \
     }
-EACH_ROWS(TILE)
+/* clang-format off */
+#if UK_NV == 4
+#define TILES(rows) TILE(rows, 1) TILE(rows, 2) TILE(rows, 3) TILE(rows, 4)
+#define TILE_ROW(rows) {tile_##rows##_1, tile_##rows##_2, tile_##rows##_3, tile_##rows##_4},
+#else
+#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
+#define TILE_ROW(rows) {tile_##rows##_1, tile_##rows##_2},
+#endif
+/* clang-format on */
+EACH_ROWS(TILES)
 
-#define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
-static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
+static tile_f *const tiles[UK_MR][UK_NV] = {EACH_ROWS(TILE_ROW)};
 
 /* Copies the last |width| < UK_NR columns between C, or the residual, and complete rows. */
 UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
 {
-    size_t left = width < UK_VL ? width : UK_VL;
     for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
-        v_store(whole, left < UK_VL ? v_load_part(p, left) : v_load(p));
-        v_store(whole + UK_VL, v_load_part(p + left, width - left));
+        UK_UNROLL
+        for (size_t j = 0; j < UK_NR; j += UK_VL) {
+            size_t from = j < width ? j : width, left = width - from;
+            v_store(whole + j, left < UK_VL ? v_load_part(p + from, left) : v_load(p + from));
+        }
     }
 }
 
 UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t rows, size_t width)
 {
     for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
-        if (width < UK_VL) {
-            v_store_part(p, v_load(whole), width);
-        } else {
-            v_store(p, v_load(whole));
-            v_store_part(p + UK_VL, v_load(whole + UK_VL), width - UK_VL);
+        size_t j = 0;
+        for (; width - j >= UK_VL; j += UK_VL) {
+            v_store(p + j, v_load(whole + j));
+        }
+        if (j < width) {
+            v_store_part(p + j, v_load(whole + j), width - j);
         }
     }
 }
@@ -308,7 +354,7 @@ static tile_f *tile_for(size_t rows, size_t width);
 #define UK_PART UK_VL
 static tile_f *tile_for(size_t rows, size_t width)
 {
-    return tiles[rows - 1][width > UK_VL];
+    return tiles[rows - 1][(width - 1) / UK_VL];
 }
 #endif
 

@@ -25,6 +25,10 @@
 #define GROUPED_MR 6
 #elif UK_MR == 12
 #define GROUPED_MR 5
+#elif defined UK_LEVEL_I8MM
+#define GROUPED_MR 4 /* pairs of rows */
+#elif UK_NV == 4
+#define GROUPED_MR 3
 #else
 #define GROUPED_MR 2
 #endif
@@ -40,9 +44,14 @@ typedef void tile_f(const struct tile *t);
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
+#if defined UK_LEVEL_I8MM
+#include "hal/cpu/uk/gemm_u8_i8mm.h"
+#elif defined UK_LEVEL_NEON
+#include "hal/cpu/uk/gemm_u8_neon.h"
+#else
 /* acc += |rows| words of a times |vectors| vectors of words of b. */
-UK_INLINE void multiply(vi acc[UK_MR][2], const uint8_t *const base[(UK_MR + 2) / 3],
-                        ptrdiff_t stride, const vi b[2], const int rows, const int vectors)
+UK_INLINE void multiply(vi acc[UK_MR][UK_NV], const uint8_t *const base[(UK_MR + 2) / 3],
+                        ptrdiff_t stride, const vi b[UK_NV], const int rows, const int vectors)
 {
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -72,8 +81,9 @@ UK_INLINE void hold(const uint8_t *base[(UK_MR + 2) / 3], ptrdiff_t *stride, con
 }
 
 /* acc += the products of the |words| words of one run. */
-UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, const uint8_t *b,
-                          size_t words, const int rows, const int vectors, const bool is_4bit)
+UK_INLINE void accumulate(vi acc[UK_MR][UK_NV], const uint8_t *a, ptrdiff_t stride,
+                          const uint8_t *b, size_t words, const int rows, const int vectors,
+                          const bool is_4bit)
 {
     const uint8_t *base[(UK_MR + 2) / 3];
     UK_UNROLL
@@ -81,8 +91,8 @@ UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, 
         base[i] = a + 3 * i * stride;
     }
     for (size_t k = 0; k < words; k += is_4bit ? 2 : 1) {
-        v_words raw[2];
-        vi row_of_b[2];
+        v_words raw[UK_NV];
+        vi row_of_b[UK_NV];
         hold(base, &stride, rows);
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
@@ -102,26 +112,39 @@ UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, 
         b += UK_NR * UK_WORD;
     }
 }
+#endif
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-UK_INLINE void clear(vi acc[UK_MR][2], const int rows)
+#if !defined UK_LEVEL_I8MM
+/* Where sums lie in another order while products are added, brings them in order. */
+UK_INLINE void settle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    (void)acc;
+    (void)rows;
+    (void)vectors;
+}
+#endif
+
+/* With an odd number of rows, also the one behind them. */
+UK_INLINE void clear(vi acc[UK_MR][UK_NV], const int rows)
 {
     UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        acc[i][0] = acc[i][1] = (vi){0};
+    for (int i = 0; i < (rows + 1) / 2 * 2 * UK_NV; i++) {
+        acc[i / UK_NV][i % UK_NV] = (vi){0};
     }
 }
 
 UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors, const bool is_4bit)
 {
-    vi acc[UK_MR][2];
+    vi acc[UK_MR][UK_NV];
     clear(acc, rows);
     for (size_t s = 0; s < t->segment_count; s++) {
         size_t k = t->segments[s].k * UK_NR / (is_4bit ? 2 : 1), words = t->run / UK_WORD;
         const uint8_t *a = t->a + (t->is_copied ? (ptrdiff_t)(s * words * 4) : t->segments[s].a);
         accumulate(acc, a, t->a_row, t->b + k, words, rows, vectors, is_4bit);
     }
+    settle(acc, rows, vectors);
     finish(acc, t, rows, vectors);
 }
 
@@ -133,15 +156,16 @@ UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes)
 }
 
 /* sums += the products of a group, times its scales. */
-UK_INLINE void add_group(vf sums[UK_MR][2], const struct tile *t, const uint8_t *a,
+UK_INLINE void add_group(vf sums[UK_MR][UK_NV], const struct tile *t, const uint8_t *a,
                          const uint8_t *b, const uint8_t *scales, const int rows, const int vectors,
                          const bool is_4bit)
 {
     const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
-    vi acc[UK_MR][2];
+    vi acc[UK_MR][UK_NV];
     clear(acc, rows);
     ask_ahead(b, t->ahead_bytes);
     accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
+    settle(acc, rows, vectors);
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
         const uint8_t *from = scales + (size_t)j * UK_VL * scale_bytes;
@@ -154,11 +178,11 @@ UK_INLINE void add_group(vf sums[UK_MR][2], const struct tile *t, const uint8_t 
     }
 }
 
-UK_INLINE void clear_sums(vf sums[UK_MR][2], const int rows)
+UK_INLINE void clear_sums(vf sums[UK_MR][UK_NV], const int rows)
 {
     UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        sums[i][0] = sums[i][1] = (vf){0};
+    for (int i = 0; i < rows * UK_NV; i++) {
+        sums[i / UK_NV][i % UK_NV] = (vf){0};
     }
 }
 
@@ -168,7 +192,7 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
 {
     const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
     const uint8_t *scales = t->group_scales;
-    vf sums[UK_MR][2];
+    vf sums[UK_MR][UK_NV];
     clear_sums(sums, rows);
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         add_group(sums, t, a, b, scales, rows, vectors, is_4bit);
@@ -189,7 +213,13 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
 #define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5)
 #else
 #define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#if defined UK_LEVEL_I8MM
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4)
+#elif UK_NV == 4
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3)
+#else
 #define EACH_GROUPED_ROWS(XX) XX(1) XX(2)
+#endif
 #endif
 
 #define TILE(form, rows, vectors, bits) \
@@ -197,20 +227,26 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     { \
         form(t, rows, vectors, bits == 4); \
     }
-#define TILES(rows) TILE(run_tile, rows, 1, 8) TILE(run_tile, rows, 2, 8) \
-    TILE(run_tile, rows, 1, 4) TILE(run_tile, rows, 2, 4)
-#define GROUPED_TILES(rows) TILE(run_grouped, rows, 1, 8) TILE(run_grouped, rows, 2, 8) \
-    TILE(run_grouped, rows, 1, 4) TILE(run_grouped, rows, 2, 4)
+/* By rows - 1; vectors - 1; 8 or 4 bits. */
+#define BITS(form, rows, vectors) TILE(form, rows, vectors, 8) TILE(form, rows, vectors, 4)
+#define EACH_BITS(form, rows, vectors) {form##_##rows##_##vectors##_8, form##_##rows##_##vectors##_4}
+#if UK_NV == 4
+#define FORMS(form, rows) BITS(form, rows, 1) BITS(form, rows, 2) BITS(form, rows, 3) \
+    BITS(form, rows, 4)
+#define FORM_ROW(form, rows) {EACH_BITS(form, rows, 1), EACH_BITS(form, rows, 2), \
+                              EACH_BITS(form, rows, 3), EACH_BITS(form, rows, 4)},
+#else
+#define FORMS(form, rows) BITS(form, rows, 1) BITS(form, rows, 2)
+#define FORM_ROW(form, rows) {EACH_BITS(form, rows, 1), EACH_BITS(form, rows, 2)},
+#endif
+#define TILES(rows) FORMS(run_tile, rows)
+#define GROUPED_TILES(rows) FORMS(run_grouped, rows)
+#define TILE_ROW(rows) FORM_ROW(run_tile, rows)
+#define GROUPED_ROW(rows) FORM_ROW(run_grouped, rows)
 EACH_ROWS(TILES)
 EACH_GROUPED_ROWS(GROUPED_TILES)
-
-/* By rows - 1; one or two vectors; 8 or 4 bits. */
-#define TILE_ROW(rows) {{run_tile_##rows##_1_8, run_tile_##rows##_1_4}, \
-                        {run_tile_##rows##_2_8, run_tile_##rows##_2_4}},
-#define GROUPED_ROW(rows) {{run_grouped_##rows##_1_8, run_grouped_##rows##_1_4}, \
-                           {run_grouped_##rows##_2_8, run_grouped_##rows##_2_4}},
-static tile_f *const tiles[UK_MR][2][2] = {EACH_ROWS(TILE_ROW)};
-static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPED_ROW)};
+static tile_f *const tiles[UK_MR][UK_NV][2] = {EACH_ROWS(TILE_ROW)};
+static tile_f *const grouped_tiles[GROUPED_MR][UK_NV][2] = {EACH_GROUPED_ROWS(GROUPED_ROW)};
 /* clang-format on */
 
 /* ---- panels side by side --------------------------------------------------------------------- */
@@ -224,7 +260,7 @@ UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t lin
     const uint8_t *scales = t->group_scales;
     const size_t next = t->panel_bytes;
     const size_t next_scales = g->columns ? g->k / g->group * t->scales_step : next;
-    vf sums[BESIDE][UK_MR][2];
+    vf sums[BESIDE][UK_MR][UK_NV];
     UK_UNROLL
     for (int i = 0; i < count; i++) {
         clear_sums(sums[i], 1);
@@ -232,8 +268,8 @@ UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t lin
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         UK_UNROLL
         for (int i = 0; i < count; i++) {
-            add_group(sums[i], t, a, b + (size_t)i * next, scales + (size_t)i * next_scales, 1, 2,
-                      is_4bit);
+            add_group(sums[i], t, a, b + (size_t)i * next, scales + (size_t)i * next_scales, 1,
+                      UK_NV, is_4bit);
         }
         a += t->group_words * 4;
         b += t->group_bytes;
@@ -243,7 +279,7 @@ UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t lin
     for (int i = 0; i < count; i++) {
         tile_begin_panel(g, t, line, first, p + (size_t)i);
         begin_groups(g, t, p + (size_t)i);
-        finish_grouped(sums[i], t, 1, 2);
+        finish_grouped(sums[i], t, 1, UK_NV);
     }
 }
 
@@ -280,7 +316,7 @@ static size_t run_grouped_panels(const struct uk_gemm_u8 *g, struct tile *t, siz
     } else if (count == 2) {
         (g->is_4bit ? beside_2_4 : beside_2_8)(g, t, line, first, p);
     } else {
-        grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+        grouped_tiles[rows - 1][(t->width - 1) / UK_VL][g->is_4bit](t);
     }
     return count;
 }
@@ -296,7 +332,7 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
         if (g->group) {
             p += run_grouped_panels(g, t, line, first, rows, p, panel_end);
         } else {
-            tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+            tiles[rows - 1][(t->width - 1) / UK_VL][g->is_4bit](t);
             p++;
         }
     }

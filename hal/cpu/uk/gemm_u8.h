@@ -48,7 +48,7 @@ UK_INLINE vi column_ints(const struct tile *t, enum uk_column array, int j)
 }
 
 /* Stores a row of floats, without those beyond |width|. */
-UK_INLINE void store_floats(const struct tile *t, int i, const vf y[2], const int vectors)
+UK_INLINE void store_floats(const struct tile *t, int i, const vf y[UK_NV], const int vectors)
 {
     vf min = v_splat(t->min), max = v_splat(t->max);
     float *c = t->c_f32 + i * t->c_row;
@@ -93,7 +93,8 @@ UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf 
 }
 
 /* Stores all rows of a tile, after scales and biases. */
-UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, const int vectors)
+UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][UK_NV], const int rows,
+                          const int vectors)
 {
     if (t->c_f32) {
         UK_UNROLL
@@ -115,10 +116,10 @@ UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, 
 }
 
 /* Turns the sums into floats with scale and bias, and stores them. */
-UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
 {
-    vi offset[2];
-    vf scale[2], bias[2], y[UK_MR][2];
+    vi offset[UK_NV];
+    vf scale[UK_NV], bias[UK_NV], y[UK_MR][UK_NV];
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
         offset[j] = column_ints(t, UK_COLUMN_OFFSET, j);
@@ -138,6 +139,9 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
                     v_splat_bits((uint32_t)t->row_zeros[i]) * (vu)column_ints(t, UK_COLUMN_SUM, j);
                 factor *= v_splat(t->row_scales[i]);
             }
+            if (UK_A_SHIFT) {
+                sum += (uint32_t)UK_A_SHIFT * (vu)column_ints(t, UK_COLUMN_SUM, j);
+            }
             y[i][j] = v_multiply_add(__builtin_convertvector((vi)sum, vf), factor, bias[j]);
         }
     }
@@ -145,14 +149,14 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
 }
 
 /* Does the same for sums of products that are multiplied by the scales of their groups. */
-UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int rows,
+UK_INLINE void finish_grouped(vf sums[UK_MR][UK_NV], const struct tile *t, const int rows,
                               const int vectors)
 {
-    vf y[UK_MR][2];
+    vf y[UK_MR][UK_NV];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         float row_scale = t->row_scales ? t->row_scales[i] : 1.0f;
-        float zero = t->row_scales ? (float)t->row_zeros[i] : 0.0f;
+        float zero = (t->row_scales ? (float)t->row_zeros[i] : 0.0f) - (float)UK_A_SHIFT;
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
             vf factor = v_load(column_floats(t, UK_COLUMN_SCALE, j)) * v_splat(row_scale);
@@ -166,10 +170,19 @@ UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int
 
 /* ---- what a tile works on -------------------------------------------------------------------- */
 
-/* Copies rows of a tile to where v_dot can read them: widened, or as they are. */
+/* Copies rows of a tile to where v_dot can read them: widened, signed, or as they are. */
 UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
 {
-#if UK_WORD == 4
+#if UK_A_SHIFT
+    size_t k = 0;
+    for (; run - k >= UK_VECTOR_BYTES; k += UK_VECTOR_BYTES) {
+        vb x = v_shift_bytes(V_GET(vb, a + k));
+        V_PUT(to + k, x);
+    }
+    for (; k < run; k++) {
+        to[k] = a[k] ^ UK_A_SHIFT;
+    }
+#elif UK_WORD == 4
     memcpy(to, a, run);
 #else
     uint16_t *wide = (uint16_t *)(void *)to;
@@ -201,7 +214,7 @@ UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows
 /* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
 UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
 {
-    return UK_WORD == 4 && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
+    return UK_WORD == 4 && !UK_A_SHIFT && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
 /* Changes the tile in place, here and below, because copying a struct that has just been written

@@ -11,7 +11,11 @@ UK_SIMD = \
 	%D%/simd_avx512_bf16.h \
 	%D%/simd_avx512_vnni.h \
 	%D%/simd_avx_vnni.h \
+	%D%/simd_bf16.h \
+	%D%/simd_dotprod.h \
 	%D%/simd_generic.h \
+	%D%/simd_i8mm.h \
+	%D%/simd_neon.h \
 	%D%/simd_types.h \
 	%D%/simd_u8.h
 UK_SOURCES = \
@@ -21,6 +25,7 @@ UK_SOURCES = \
 	%D%/convert.c \
 	%D%/gemm_f32.c \
 	%D%/gemm_f32.h \
+	%D%/gemm_f32_neon.h \
 	%D%/math_f32.h \
 	%D%/pack_f32.c \
 	%D%/pack_f32.h \
@@ -36,6 +41,8 @@ UK_OWN_SOURCES = \
 	%D%/conv_dw_u8.c \
 	%D%/gemm_u8.c \
 	%D%/gemm_u8.h \
+	%D%/gemm_u8_i8mm.h \
+	%D%/gemm_u8_neon.h \
 	%D%/level.h \
 	%D%/resize_table.c \
 	%D%/resize_u8.c \
@@ -47,6 +54,23 @@ UK_OWN_SOURCES = \
 	%D%/probe_u8.c \
 	$(UK_SIMD) \
 	%D%/table.c
+
+# The sources for levels that multiply bfloat16 numbers by vectors.
+UK_BF16_SOURCES = \
+	%D%/resize_table.c \
+	%D%/resize_u8.h \
+	%D%/convert_bf16.c \
+	%D%/gemm_bf16.c \
+	%D%/gemm_bf16_neon.h \
+	%D%/gemm_f32.h \
+	%D%/level.h \
+	%D%/pack_bf16.c \
+	%D%/pack_f32.h \
+	%D%/probe_bf16.c \
+	%D%/round_bf16.h \
+	$(UK_SIMD) \
+	%D%/table.c \
+	%D%/window_bf16.c
 
 # The order of sums in the sources is kept. A product and the sum that takes it may become one
 # instruction. No code reads errno or the exception flags.
@@ -74,20 +98,7 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
 %C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx512_vnni $(UK_AVX512_CFLAGS) \
 	-mavx512vnni
 # The other functions of these levels are those of the levels below.
-%C%_libuk_avx512_bf16_a_SOURCES = \
-	%D%/resize_table.c \
-	%D%/resize_u8.h \
-	%D%/convert_bf16.c \
-	%D%/gemm_bf16.c \
-	%D%/gemm_f32.h \
-	%D%/level.h \
-	%D%/pack_bf16.c \
-	%D%/pack_f32.h \
-	%D%/probe_bf16.c \
-	%D%/round_bf16.h \
-	$(UK_SIMD) \
-	%D%/table.c \
-	%D%/window_bf16.c
+%C%_libuk_avx512_bf16_a_SOURCES = $(UK_BF16_SOURCES)
 %C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL=avx512_bf16 $(UK_AVX512_CFLAGS) \
 	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \
@@ -122,4 +133,22 @@ UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx_vnni_a_OBJECTS) \
 	$(%C%_libuk_avx512_a_OBJECTS) $(%C%_libuk_avx512_vnni_a_OBJECTS) \
 	$(%C%_libuk_avx512_bf16_a_OBJECTS) $(%C%_libuk_amx_int8_a_OBJECTS) \
 	$(%C%_libuk_amx_bf16_a_OBJECTS)
+endif
+
+if CPU_ARM64
+# Before registers are chosen, gcc moves loads up that would take more of them than there are.
+UK_NEON_CFLAGS = $(UK_CFLAGS) -fno-schedule-insns
+
+noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_dotprod.a %D%/libuk_i8mm.a \
+	%D%/libuk_bf16.a
+%C%_libuk_neon_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_neon_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=neon
+%C%_libuk_dotprod_a_SOURCES = $(UK_OWN_SOURCES)
+%C%_libuk_dotprod_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=dotprod -march=armv8.2-a+dotprod
+%C%_libuk_i8mm_a_SOURCES = $(UK_OWN_SOURCES)
+%C%_libuk_i8mm_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=i8mm -march=armv8.2-a+dotprod+i8mm
+%C%_libuk_bf16_a_SOURCES = $(UK_BF16_SOURCES)
+%C%_libuk_bf16_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=bf16 -march=armv8.2-a+dotprod+i8mm+bf16
+UK_OBJECTS += $(%C%_libuk_neon_a_OBJECTS) $(%C%_libuk_dotprod_a_OBJECTS) \
+	$(%C%_libuk_i8mm_a_OBJECTS) $(%C%_libuk_bf16_a_OBJECTS)
 endif

@@ -48,6 +48,8 @@ UK_INLINE vf v_sqrt(vf x)
     return (vf)_mm256_sqrt_ps((__m256)x);
 #elif defined __SSE__
     return (vf)_mm_sqrt_ps((__m128)x);
+#elif defined UK_LEVEL_NEON
+    return (vf)vsqrtq_f32((float32x4_t)x);
 #else
     UK_UNROLL
     for (int i = 0; i < UK_VL; i++) {
@@ -72,6 +74,27 @@ UK_INLINE vf v_square(vf x)
     return x * x;
 }
 
+#if defined UK_LEVEL_NEON
+UK_INLINE vf v_trunc(vf x)
+{
+    return (vf)vrndq_f32((float32x4_t)x);
+}
+
+UK_INLINE vf v_floor(vf x)
+{
+    return (vf)vrndmq_f32((float32x4_t)x);
+}
+
+UK_INLINE vf v_ceil(vf x)
+{
+    return (vf)vrndpq_f32((float32x4_t)x);
+}
+
+UK_INLINE vf v_round(vf x)
+{
+    return (vf)vrndnq_f32((float32x4_t)x);
+}
+#else
 /* Has x a fraction? Floats from 2^23 on, infinities and NaN have none. */
 UK_INLINE vi v_has_fraction(vf x)
 {
@@ -102,6 +125,7 @@ UK_INLINE vf v_round(vf x)
     vf r = (v_abs(x) + 8388608.0f) - 8388608.0f;
     return v_select(v_has_fraction(x), v_with_sign(r, x), x);
 }
+#endif
 
 UK_INLINE vf v_sign(vf x)
 {

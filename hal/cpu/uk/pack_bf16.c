@@ -4,17 +4,24 @@
 #include "config.h"
 
 #include "hal/cpu/uk/pack_f32.h"
+#include "hal/cpu/uk/round_bf16.h"
 
 /* |count| rows of floats, an even number. */
 static void round_pairs(uint16_t *to, const float *rows, size_t count)
 {
     for (size_t i = 0; i < count; i += 2) {
         for (size_t j = 0; j < UK_NR; j += UK_VL) {
+#if defined UK_LEVEL_NEON
+            uint16x4x2_t pairs = {{round_vector_bf16(v_load(rows + i * UK_NR + j)),
+                                   round_vector_bf16(v_load(rows + (i + 1) * UK_NR + j))}};
+            vst2_u16(to + i * UK_NR + 2 * j, pairs);
+#else
             __m256bh first = _mm512_cvtneps_pbh((__m512)v_load(rows + i * UK_NR + j));
             __m256bh second = _mm512_cvtneps_pbh((__m512)v_load(rows + (i + 1) * UK_NR + j));
             __m512i low = _mm512_cvtepu16_epi32((__m256i)first);
             __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)second), 16);
             _mm512_storeu_si512(to + i * UK_NR + 2 * j, _mm512_or_si512(low, high));
+#endif
         }
     }
 }

@@ -2,30 +2,75 @@
 /*
  * Packs 8-bit weights into the panels that the integer matrix product reads: words of UK_WORD
  * neighbours in k, one for each of UK_NR columns. A byte holds two 4-bit weights, from neighbouring
- * words. Missing weights are zero.
+ * words. Missing weights are zero. A level with products of matrices has words of eight.
  */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/simd_u8.h"
 
-static void put(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, size_t j, int8_t weight)
+#if defined UK_LEVEL_I8MM
+/* Eight neighbours of a column follow each other, if the run has so many; a last word of four lies
+ * as on other levels. Of 4-bit weights the high halves of sixteen bytes are columns 2 and 3 of
+ * four. */
+static void put(const struct uk_pack_u8 *p, uint8_t *run, size_t length, size_t k, size_t j,
+                int8_t weight)
 {
+    size_t block = k / 8 * 8;
+    if (p->is_4bit) {
+        uint8_t *byte = run + block * UK_NR / 2 + j / 4 * 16 + j % 2 * 8 + k % 8;
+        *byte = (uint8_t)(*byte | ((unsigned)weight & 15u) << (j % 4 / 2 * 4));
+    } else if (length - block >= 8) {
+        run[block * UK_NR + j * 8 + k % 8] = (uint8_t)weight;
+    } else {
+        run[block * UK_NR + j * 4 + k % 4] = (uint8_t)weight;
+    }
+}
+
+/* Packs whole blocks of |count| neighbours that begin at |k|; returns how many weights it packed.
+ */
+static size_t put_words(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size_t j,
+                        const int8_t *from, size_t count)
+{
+    size_t done = 0;
+    if (p->inner_stride != 1 || k % 8 != 0) {
+        return 0;
+    }
+    for (; count - done >= 8; done += 8) {
+        uint64_t eight, before;
+        memcpy(&eight, from + done, sizeof(eight));
+        if (!p->is_4bit) {
+            memcpy(run + (k + done) * UK_NR + j * 8, &eight, sizeof(eight));
+            continue;
+        }
+        uint8_t *to = run + (k + done) * UK_NR / 2 + j / 4 * 16 + j % 2 * 8;
+        memcpy(&before, to, sizeof(before));
+        eight = before | (eight & UINT64_C(0x0f0f0f0f0f0f0f0f)) << (j % 4 / 2 * 4);
+        memcpy(to, &eight, sizeof(eight));
+    }
+    return done;
+}
+#else
+/* Weight |k| of a run of |length|, in column |j|. */
+static void put(const struct uk_pack_u8 *p, uint8_t *run, size_t length, size_t k, size_t j,
+                int8_t weight)
+{
+    (void)length;
     if (!p->is_4bit) {
-        panel[(k / UK_WORD * UK_NR + j) * UK_WORD + k % UK_WORD] = (uint8_t)weight;
+        run[(k / UK_WORD * UK_NR + j) * UK_WORD + k % UK_WORD] = (uint8_t)weight;
         return;
     }
-    uint8_t *byte = &panel[(k / (2 * UK_WORD) * UK_NR + j) * UK_WORD + k % UK_WORD];
+    uint8_t *byte = &run[(k / (2 * UK_WORD) * UK_NR + j) * UK_WORD + k % UK_WORD];
     unsigned shift = k / UK_WORD % 2 * 4;
     *byte = (uint8_t)(*byte | ((unsigned)weight & 15u) << shift);
 }
 
 /* Packs whole words of |count| neighbours that begin at |k|; returns how many weights it packed. */
-static size_t put_words(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, size_t j,
+static size_t put_words(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size_t j,
                         const int8_t *from, size_t count)
 {
     size_t unit = p->is_4bit ? 2 * UK_WORD : UK_WORD, done = 0;
-    uint8_t *word = panel + (k / unit * UK_NR + j) * UK_WORD;
+    uint8_t *word = run + (k / unit * UK_NR + j) * UK_WORD;
     if (p->inner_stride != 1 || k % unit != 0) {
         return 0;
     }
@@ -40,20 +85,22 @@ static size_t put_words(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, si
     }
     return done;
 }
+#endif
 
 static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, const int8_t *src)
 {
     size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
     size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
     for (size_t outer = 0; outer < p->outer_count; outer++) {
-        size_t k = outer * run;
+        uint8_t *to = panel + outer * run * UK_NR / (p->is_4bit ? 2 : 1);
+        size_t k = 0;
         for (size_t mid = 0; mid < p->mid_count; mid++) {
             const int8_t *from =
                 src + (ptrdiff_t)outer * p->outer_stride + (ptrdiff_t)mid * p->mid_stride;
-            size_t inner = put_words(p, panel, k, j, from, p->inner_count);
+            size_t inner = put_words(p, to, k, j, from, p->inner_count);
             k += inner;
             for (; inner < p->inner_count; inner++) {
-                put(p, panel, k++, j, from[(ptrdiff_t)inner * p->inner_stride]);
+                put(p, to, run, k++, j, from[(ptrdiff_t)inner * p->inner_stride]);
             }
         }
     }

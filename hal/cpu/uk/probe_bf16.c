@@ -6,6 +6,11 @@
 
 #define LOOPS 4096
 #define CHAINS 12
+#if defined UK_LEVEL_NEON
+#define PER_LANE 4 /* products of matrices */
+#else
+#define PER_LANE 2
+#endif
 
 uint64_t UK_NAME(probe_bf16)(float *out)
 {
@@ -18,7 +23,11 @@ uint64_t UK_NAME(probe_bf16)(float *out)
     for (int n = 0; n < LOOPS; n++) {
         UK_UNROLL
         for (int i = 0; i < CHAINS; i++) {
+#if defined UK_LEVEL_NEON
+            __asm__ volatile("bfmmla %0.4s, %1.8h, %1.8h" : "+w"(chain[i]) : "w"(half));
+#else
             __asm__ volatile("vdpbf16ps %1, %1, %0" : "+v"(chain[i]) : "v"(half));
+#endif
         }
     }
     UK_UNROLL
@@ -26,5 +35,5 @@ uint64_t UK_NAME(probe_bf16)(float *out)
         sum += chain[i];
     }
     *out = sum[0];
-    return (uint64_t)LOOPS * CHAINS * UK_VL * 2;
+    return (uint64_t)LOOPS * CHAINS * UK_VL * PER_LANE;
 }

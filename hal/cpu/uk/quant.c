@@ -106,6 +106,36 @@ LOAD_STORE(i16, int16_t, _mm_loadu_si128, _mm256_cvtepi16_epi32, _mm_storeu_si12
            _mm_packs_epi32(low_half(v), high_half(v)))
 LOAD_STORE(u16, uint16_t, _mm_loadu_si128, _mm256_cvtepu16_epi32, _mm_storeu_si128,
            _mm_packus_epi32(low_half(v), high_half(v)))
+#elif defined UK_LEVEL_NEON
+#define LOAD_STORE_1(name, type, letter)                                                           \
+    UK_INLINE vi load_##name(const type *p)                                                        \
+    {                                                                                              \
+        uint32_t bits;                                                                             \
+        memcpy(&bits, p, sizeof(bits));                                                            \
+        return (vi)vmovl_##letter##16(vget_low_##letter##16(                                       \
+            vmovl_##letter##8(vreinterpret_##letter##8_u32(vdup_n_u32(bits)))));                   \
+    }                                                                                              \
+    UK_INLINE void store_##name(type *p, vi v)                                                     \
+    {                                                                                              \
+        int16x4_t shorts = vmovn_s32((int32x4_t)v);                                                \
+        int8x8_t bytes = vmovn_s16(vcombine_s16(shorts, shorts));                                  \
+        uint32_t bits = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);                              \
+        memcpy(p, &bits, sizeof(bits));                                                            \
+    }
+#define LOAD_STORE_2(name, type, letter)                                                           \
+    UK_INLINE vi load_##name(const type *p)                                                        \
+    {                                                                                              \
+        return (vi)vmovl_##letter##16(vld1_##letter##16(p));                                       \
+    }                                                                                              \
+    UK_INLINE void store_##name(type *p, vi v)                                                     \
+    {                                                                                              \
+        int16x4_t shorts = vmovn_s32((int32x4_t)v);                                                \
+        memcpy(p, &shorts, sizeof(shorts));                                                        \
+    }
+LOAD_STORE_1(i8, int8_t, s)
+LOAD_STORE_1(u8, uint8_t, u)
+LOAD_STORE_2(i16, int16_t, s)
+LOAD_STORE_2(u16, uint16_t, u)
 #else
 #define LOAD_STORE(name, type)                                                                     \
     typedef type name##_lanes __attribute__((vector_size(UK_VL * sizeof(type))));                  \

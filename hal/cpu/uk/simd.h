@@ -9,7 +9,7 @@
  * these itself:
  *
  *     UK_VECTOR_BYTES          bytes of a vector; then it includes simd_types.h
- *     UK_MR                    rows of the register tile of the matrix product, each two vectors:
+ *     UK_MR                    rows of the register tile of the matrix product, each UK_NV vectors:
  *                              as many as leave room for two vectors of B and one broadcast
  *     v_widen_upper(x)         UK_VL bfloat16 numbers as floats, whose upper halves they are. The
  *                              form of generic would do for every level, here and where simd_u8.h
@@ -27,7 +27,9 @@
  * It may define these, too:
  *
  *     UK_LEVEL_...             this level, or one above it, is compiled: GENERIC, AVX2, AVX_VNNI,
- *                              AVX512, AVX512_VNNI
+ *                              AVX512, AVX512_VNNI, NEON, DOTPROD, I8MM
+ *     UK_NV                    vectors in a row of the register tile, and of a panel; 2
+ *     UK_BOUNDS                v_clamp(), v_max() and v_min() below, by its own instructions
  *     UK_PICKS, v_pick(x, l)   lane i is lane l[i] of x
  *     vf_half, v_low(), ...    the lower half of a vector, with AVX512
  *     UK_BASE_LEVEL            the level whose functions it takes; without it, its own
@@ -106,6 +108,7 @@
 #define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
 #define UK_PAIRS(name) UK_CAT(name, UK_PAIRS_LEVEL)
 
+#ifndef UK_BOUNDS
 /* Keeps a NaN in x; the bounds are not NaN. */
 UK_INLINE vf v_clamp(vf x, vf min, vf max)
 {
@@ -122,6 +125,7 @@ UK_INLINE vf v_min(vf a, vf b)
 {
     return v_select(a == a, v_lesser(a, b), a);
 }
+#endif
 
 /* Keeps x in a register: gcc would load it again for each use. */
 UK_INLINE vf v_hold(vf x)

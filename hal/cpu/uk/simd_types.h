@@ -28,8 +28,11 @@
 #define UK_UNROLL _Pragma("GCC unroll 32")
 #endif
 
+#ifndef UK_NV
+#define UK_NV 2
+#endif
 #define UK_VL (UK_VECTOR_BYTES / 4) /* floats in a vector */
-#define UK_NR (2 * UK_VL)
+#define UK_NR (UK_NV * UK_VL)
 
 typedef float vf __attribute__((vector_size(UK_VECTOR_BYTES)));
 typedef int32_t vi __attribute__((vector_size(UK_VECTOR_BYTES)));
@@ -67,7 +70,11 @@ typedef uint16_t v_shorts __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 /* mask ? a : b; a mask is all ones or all zeros in each lane, as comparisons make it. */
 UK_INLINE vf v_select(vi mask, vf a, vf b)
 {
+#if defined UK_LEVEL_NEON
+    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
+#else
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
+#endif
 }
 
 #endif

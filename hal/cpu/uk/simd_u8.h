@@ -3,6 +3,10 @@
  * The basis of the integer micro-kernels, in addition to simd.h. An integer product takes a 32-bit
  * word from each side: UK_WORD neighbours in k. They are bytes if there are 8-bit dot products, and
  * 16 bits wide otherwise, which is exact: pairs of 8-bit products would saturate 16 bits.
+ *
+ * The dot products of aarch64 take signed bytes on both sides. There UK_A_SHIFT, which is 0
+ * elsewhere, is subtracted from the unsigned ones first, and what that changes is added to the sums
+ * at their end: UK_A_SHIFT times UK_COLUMN_SUM.
  */
 #ifndef PTED_HAL_CPU_UK_SIMD_U8_H
 #define PTED_HAL_CPU_UK_SIMD_U8_H
@@ -13,10 +17,15 @@
 #include <emmintrin.h>
 #endif
 
-#if defined UK_LEVEL_AVX512_VNNI || defined UK_LEVEL_AVX_VNNI
+#if defined UK_LEVEL_AVX512_VNNI || defined UK_LEVEL_AVX_VNNI || defined UK_LEVEL_DOTPROD
 #define UK_WORD 4
 #else
 #define UK_WORD 2
+#endif
+#if defined UK_LEVEL_DOTPROD
+#define UK_A_SHIFT 128
+#else
+#define UK_A_SHIFT 0
 #endif
 
 /* Bytes of UK_VL words of weights in memory. */
@@ -121,14 +130,19 @@ UK_INLINE vi v_add(vi a, vi b)
     return (vi)((vu)a + (vu)b);
 }
 
+/* Subtracts UK_A_SHIFT from unsigned bytes, which makes signed ones of them. */
+UK_INLINE vb v_shift_bytes(vb x)
+{
+    return x ^ (uint8_t)UK_A_SHIFT;
+}
+
 /* Without its prefix, the assembler takes the form of AVX-512. A test has the instruction as a
  * function: tests/hal/vnni_soft.h. */
 #ifndef UK_DOT_BYTES
-#define UK_DOT_BYTES(acc, a, b)                                                                    \
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b))
+#define UK_DOT_BYTES(acc, a, b) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b))
 #endif
 
-/* acc + the products of the words of a and b; a is unsigned, b signed. */
+/* acc + the products of the words of a and b; a is unsigned, or shifted, and b signed. */
 UK_INLINE vi v_dot(vi acc, vi a, vi b)
 {
 #if defined UK_LEVEL_AVX512_VNNI
@@ -144,6 +158,12 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
     return v_add(acc, (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b));
 #elif defined __SSE2__
     return v_add(acc, (vi)_mm_madd_epi16((__m128i)a, (__m128i)b));
+#elif defined UK_LEVEL_DOTPROD
+    return (vi)vdotq_s32((int32x4_t)acc, (int8x16_t)a, (int8x16_t)b);
+#elif defined UK_LEVEL_NEON
+    int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return v_add(acc, (vi)vpaddq_s32(low, high));
 #else
     vi low = ((vi)((vu)a << 16) >> 16) * ((vi)((vu)b << 16) >> 16);
     return v_add(acc, v_add(low, (a >> 16) * (b >> 16)));
@@ -199,6 +219,8 @@ UK_INLINE vi v_round_int(vf x)
     return (vi)_mm256_cvtps_epi32((__m256)x);
 #elif defined __SSE2__
     return (vi)_mm_cvtps_epi32((__m128)x);
+#elif defined UK_LEVEL_NEON
+    return (vi)vcvtnq_s32_f32((float32x4_t)x);
 #else
     x = v_greater(x, v_splat(-65536.0f));
     return (vi)(x + v_splat(12582912.0f)) - v_splat_int(0x4b400000);
@@ -232,6 +254,7 @@ UK_INLINE vi v_round_int(vf x)
 #endif
 /* clang-format on */
 #ifdef V_PAIR
+#define V_NARROWS
 V_PAIR(v_zip_low_1, unpacklo_epi8)
 V_PAIR(v_zip_high_1, unpackhi_epi8)
 V_PAIR(v_zip_low_2, unpacklo_epi16)
@@ -241,6 +264,29 @@ V_PAIR(v_narrow_2, packus_epi16)
 V_PAIR(v_add_2, adds_epi16)
 V_PAIR(v_max_1, max_epu8)
 #else
+#if defined UK_LEVEL_NEON
+#define V_NARROWS
+UK_INLINE vb v_narrow_4(vb a, vb b)
+{
+    return (vb)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b);
+}
+
+UK_INLINE vb v_narrow_2(vb a, vb b)
+{
+    return (vb)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b);
+}
+
+UK_INLINE vb v_add_2(vb a, vb b)
+{
+    return (vb)vqaddq_s16((int16x8_t)a, (int16x8_t)b);
+}
+
+UK_INLINE vb v_max_1(vb a, vb b)
+{
+    return (vb)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+#endif
+
 UK_INLINE vb v_zip_low_1(vb a, vb b)
 {
     return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -299,7 +345,7 @@ UK_INLINE void v_spread(vb x, vi y[4])
 
 UK_INLINE vb v_gather(const vi x[4], int16_t zero, uint8_t least)
 {
-#ifdef V_PAIR
+#ifdef V_NARROWS
     vb add = (vb)(zero - (vs){0}), min = least - (vb){0};
     vb low = v_add_2(v_narrow_4((vb)x[0], (vb)x[1]), add);
     vb high = v_add_2(v_narrow_4((vb)x[2], (vb)x[3]), add);

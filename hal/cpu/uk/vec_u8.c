@@ -70,7 +70,7 @@ void UK_NAME(mul_u8)(const struct uk_mul_u8 *s)
 
 UK_INLINE vb larger(vb a, vb b)
 {
-#ifdef V_PAIR
+#ifdef V_NARROWS
     return v_max_1(a, b);
 #else
     vb is_more = (vb)(a > b);

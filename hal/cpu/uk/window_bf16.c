@@ -13,6 +13,37 @@
 #define INFINITE 0x7f80
 #define MAGNITUDE 0x7fff
 
+#if defined UK_LEVEL_NEON
+/* Numbers except NaN as keys; and keys as numbers. */
+UK_INLINE int16x8_t turn(int16x8_t x)
+{
+    uint16x8_t signs = vreinterpretq_u16_s16(vshrq_n_s16(x, 15));
+    return veorq_s16(x, vreinterpretq_s16_u16(vshrq_n_u16(signs, 1)));
+}
+
+UK_INLINE int16x8_t key_of(int16x8_t x)
+{
+    const int16x8_t most = vdupq_n_s16(MAGNITUDE), infinite = vdupq_n_s16(INFINITE);
+    return vbslq_s16(vcgtq_s16(vandq_s16(x, most), infinite), most, turn(x));
+}
+
+/* The first |count| channels of y from |column| on. */
+UK_INLINE void max_columns(uint16_t *y, const struct uk_window_bf16 *w, size_t column, size_t count)
+{
+    int16x8_t best = turn(vdupq_n_s16((int16_t)(uint16_t)(0x8000 | INFINITE)));
+    for (size_t line = 0; line < w->lines; line++) {
+        const uint16_t *x = w->x + (ptrdiff_t)line * w->line + column;
+        for (size_t i = 0; i < w->rows; i++, x += w->row) {
+            int16_t in[CHANNELS] = {0};
+            memcpy(in, x, count * sizeof(*x));
+            best = vmaxq_s16(best, key_of(vld1q_s16(in)));
+        }
+    }
+    int16_t out[CHANNELS];
+    vst1q_s16(out, turn(best));
+    memcpy(y + column, out, count * sizeof(*y));
+}
+#else
 /* Numbers except NaN as keys; and keys as numbers. */
 UK_INLINE __m512i turn(__m512i x)
 {
@@ -39,6 +70,7 @@ UK_INLINE void max_columns(uint16_t *y, const struct uk_window_bf16 *w, size_t c
     }
     _mm512_mask_storeu_epi16(y + column, mask, turn(best));
 }
+#endif
 
 void UK_NAME(window_max_bf16)(uint16_t *y, const struct uk_window_bf16 *w)
 {

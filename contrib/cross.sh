@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# usage: contrib/cross.sh ARCH DIR [OPTION]...
+#
+# Configures pted in DIR for another architecture of Debian, such as arm64, with Debian's compiler
+# for it and options of configure. The libraries are that architecture's own packages, unpacked into
+# build/cross/ARCH once: no program of them has to start. `make -C DIR` builds then. Programs that
+# it builds run in an emulator with QEMU_LD_PREFIX=build/cross/ARCH: see contrib/emulated.sh. It
+# takes mmdebstrap and the compiler: gcc-aarch64-linux-gnu, for arm64.
+
+set -eu
+cd "$(dirname "$0")/.."
+top=$(pwd)
+PACKAGES=contrib/packages.tsv
+# shellcheck source=contrib/packages.sh
+. contrib/packages.sh
+arch=$1 dir=$2
+shift 2
+root=$top/build/cross/$arch
+
+case $arch in
+arm64) host=aarch64-linux-gnu ;;
+armhf) host=arm-linux-gnueabihf ;;
+riscv64) host=riscv64-linux-gnu ;;
+s390x) host=s390x-linux-gnu ;;
+*) echo "cross: expected arm64, armhf, riscv64 or s390x, got '$arch'" >&2; exit 64 ;;
+esac
+
+# What is linked, opened or included; tools are this machine's own.
+packages() {
+    packages_of 'build media vulkan' "$(distribution)" | tr ' ' '\n' | grep -e '-dev$' -e llhttp
+    printf '%s\n' libc6-dev libcmocka-dev libedit2
+}
+
+# Links of packages lead from the root of the system, which is another one here.
+make_links_relative() {
+    find "$1" -type l -lname '/*' | while read -r link; do
+        ln -sfn --relative "$1$(readlink "$link")" "$link"
+    done
+}
+
+make_root() {
+    mirror=$(apt-get indextargets --format "\$(LABEL) \$(REPO_URI)" 'Created-By: Packages' |
+        sed -n 's/^Debian //p' | head -n 1)
+    # shellcheck disable=SC1091 # a file of the system
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    rm -rf "$root.new"
+    # shellcheck disable=SC2086 # without a mirror, mmdebstrap's own
+    mmdebstrap --quiet --variant=extract --architectures="$arch" \
+        --include="$(packages | paste -sd,)" "$suite" "$root.new" $mirror
+    make_links_relative "$root.new"
+    rm -rf "$root"
+    mv "$root.new" "$root"
+}
+
+mkdir -p build/cross "$dir"
+# Once more if a package was added.
+if [ "$(packages)" != "$(cat "$root.packages" 2>/dev/null)" ]; then
+    make_root
+    packages >"$root.packages"
+fi
+[ -x configure ] || autoreconf -fi
+cd "$dir"
+libdir=$root/usr/lib/$host
+PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libdir/pkgconfig:$root/usr/share/pkgconfig \
+    "$top/configure" --quiet --host="$host" CC="$host-gcc --sysroot=$root" \
+    --with-llhttp-sources="$root/usr/share/llhttp" \
+    --with-llhttp-include="$root/usr/share/include/llhttp" "$@"
