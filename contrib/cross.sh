@@ -21,10 +21,7 @@ root=$top/build/cross/$arch
 
 case $arch in
 arm64) host=aarch64-linux-gnu ;;
-armhf) host=arm-linux-gnueabihf ;;
-riscv64) host=riscv64-linux-gnu ;;
-s390x) host=s390x-linux-gnu ;;
-*) echo "cross: expected arm64, armhf, riscv64 or s390x, got '$arch'" >&2; exit 64 ;;
+*) echo "cross: expected arm64, got '$arch'" >&2; exit 64 ;;
 esac
 
 # What is linked, opened or included; tools are this machine's own.

@@ -41,6 +41,9 @@ EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 TESTS += %D%/instructions.py
 EXTRA_DIST += %D%/instructions.py %D%/instructions.tsv
 
+# The instructions of a call on aarch64, counted in an emulator.
+EXTRA_DIST += %D%/arm.py %D%/count_plugin.c
+
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
 %C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h
