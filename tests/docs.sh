@@ -198,7 +198,7 @@ expect() {
         done
     grep -nE '^"|^.+\.(It|Cm|Fl|Ar) ' contrib/man/pted.8 contrib/man/pte.1 |
         sed 's|^\([^:]*:[0-9]*\):.*|\1: markup within a text|'
-    sed -nE 's/^ISA\([A-Z0-9_]+, ([a-z0-9_]+),.*/\1/p' hal/cpu/isa.def |
+    sed -nE 's/^ISA(_ARM64)?\([A-Z0-9_]+, ([a-z0-9_]+),.*/\2/p' hal/cpu/isa.def |
         while read -r level; do
             grep -qE "^\.Ql $level( [,.])?\$" "$MANUAL" || echo "$MANUAL:1: no level $level"
         done

@@ -5,6 +5,8 @@
  * for plugins, so what is used of version 1 of the interface is declared here. Source: QEMU, "QEMU
  * TCG Plugins", docs/devel/tcg-plugins.rst, and the interface that it describes.
  */
+#include "config.h"
+
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

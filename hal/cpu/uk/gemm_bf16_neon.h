@@ -26,7 +26,7 @@ UK_INLINE void multiply_columns(vf acc[][UK_NV], const bfloat16x8_t x[], vf one,
     }
 }
 
-/* The same with the words at |b| + |offset|; the second one is zero if |is_single|. */
+/* Does the same with the words at |b| + |offset|; the second one is zero if |is_single|. */
 UK_INLINE void multiply_words(vf acc[][UK_NV], const bfloat16x8_t x[], const uint16_t *b,
                               const int offset, const int rows, const int vectors,
                               const bool is_single)
@@ -45,7 +45,7 @@ UK_INLINE void multiply_words(vf acc[][UK_NV], const bfloat16x8_t x[], const uin
     }
 }
 
-/* Eight numbers of each row: the first four of a pair of rows, and the last four. */
+/* Loads eight numbers of each row: the first four of a pair of rows, and the last four. */
 UK_INLINE void load_rows(bfloat16x8_t low[], bfloat16x8_t high[], const uint16_t *at[],
                          const int rows)
 {
@@ -58,7 +58,7 @@ UK_INLINE void load_rows(bfloat16x8_t low[], bfloat16x8_t high[], const uint16_t
     }
 }
 
-/* Does as many as a run has left, two or four: the others are zeros. */
+/* Loads as many as a run has left, two or four: the others are zeros. */
 UK_INLINE void load_rest(bfloat16x8_t x[], const uint16_t *at[], const bool is_single,
                          const int rows)
 {

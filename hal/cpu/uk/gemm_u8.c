@@ -229,7 +229,8 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     }
 /* By rows - 1; vectors - 1; 8 or 4 bits. */
 #define BITS(form, rows, vectors) TILE(form, rows, vectors, 8) TILE(form, rows, vectors, 4)
-#define EACH_BITS(form, rows, vectors) {form##_##rows##_##vectors##_8, form##_##rows##_##vectors##_4}
+#define EACH_BITS(form, rows, vectors) \
+    {form##_##rows##_##vectors##_8, form##_##rows##_##vectors##_4}
 #if UK_NV == 4
 #define FORMS(form, rows) BITS(form, rows, 1) BITS(form, rows, 2) BITS(form, rows, 3) \
     BITS(form, rows, 4)

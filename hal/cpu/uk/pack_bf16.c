@@ -4,7 +4,9 @@
 #include "config.h"
 
 #include "hal/cpu/uk/pack_f32.h"
+#if defined UK_LEVEL_NEON
 #include "hal/cpu/uk/round_bf16.h"
+#endif
 
 /* |count| rows of floats, an even number. */
 static void round_pairs(uint16_t *to, const float *rows, size_t count)
