@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#ifdef PTED_CPU_ARM64
+#ifdef __aarch64__
 #include <sys/auxv.h>
 #endif
 
@@ -109,7 +109,7 @@ static bool has_bf16_tiles(void)
 }
 #endif
 
-#ifdef PTED_CPU_ARM64
+#ifdef __aarch64__
 static struct hal_cpu_hwcap auxiliary_words(void)
 {
     return (struct hal_cpu_hwcap){getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
