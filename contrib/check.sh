@@ -499,8 +499,8 @@ portable() {
 }
 
 # The oldest processor has neon, the next one dotprod, and the last one all levels. Kernels are
-# tested on each, all others on the last one that is named. The emulator does not say which pages are
-# large, as tests/hal/test_cpu wants to know.
+# tested on each, all others on the last one that is named. The emulator does not say which pages
+# are large, as tests/hal/test_cpu wants to know.
 ARM64_CPUS='cortex-a53 neoverse-n1 max'
 ARM64_TESTS='tests/hal/cpu_4_workers.sh tests/ops/test_ops tests/models/test_same_bytes
     tests/models/run_models.py tests/http/run_http.py'
