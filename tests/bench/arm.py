@@ -103,10 +103,11 @@ def print_loops(build):
     for level, kernels in LOOPS.items():
         for source, function in kernels:
             archive = build / "hal" / "cpu" / "uk" / f"libuk_{level}_a-{source}.o"
-            best = max(innermost_loops(instructions_of(archive, function)), key=len)
-            products = sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in best)
-            print(f"{level}\t{source} {function}\t{products} of {len(best)}\t"
-                  f"{products / len(best):.2f}")
+            loops = innermost_loops(instructions_of(archive, function))
+            products, length = max((sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop),
+                                    len(loop)) for loop in loops)
+            print(f"{level}\t{source} {function}\t{products} of {length}\t"
+                  f"{products / length:.2f}")
 
 
 def main():
