@@ -6,6 +6,7 @@ usage: run_http2.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -18,8 +19,9 @@ from http2_client import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM,
 from load import wait_until
 from run_daemon import ADD, add_body, infer
 from run_generate import CHAT, HELLO, LONG, metric
-from run_http import Client, Daemon, Failure, Report, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
+WIDE = str(MODELS / "wide.pte")
 INFER = "/v2/models/add/infer"
 SUM = [1.0] * 6
 JSON = (("content-type", "application/json"),)
@@ -72,6 +74,20 @@ def heads():
         expect("nothing connection-wide", client.goaway, None)
 
 
+def upload(client, stream, body):
+    """Sends a body as the windows allow it."""
+    def window():
+        return 65535 + min(client.windows.get(stream, 0), client.windows.get(0, 0))
+    sent = 0
+    while sent < len(body):
+        client.until(lambda: window() > sent)
+        piece = body[sent:min(window(), sent + 16384)]
+        client.send(frame(DATA, 0, stream, piece))
+        sent += len(piece)
+    client.send(frame(DATA, END_STREAM, stream))
+    client.windows[0] = client.windows.get(0, 0) - sent
+
+
 def bodies():
     """Bodies of many windows, with a length and without, and answers of many windows."""
     with Daemon([ADD]) as daemon:
@@ -79,18 +95,8 @@ def bodies():
         body = add_body().replace(b"{", b"{" + b" " * 300_000, 1)
         for fields in (JSON, (*JSON, ("content-length", str(len(body))))):
             stream = client.begin("POST", INFER, fields, ends=False)
-            sent, window = 0, 65535
-            while sent < len(body):
-                client.until(lambda s=sent: min(65535 + client.windows.get(stream, 0),
-                                                65535 + client.windows.get(0, 0)) > s)
-                window = min(65535 + client.windows.get(stream, 0),
-                             65535 + client.windows.get(0, 0))
-                piece = body[sent:min(window, sent + 16384)]
-                client.send(frame(DATA, 0, stream, piece))
-                sent += len(piece)
-            client.send(frame(DATA, END_STREAM, stream))
+            upload(client, stream, body)
             expect("a large body", result(client.answer(stream)), SUM)
-            client.windows = {0: client.windows.get(0, 0) - sent}
         narrow = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 10))
         expect("a small window", narrow.ask("GET", "/metrics").status, 200)
         expect("all of it", narrow.answers[1].body.endswith(b"\n"), True)
@@ -225,6 +231,23 @@ def many_answers():
                                     'kind="resets"'), 0)
 
 
+def late_resets():
+    """Resets of what is over count, too; those within the limit end nothing, whatever nghttp2
+    itself allows."""
+    cancel = struct.pack(">I", CANCEL)
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        client.answer(client.begin())
+        client.send(frame(RST_STREAM, 0, 1, cancel) * 700)
+        ended_for(daemon, client, "resets")
+        calm = Http2Client(daemon.port)
+        calm.answer(calm.begin())
+        for _ in range(60):
+            calm.send(frame(RST_STREAM, 0, 1, cancel) * 25)
+            time.sleep(0.2)
+        expect("another request", calm.ask().status, 200)
+
+
 def is_ended(client):
     """Reads until the connection ends."""
     try:
@@ -297,6 +320,99 @@ def slow_readers():
         expect("a window beyond 2^31", client.error(), FLOW_CONTROL_ERROR)
 
 
+def large_answers(client, count):
+    """Begins calls with answers of 4 MB; none of them has a window."""
+    rows = 16384
+    head = json.dumps({"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [rows, 64]}],
+                       "parameters": {"binary_data_output": True}}).encode()
+    body = head + bytes(rows * 64 * 4)
+    streams = []
+    for _ in range(count):
+        streams.append(client.begin("POST", "/v2/models/wide/infer",
+                                    [("inference-header-content-length", str(len(head))),
+                                     ("content-length", str(len(body)))], ends=False))
+        upload(client, streams[-1], body)
+    client.until(lambda: all(client.answers[stream].status == 200 for stream in streams))
+    return streams
+
+
+def large_beside_others(daemon):
+    """A client that takes little at a time, with windows for everything."""
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    client.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    client.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 65536)))
+    return client
+
+
+def side_by_side():
+    """A small answer does not wait for a large one, unless the client says so."""
+    with Daemon([WIDE]) as daemon:
+        for fields, is_last in ((), False), ([("priority", "u=7")], True):
+            client = large_beside_others(daemon)
+            large, = large_answers(client, 1)
+            small, client.answers[client.next] = client.next, Answer()
+            client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, (1 << 31) - 1)),
+                        frame(HEADERS, END_HEADERS | END_STREAM, small,
+                              block_of(request_fields("GET", "/metrics", fields))))
+            expect("a small one", client.answer(small).status, 200)
+            expect("the large one is complete", client.answers[large].is_over, is_last)
+            expect("that one", client.answer(large).status, 200)
+
+
+def slow_but_steady():
+    """Large answers of one connection, which the client takes all the time."""
+    with Daemon([WIDE, "--write-timeout=1s", "--rate-min=0"]) as daemon:
+        client = large_beside_others(daemon)
+        streams = large_answers(client, 4)
+        client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, (1 << 31) - 1)))
+        began, taken = time.monotonic(), 0
+        while not all(client.answers[stream].is_over for stream in streams):
+            taken += len(client.read()[3])
+            time.sleep(max(0, taken / (4 << 20) - (time.monotonic() - began)))
+        for stream in streams:
+            expect("all of it", (client.answers[stream].reset, len(client.answers[stream].body) >
+                                 4 << 20), (None, True))
+
+
+def narrow_connections():
+    """A window of the connection that the client never opens holds answers for --write-timeout."""
+    with Daemon([WIDE, "--write-timeout=300ms", "--rate-min=0"]) as daemon:
+        client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 1 << 24), gives=False)
+        stream, = large_answers(client, 1)
+        client.until(lambda: client.answers[stream].is_over)
+        expect("the answer", (client.answers[stream].reset, len(client.answers[stream].body)),
+               (CANCEL, 65535))
+        client.ping()
+
+
+def reflection(daemon):
+    """A call that has had an answer and may ask more."""
+    client = Http2Client(daemon.port)
+    stream = client.begin("POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                          [("content-type", "application/grpc"), ("te", "trailers")], ends=False)
+    client.send(frame(DATA, 0, stream, b"\0\0\0\0\2\x3a\0"))
+    client.until(lambda: len(client.answers[stream].body) > 50)
+    return client, stream
+
+
+def ends_with(client, stream, status):
+    answer = client.answer(stream)
+    expect("the status", dict(answer.heads[-1]).get("grpc-status"), str(status))
+
+
+def idle_calls():
+    """A call that answers as its request comes waits for --body-timeout, and holds up no end."""
+    with Daemon([ADD, "--body-timeout=500ms"]) as daemon:
+        ends_with(*reflection(daemon), 4)
+    with Daemon([ADD, "--drain-incomplete-timeout=500ms"]) as daemon:
+        client, stream = reflection(daemon)
+        daemon.process.terminate()
+        ends_with(client, stream, 14)
+        client.send(frame(DATA, END_STREAM, stream))
+        expect("closed", is_ended(client), True)
+        expect("the exit status", daemon.process.wait(60), 0)
+
+
 def drain():
     """Clients are told twice; what has begun is answered."""
     with Daemon([ADD]) as daemon:
@@ -315,7 +431,8 @@ def drain():
 
 CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
           by_alpn, cheap_frames, rapid_resets, many_answers, continuations, header_bombs,
-          invalid_frames, slow_readers, drain)
+          invalid_frames, late_resets, slow_readers, side_by_side, slow_but_steady,
+          narrow_connections, idle_calls, drain)
 
 
 def main():

@@ -17,6 +17,9 @@
 #define WINDOW_BYTES (1 << 20)
 /* Frames that a client has us answer, and that wait because it takes nothing. */
 #define ACKS_MAX (4 * HTTP2_QUEUED_MAX)
+/* Frames RST_STREAM that nghttp2 takes, at once and a second: it never ends a connection for them,
+ * because we do so earlier. */
+#define RESETS (1u << 30)
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"; /* RFC 9113, section 3.4 */
 
@@ -307,8 +310,9 @@ static void warn(struct session *session)
 
 static void check_streams(struct http2 *http2, uint64_t now_ms)
 {
+    bool is_slow = http2_write_is_window_slow(http2, now_ms);
     for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
-        http2_stream_check(LIST_ENTRY(node, struct http2_stream, link), now_ms);
+        http2_stream_check(LIST_ENTRY(node, struct http2_stream, link), is_slow, now_ms);
     }
     if (http2->is_in_block &&
         now_ms - http2->block_since_ms >= http2_params(http2)->header_timeout) {
@@ -348,6 +352,8 @@ static void postpone(struct session *session, uint64_t pause_ms, uint64_t now_ms
     struct http2 *http2 = of_session(session);
     session_postpone(session, pause_ms);
     http2->flight_deadline_ms += pause_ms;
+    http2->window_deadline_ms += pause_ms;
+    pace_begin(&http2->window_pace, now_ms);
     http2->block_since_ms += pause_ms;
     exchange_restart_paces(&http2->own, now_ms);
     for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
@@ -417,6 +423,9 @@ static int new_frames(struct http2 *http2, nghttp2_session_callbacks *callbacks,
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, ACKS_MAX);
+#ifdef HAVE_NGHTTP2_OPTION_SET_STREAM_RESET_RATE_LIMIT
+    nghttp2_option_set_stream_reset_rate_limit(option, RESETS, RESETS); /* http2_flood.def has it */
+#endif
     http2_read_set(callbacks);
     http2_write_set(callbacks);
     return nghttp2_session_server_new2(&http2->frames, callbacks, http2, option);

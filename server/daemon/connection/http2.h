@@ -77,6 +77,7 @@ struct http2_stream {
     bool is_complete; /* the client sends nothing more; the call learns it behind |held| */
     bool has_length;  /* |content_length| is known */
     bool has_wide_window;
+    bool has_priority;    /* the client has said one */
     bool wants_continue;  /* the client waits for the interim answer 100 */
     bool is_answered;     /* the last write has been made */
     bool is_slow_to_take; /* a part waits for the client since |deadline_ms| was set */
@@ -109,6 +110,10 @@ struct http2 {
     size_t queued_bytes; /* bytes of it at the time of the last progress */
     struct transport_rest rest;
     uint64_t flight_deadline_ms; /* for |unsent| */
+
+    bool is_window_used;     /* the window of the connection is, and calls wait for it; then the */
+    struct pace window_pace; /* bytes of all of them since, */
+    uint64_t window_deadline_ms; /* and when the next ones have to go */
 
     struct token_memory token_memory;
     struct http2_floods floods;

@@ -90,11 +90,15 @@ void http2_stream_end_head(struct http2_stream *stream);
 void http2_stream_take(struct http2_stream *stream, struct span bytes);
 void http2_stream_end(struct http2_stream *stream);
 
+/* Gives the client --body-timeout from now for the next bytes. */
+void http2_stream_await(struct http2_stream *stream);
+
 /* Call when nghttp2 forgets it. */
 void http2_stream_note_closed(struct http2_stream *stream);
 
-/* Looks whether a deadline has passed, or one half is too slow. */
-void http2_stream_check(struct http2_stream *stream, uint64_t now_ms);
+/* Looks whether a deadline has passed, or one half is too slow; |is_window_slow|: see
+ * http2_write_is_window_slow(). */
+void http2_stream_check(struct http2_stream *stream, bool is_window_slow, uint64_t now_ms);
 
 /* Ends the calls of closed streams and frees them. False: there was none. */
 bool http2_stream_reap(struct http2 *http2);
@@ -123,5 +127,9 @@ bool http2_write_tell(struct http2 *http2);
 /* Notes the bytes of a flight that the client has taken since the last look; false: it is too slow
  * or takes too long. */
 MUST_CHECK bool http2_write_check(struct http2 *http2, uint64_t now_ms);
+
+/* Do answers wait for the window of the connection, which the client opens too slowly or too late?
+ * Call it at each look at the streams. */
+bool http2_write_is_window_slow(struct http2 *http2, uint64_t now_ms);
 
 #endif

@@ -72,6 +72,9 @@ static int on_frame_recv(nghttp2_session *frames, const nghttp2_frame *frame, vo
     if (stream && is_request_head(frame)) {
         http2->begun = stream;
     }
+    if (!stream && frame->hd.type == NGHTTP2_RST_STREAM) { /* it is over already */
+        http2_note_flood(http2, HTTP2_FLOOD_RESETS);
+    }
     bool may_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     if (stream && may_end && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         http2->ended = stream;

@@ -251,6 +251,7 @@ bool http2_stream_add_field(struct http2_stream *stream, struct span name, struc
         if (span_is(name, "content-length")) {
             note_length(stream, value);
         }
+        stream->has_priority |= span_is(name, "priority");
         refuse(stream, add_field(stream, name, value));
     }
     return true;
@@ -259,6 +260,23 @@ bool http2_stream_add_field(struct http2_stream *stream, struct span name, struc
 static void set_deadline(struct http2_stream *stream, uint64_t ms)
 {
     stream->deadline_ms = http2_now(stream->http2) + ms;
+}
+
+void http2_stream_await(struct http2_stream *stream)
+{
+    OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
+    set_deadline(stream, http2_params(stream->http2)->body_timeout);
+}
+
+/* Without a priority (RFC 9218, section 4) the answers of a connection go side by side: a large one
+ * holds up no others. */
+static void share_connection(struct http2_stream *stream)
+{
+    const nghttp2_extpri extpri = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+    if (!stream->has_priority) {
+        (void)nghttp2_session_change_extpri_stream_priority(stream->http2->frames, stream->id,
+                                                            &extpri, 0);
+    }
 }
 
 /* Its answer is the last thing of it. */
@@ -303,7 +321,8 @@ void http2_stream_end_head(struct http2_stream *stream)
         return;
     }
     set_open(stream, true);
-    set_deadline(stream, http2_params(http2)->body_timeout);
+    share_connection(stream);
+    http2_stream_await(stream);
     if (!verify(stream)) {
         run(stream);
         return;
@@ -380,7 +399,9 @@ static void hold(struct http2_stream *stream, struct span bytes)
 void http2_stream_take(struct http2_stream *stream, struct span bytes)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
-    set_deadline(stream, http2_params(stream->http2)->body_timeout);
+    if (!stream->is_slow_to_take) {
+        http2_stream_await(stream);
+    }
     if (!is_wanted(stream)) {
         discard(stream, bytes.len);
     } else if (stream->held.len || !has_memory(stream)) {
@@ -478,19 +499,50 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+/* While bytes of other streams wait for memory, the connection is not read. */
+static bool is_unread(const struct http2_stream *stream)
+{
+    return stream->http2->held_bytes >= HTTP2_HELD_BYTES_MAX;
+}
+
+/* A call that answers as the request comes waits for the client between two messages, and has no
+ * pace. */
 static void check_body(struct http2_stream *stream, uint64_t now_ms)
 {
     struct exchange *exchange = &stream->exchange;
-    bool is_waiting = transfer_is_waiting(&exchange->upload);
-    if (now_ms >= stream->http2->session.conns->refuses_at_ms ||
-        (now_ms >= stream->deadline_ms && !is_waiting)) {
+    bool has_begun = exchange_has_begun(exchange);
+    if (now_ms >= stream->http2->session.conns->refuses_at_ms) {
+        if (has_begun) {
+            exchange_give_up(exchange, ST_UNAVAILABLE, "the server is being stopped", 503);
+        } else {
+            exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
+        }
+    } else if (is_unread(stream)) {
+        http2_stream_await(stream);
+        pace_begin(&exchange->upload.pace, now_ms);
+    } else if (now_ms >= stream->deadline_ms && !transfer_is_waiting(&exchange->upload)) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
-    } else if (exchange_is_upload_slow(exchange, now_ms)) {
+    } else if (!has_begun && exchange_is_upload_slow(exchange, now_ms)) {
         exchange_give_up(exchange, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }
 }
 
-void http2_stream_check(struct http2_stream *stream, uint64_t now_ms)
+/* An answer whose own window is open waits for the others of its connection, or for all that the
+ * connection may send: its own time begins when it has to wait for its own window. */
+static void check_answer(struct http2_stream *stream, bool is_window_slow, uint64_t now_ms)
+{
+    struct exchange *exchange = &stream->exchange;
+    bool is_slow = exchange_is_answer_slow(exchange, now_ms) || now_ms >= stream->deadline_ms;
+    if (nghttp2_session_get_stream_remote_window_size(stream->http2->frames, stream->id) > 0) {
+        is_slow = is_window_slow;
+        set_deadline(stream, http2_params(stream->http2)->write_timeout);
+    }
+    if (is_slow) {
+        break_off(exchange);
+    }
+}
+
+void http2_stream_check(struct http2_stream *stream, bool is_window_slow, uint64_t now_ms)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
     struct exchange *exchange = &stream->exchange;
@@ -504,10 +556,8 @@ void http2_stream_check(struct http2_stream *stream, uint64_t now_ms)
         return;
     }
     if (exchange_is_answering(exchange)) {
-        if (now_ms >= stream->deadline_ms || exchange_is_answer_slow(exchange, now_ms)) {
-            break_off(exchange);
-        }
-    } else if (exchange->incoming == EXCHANGE_BODY && !exchange_has_begun(exchange)) {
+        check_answer(stream, is_window_slow, now_ms);
+    } else if (exchange->incoming == EXCHANGE_BODY) {
         check_body(stream, now_ms);
     }
 }

@@ -200,6 +200,32 @@ bool http2_write_check(struct http2 *http2, uint64_t now_ms)
     return now_ms < http2->flight_deadline_ms && !exchange_is_answer_slow(&http2->own, now_ms);
 }
 
+static bool is_any_answering(const struct http2 *http2)
+{
+    for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
+        if (exchange_is_answering(&LIST_ENTRY(node, struct http2_stream, link)->exchange)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool http2_write_is_window_slow(struct http2 *http2, uint64_t now_ms)
+{
+    OBJ_CHECK(http2, HTTP2_MAGIC);
+    if (nghttp2_session_get_remote_window_size(http2->frames) > 0 || !is_any_answering(http2)) {
+        http2->is_window_used = false;
+        return false;
+    }
+    if (!http2->is_window_used) {
+        http2->is_window_used = true;
+        pace_begin(&http2->window_pace, now_ms);
+        http2->window_deadline_ms = now_ms + http2_params(http2)->write_timeout;
+    }
+    return now_ms >= http2->window_deadline_ms ||
+           pace_is_too_slow(&http2->window_pace, http2_params(http2), now_ms);
+}
+
 /* ---- the body of an answer ------------------------------------------------------------------- */
 
 static void free_part(struct http2_part *part)
@@ -305,6 +331,8 @@ static int on_data(nghttp2_session *frames, nghttp2_frame *frame, const uint8_t 
     add_part(&stream->part, len);
     exchange->sent_bytes += HTTP2_HEAD_BYTES + len;
     http2_flood_earn(&stream->http2->floods);
+    pace_move(&stream->http2->window_pace, len, now_ms);
+    stream->http2->window_deadline_ms = now_ms + http2_params(stream->http2)->write_timeout;
     if (stream->is_slow_to_take) {
         pace_move(&exchange->answer.pace, len, now_ms);
         stream->deadline_ms = now_ms + http2_params(stream->http2)->write_timeout;
@@ -442,6 +470,7 @@ bool http2_write_tell(struct http2 *http2)
         OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
         was_any = true;
         stream->is_slow_to_take = false;
+        http2_stream_await(stream);
         http2_write_drop(stream);
         exchange_note_written(&stream->exchange, true);
     }

@@ -163,11 +163,18 @@ bool exchange_is_refused(const struct exchange *exchange)
     return exchange->request->http_status != 0;
 }
 
+/* Calls of gRPC alone have their outcome there. */
+static bool may_end_in_trailers(const struct exchange *exchange)
+{
+    return exchange->incoming == EXCHANGE_BODY && !exchange->writer &&
+           exchange->request->grpc.is_on;
+}
+
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why, int http_status)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     stop_waiting(exchange);
-    if (exchange_has_begun(exchange)) {
+    if (exchange_has_begun(exchange) && !may_end_in_trailers(exchange)) {
         exchange->ops->abort(exchange); /* its status is out */
         return;
     }

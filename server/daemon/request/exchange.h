@@ -215,7 +215,8 @@ struct error *exchange_error(struct exchange *exchange);
 void exchange_refuse(struct exchange *exchange, int http_status);
 bool exchange_is_refused(const struct exchange *exchange);
 
-/* Refuses the request unless it has been refused before, and reads no more of it. */
+/* Refuses the request unless it has been refused before, and reads no more of it. An answer of
+ * gRPC that has begun says why in its trailers, unless a write of it waits. */
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
                       int http_status);
 
