@@ -402,8 +402,11 @@ def ends_with(client, stream, status):
 
 def idle_calls():
     """A call that answers as its request comes waits for --body-timeout, and holds up no end."""
-    with Daemon([ADD, "--body-timeout=500ms"]) as daemon:
-        ends_with(*reflection(daemon), 4)
+    with Daemon([ADD, "--body-timeout=500ms", "--linger-timeout=100ms"]) as daemon:
+        client, stream = reflection(daemon)
+        ends_with(client, stream, 4)
+        client.until(lambda: client.answers[stream].reset is not None)
+        expect("the rest is not wanted", client.answers[stream].reset, NO_ERROR)
     with Daemon([ADD, "--drain-incomplete-timeout=500ms"]) as daemon:
         client, stream = reflection(daemon)
         daemon.process.terminate()

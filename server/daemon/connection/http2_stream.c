@@ -527,13 +527,20 @@ static void check_body(struct http2_stream *stream, uint64_t now_ms)
     }
 }
 
+/* Is it the connection that takes no more now? */
+static bool is_full(const struct http2 *http2)
+{
+    return http2->unsent || nghttp2_session_get_remote_window_size(http2->frames) <= 0;
+}
+
 /* An answer whose own window is open waits for the others of its connection, or for all that the
  * connection may send: its own time begins when it has to wait for its own window. */
 static void check_answer(struct http2_stream *stream, bool is_window_slow, uint64_t now_ms)
 {
     struct exchange *exchange = &stream->exchange;
     bool is_slow = exchange_is_answer_slow(exchange, now_ms) || now_ms >= stream->deadline_ms;
-    if (nghttp2_session_get_stream_remote_window_size(stream->http2->frames, stream->id) > 0) {
+    if (is_full(stream->http2) &&
+        nghttp2_session_get_stream_remote_window_size(stream->http2->frames, stream->id) > 0) {
         is_slow = is_window_slow;
         set_deadline(stream, http2_params(stream->http2)->write_timeout);
     }

@@ -296,6 +296,10 @@ static ssize_t on_source(nghttp2_session *frames, int32_t id, uint8_t *out, size
     if (is_end && !end_body(stream, flags)) {
         return NGHTTP2_ERR_CALLBACK_FAILURE; /* no memory */
     }
+    if (count == 0 && part->trailer_count) {
+        note_out(
+            stream); /* nghttp2 sends no empty frame before trailers: on_data() is not called */
+    }
     return (ssize_t)count;
 }
 
