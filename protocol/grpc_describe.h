@@ -5,7 +5,7 @@
  * They ask by ServerReflectionRequest, of v1 or v1alpha of the reflection protocol, whose messages
  * are the same.
  *
- * Any thread: no state is shared.
+ * Any thread: what is shared is made once and never changes.
  */
 #ifndef PTED_PROTOCOL_GRPC_DESCRIBE_H
 #define PTED_PROTOCOL_GRPC_DESCRIBE_H

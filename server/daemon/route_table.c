@@ -114,9 +114,11 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
 #define OF_MODEL .grpc.names = GRPC_NAMES_MODEL
 #define OF_REGION .grpc.names = GRPC_NAMES_OTHER
 #define WRAPS_ANSWER .grpc.wraps_answer = true
-#define SETS .grpc.wraps_request = true, .grpc.wraps_answer = true, .grpc.may_change = true
-#define CHANGES_MODELS .changes_models = true
-#define REFLECTS .is_long = true, .grpc.is_stream = true
+#define SETS                                                                                       \
+    .changes = true, .grpc.wraps_request = true, .grpc.wraps_answer = true, .grpc.may_change = true
+#define CHANGES_MODELS .changes = true, .changes_models = true
+#define CHANGES_REGIONS .changes = true
+#define REFLECTS .grpc.is_stream = true
 #define MESSAGES(name, fn, needed, ...)                                                            \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_##needed, .ignores_queries = true,                   \

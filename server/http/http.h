@@ -61,6 +61,7 @@ struct http_answer {
     uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
     const char *content_encoding; /* NULL: identity */
     const char *message_encoding; /* grpc-encoding; NULL: not sent */
+    const char *message_accept;   /* grpc-accept-encoding; NULL: not sent */
     const char *allow;            /* of a 405; NULL: not sent */
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */

@@ -103,6 +103,9 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
     if (answer->message_encoding) {
         at = put(put(at, "\r\ngrpc-encoding: "), answer->message_encoding);
     }
+    if (answer->message_accept) {
+        at = put(put(at, "\r\ngrpc-accept-encoding: "), answer->message_accept);
+    }
     if (answer->allow) {
         at = put(put(at, "\r\nAllow: "), answer->allow);
     }

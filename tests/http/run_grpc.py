@@ -12,6 +12,7 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import queue
 import socket
 import struct
@@ -21,6 +22,8 @@ import threading
 import time
 
 import interpreter
+from http2_client import (CANCEL, DATA, END_STREAM, INITIAL_WINDOW_SIZE, RST_STREAM, SETTINGS,
+                          WINDOW_UPDATE, Http2Client, frame, setting)
 from load import HOLD
 from run_http import MODELS, Daemon, Failure, Report, expect
 
@@ -379,6 +382,25 @@ def outcomes(_client, port):
     expect("without trailers", (status, "trailers" in answer["error"]), (400, True))
 
 
+def refuses_before_messages(daemon):
+    """The method of HTTP, codings, metadata and pages of others."""
+    client = Http2Client(daemon.port)
+    path = f"/{SERVICE}/ServerLive"
+    code, _ = outcome(client.ask("GET", path, CALL))
+    expect("GET", code, "12")
+    code, fields = outcome(client.ask("POST", path, [*CALL, ("grpc-encoding", "snappy")],
+                                      framed(b"")))
+    expect("coding", (code, fields.get("grpc-accept-encoding")), ("12", "identity, gzip, deflate"))
+    code, fields = outcome(client.ask("POST", path, [*CALL, *[("x-a", "v")] * 200], framed(b"")))
+    expect("metadata", (fields[":status"], code), ("200", "8"))
+    for name in ("SystemSharedMemoryUnregister", "TraceSetting", "LogSettings"):
+        answer = client.ask("POST", f"/{SERVICE}/{name}",
+                            [*CALL, ("origin", "https://page.test")], framed(b""))
+        code, fields = outcome(answer)
+        expect(f"page, {name}", (code, "Origin" in fields["grpc-message"]), ("7", True))
+    client.close()
+
+
 def ask_type(port, kind):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
     connection.request("POST", f"/{SERVICE}/ServerLive", struct.pack(">BI", 0, 0),
@@ -487,6 +509,81 @@ def asks_in_turn(stub):
     many = stub.ServerReflectionInfo(
         iter([reflection_pb2.ServerReflectionRequest(list_services="")] * 65))
     refused("RESOURCE_EXHAUSTED", list, many, text="more than 64")
+
+
+REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+CALL = [("content-type", "application/grpc"), ("te", "trailers")]
+WAITING = 100  # streams
+
+
+def framed(message):
+    return struct.pack(">BI", 0, len(message)) + message
+
+
+def ask_file(symbol):
+    return framed(b"\x22" + bytes([len(symbol)]) + symbol.encode())
+
+
+def outcome(answer):
+    fields = {name: value for head in answer.heads for name, value in head}
+    return fields.get("grpc-status"), fields
+
+
+def resident_bytes(process):
+    pages = pathlib.Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGESIZE")
+
+
+def bounds_questions(daemon):
+    """A client that takes no answers has one of each call made, and all of them once it takes
+    them."""
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    calls = [client.begin("POST", REFLECTION, CALL, ends=False) for _ in range(WAITING)]
+    client.ping()
+    before = resident_bytes(daemon.process)
+    client.send(*(frame(DATA, 0, call, ask_file(SERVICE) * 64) for call in calls))
+    client.ping()
+    grown = resident_bytes(daemon.process) - before
+    if grown > 32 << 20:  # all answers have 70 MB
+        raise Failure(f"{grown} bytes for {WAITING} answers")
+    client.gives = True
+    client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, 1 << 24)),
+                frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
+    client.send(*(frame(DATA, END_STREAM, call) for call in calls))
+    for call in calls:
+        answer = client.answer(call)
+        expect("status", outcome(answer)[0], "0")
+        sizes, at = [], 0
+        while at < len(answer.body):
+            sizes.append(int.from_bytes(answer.body[at + 1:at + 5], "big"))
+            at += 5 + sizes[-1]
+        expect("answers of one size", (len(sizes), len(set(sizes)), at), (64, 1, len(answer.body)))
+    client.close()
+
+
+def refuses_long_questions(daemon):
+    """The prefix is enough, before a byte of the question."""
+    client = Http2Client(daemon.port)
+    for body in (struct.pack(">BI", 0, 4097), ask_file(SERVICE) + struct.pack(">BI", 0, 60 << 20)):
+        answer = client.answer(client.begin("POST", REFLECTION, CALL, body, ends=False))
+        code, fields = outcome(answer)
+        expect("status", (code, "at most 4096 bytes" in fields["grpc-message"]), ("8", True))
+    client.close()
+
+
+def leaves_reflection(daemon):
+    """Clients that go with questions open harm nobody."""
+    for ends in (False, True):
+        for window in (0, 20000, 1 << 20):
+            client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, window), gives=False)
+            calls = [client.begin("POST", REFLECTION, CALL, ask_file(SERVICE) * 64, ends=ends)
+                     for _ in range(8)]
+            client.ping()
+            client.send(*(frame(RST_STREAM, 0, call, struct.pack(">I", CANCEL))
+                          for call in calls[:4]))
+            client.ping()
+            client.close()
+    expect("live", raw_call(daemon.port, f"/{SERVICE}/ServerLive"), b"\x08\x01")
 
 
 def fields_of(message):
@@ -673,6 +770,10 @@ def main():
         run_checks(report, [metadata], ["--token-file", file.name, *models("add")])
     run_checks(report, [loads_and_unloads, sets],
                ["--admin-listen", "127.0.0.1:0", *models("add", "mlp")], Daemon.admin_port)
+    with Daemon([*models("add"), "--admin-listen", "127.0.0.1:0"]) as daemon:
+        for check in (bounds_questions, refuses_long_questions, leaves_reflection,
+                      refuses_before_messages):
+            report.run(check.__name__, check, daemon)
     report.run("everything", everything)
     return report.finish()
 

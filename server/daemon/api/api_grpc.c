@@ -87,9 +87,10 @@ enum status api_grpc_health(struct request *request, struct error *err)
 
 /* ---- reflection ------------------------------------------------------------------------------ */
 
-/* Questions of one call, each of which takes a tenth of a millisecond. An answer is some hundred
- * times as long as its question. */
+/* Questions of one call. An answer is some hundred times as long as its question. */
 #define QUESTIONS_MAX 64
+/* Names are short. */
+#define QUESTION_BYTES_MAX 4096
 
 static enum status answer_question(struct request *request, struct span question, struct error *err)
 {
@@ -103,26 +104,32 @@ static enum status answer_question(struct request *request, struct span question
     return ST_OK;
 }
 
-/* ServerReflectionInfo: a message in answer to each message, as far as they have come. */
+static bool is_long_question(struct span rest)
+{
+    return rest.len >= GRPC_PREFIX_BYTES && load_be32(rest.ptr + 1) > QUESTION_BYTES_MAX;
+}
+
+/* ServerReflectionInfo: a message in answer to the next message. */
 enum status api_grpc_reflect(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct request_grpc *grpc = &request->grpc;
     struct span body = body_span(&request->body);
     struct span rest = span_of(body.ptr + grpc->taken, body.len - grpc->taken);
-    bool may_go_on = request->exchange && request->exchange->incoming == EXCHANGE_BODY;
-    while (rest.len > 0 && !(may_go_on && grpc_is_partial(rest))) {
-        struct grpc_frame frame;
-        if (grpc->question_count++ == QUESTIONS_MAX) {
-            return error_set(err, ST_TOO_LARGE, "more than %d questions in one call",
-                             QUESTIONS_MAX);
-        }
-        TRY(grpc_take_next(&rest, &frame, err));
-        if (frame.is_compressed) {
-            return error_set(err, ST_UNSUPPORTED, "compressed questions are not taken");
-        }
-        TRY(answer_question(request, frame.message, err));
+    struct grpc_frame frame;
+    if (is_long_question(rest)) {
+        return error_set(err, ST_TOO_LARGE, "expected a question of at most %d bytes, got %u",
+                         QUESTION_BYTES_MAX, load_be32(rest.ptr + 1));
     }
+    if (rest.len == 0 || (!grpc->is_complete && grpc_is_partial(rest))) {
+        return ST_OK;
+    }
+    if (grpc->question_count++ == QUESTIONS_MAX) {
+        return error_set(err, ST_TOO_LARGE, "more than %d questions in one call", QUESTIONS_MAX);
+    }
+    TRY(grpc_take_next(&rest, &frame, err));
     grpc->taken = body.len - rest.len;
-    return ST_OK;
+    return frame.is_compressed
+               ? error_set(err, ST_UNSUPPORTED, "compressed questions are not taken")
+               : answer_question(request, frame.message, err);
 }

@@ -260,8 +260,8 @@ void request_run(struct request *request)
     must(request->exchange && !request->is_on_worker);
     must(request->step == STEP_READ);
     request->infer.arrived_ns = uv_hrtime();
-    request->grpc.is_complete = request->grpc.is_writing;
-    if (!request->grpc.is_writing) {
+    request->grpc.is_complete = true;
+    if (!request_grpc_is_busy(request) && (request->http_status || request_grpc_go_on(request))) {
         run_steps(request);
     }
 }
@@ -402,11 +402,31 @@ static enum step_result step_run(struct request *request)
     return STEP_WAIT;
 }
 
+/* An answer of a stream of gRPC is out, or it is the turn of the next one. */
+static void go_on_reading(struct request *request, bool is_ok)
+{
+    must(request->step == STEP_READ);
+    request->grpc.is_writing = request->grpc.is_in_turn = false;
+    if (!request->exchange || !is_ok) {
+        go(request, STEP_DONE);
+        run_steps(request);
+        return;
+    }
+    transfers_update(request->exchange); /* the client has nothing left to take */
+    if (request_grpc_go_on(request)) {
+        run_steps(request);
+    }
+}
+
 void request_go_on(struct turn_job *turn)
 {
     struct request *request;
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
     must(request->step != STEP_DONE);
+    if (request->grpc.is_in_turn) {
+        go_on_reading(request, !request->grpc.is_broken);
+        return;
+    }
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
     request->requests->uses.waits->told_count -=
@@ -575,23 +595,11 @@ static bool end_sending(struct request *request, bool is_here)
     return is_here;
 }
 
-/* An answer of a stream of gRPC is out, before the end of its request. */
-static void go_on_reading(struct request *request, bool is_ok)
-{
-    must(request->step == STEP_READ);
-    bool is_over = request_grpc_note_sent(request, is_ok && request->exchange);
-    if (!request->exchange || !is_ok) {
-        go(request, STEP_DONE);
-    }
-    if (is_over) {
-        run_steps(request);
-    }
-}
-
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->grpc.is_writing) {
+        buf_reset(&request->out);
         go_on_reading(request, is_ok);
         return;
     }
@@ -654,15 +662,6 @@ int request_status(const struct request *request)
     return request_is_loops(request) && request->http_status ? request->http_status : 200;
 }
 
-bool request_has_run(const struct request *request)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct rt_sched_job *job = &request->infer.job;
-    return request_is_loops(request) && request->infer.arrived_ns > 0 && request->infer.ops &&
-           job->queued_ns >= request->infer.arrived_ns && job->started_ns >= job->queued_ns &&
-           job->finished_ns >= job->started_ns;
-}
-
 /* The answer is out, or the client has gone; the exchange is still known. */
 static void note_end(struct request *request)
 {
@@ -722,8 +721,8 @@ void request_abandon(struct request *request)
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
     } else if (request->step == STEP_LOAD && request->is_unfinished) {
         return; /* request_go_on() ends it in its turn */
-    } else if (request->grpc.is_writing) {
-        return; /* request_written() ends it */
+    } else if (request_grpc_is_busy(request)) {
+        return; /* request_written() or request_go_on() ends it */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request->requests->uses.changes, &request->waiter);
         go(request, STEP_DONE);

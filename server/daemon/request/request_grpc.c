@@ -9,9 +9,12 @@
 #include "base/check.h"
 #include "protocol/grpc_infer.h"
 #include "protocol/grpc_json.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/requests.h"
+#include "server/daemon/request/transfers.h"
 #include "server/http/http.h"
 
 /* Bytes of a compressed message of a handler, without its coding. */
@@ -82,6 +85,15 @@ int request_grpc_begin(struct request *request, int http_status)
         return 501;
     }
     return http_status == 200 ? check_head(request) : http_status;
+}
+
+/* Its fields up to the limit are known. */
+void request_grpc_note_refusal(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    request->grpc.is_on |= request->http_status == 431 &&
+                           grpc_is_type(head_value(&request->head, HTTP_CONTENT_TYPE)) &&
+                           head_takes_trailers(&request->head);
 }
 
 /* HTTP may have announced the length itself. */
@@ -209,42 +221,68 @@ static bool is_stream(const struct request *request)
     return request->grpc.is_on && request_route(request)->grpc.is_stream;
 }
 
+bool request_grpc_is_busy(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->grpc.is_writing || request->grpc.is_in_turn;
+}
+
+/* What is left of the stream has its turn, if the turn of this answer is over. A broken one, too:
+ * its request ends there. */
+static void send_answer(struct request *request)
+{
+    struct request_grpc *grpc = &request->grpc;
+    grpc->is_writing = true;
+    enum exchange_written written = request_answer_send(request, false);
+    if (written == EXCHANGE_WAITS) {
+        transfers_update(request->exchange);
+        return;
+    }
+    grpc->is_writing = false;
+    grpc->is_in_turn = true;
+    grpc->is_broken = written == EXCHANGE_BROKEN;
+    buf_reset(&request->out);
+    turns_add(&request->requests->uses.loop->turns, &request->turn); /* it may be over */
+}
+
+/* |*out_status|: to refuse the request with, or 0. True: an answer is on its way. */
+static bool answer_next(struct request *request, int *out_status)
+{
+    *out_status = 0;
+    if (!is_stream(request) || !exchange_may_answer(request->exchange)) {
+        return false;
+    }
+    enum status status = request_route(request)->handler(request, &request->err);
+    *out_status = status == ST_OK ? 0 : http_status_of(status);
+    if (status != ST_OK || request->out.len == 0) {
+        return false;
+    }
+    send_answer(request);
+    return true;
+}
+
 int request_grpc_feed(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct request_grpc *grpc = &request->grpc;
-    if (!is_stream(request) || grpc->is_writing || !exchange_may_answer(request->exchange)) {
-        return 0;
+    int http_status = 0;
+    if (!request_grpc_is_busy(request)) {
+        (void)answer_next(request, &http_status);
     }
-    enum status status = request_route(request)->handler(request, &request->err);
-    if (status != ST_OK) {
-        return http_status_of(status);
-    }
-    if (request->out.len == 0) {
-        return 0;
-    }
-    grpc->is_writing = true;
-    if (request_answer_send(request, false) != EXCHANGE_WAITS) {
-        grpc->is_writing = false;
-        buf_reset(&request->out);
-    }
-    return 0;
+    return http_status;
 }
 
-bool request_grpc_note_sent(struct request *request, bool is_ok)
+bool request_grpc_go_on(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->grpc.is_writing);
-    request->grpc.is_writing = false;
-    buf_reset(&request->out);
-    if (!is_ok || request->grpc.is_complete) {
-        return true;
+    must(!request_grpc_is_busy(request));
+    int http_status = 0;
+    if (!request->http_status && answer_next(request, &http_status)) {
+        return false;
     }
-    int http_status = request_grpc_feed(request);
     if (http_status) {
         request_refuse(request, http_status);
     }
-    return http_status != 0;
+    return http_status || request->grpc.is_complete;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -295,6 +333,7 @@ unsigned request_grpc_describe(struct request *request, struct http_answer *answ
     answer->status = 200;
     answer->is_stream = true; /* no length: trailers follow */
     answer->content_type = "application/grpc";
+    answer->message_accept = answer->accept_encoding ? "identity, " CODINGS_ACCEPTED : NULL;
     answer->content_encoding = answer->accept_encoding = answer->allow = NULL;
     answer->json_bytes = 0;
     answer->message_encoding =

@@ -28,7 +28,9 @@ struct request_grpc {
     bool is_on;       /* the client speaks gRPC, so an error is a status in the trailers */
     bool is_read;     /* of a handler: the message has become the body */
     bool is_writing;  /* of a stream: an answer in |out| is on its way */
-    bool is_complete; /* of a stream that is writing: its request has come to an end */
+    bool is_in_turn;  /* of a stream: it goes on in a turn of the loop, or */
+    bool is_broken;   /* ...ends there, as its answer cannot be sent */
+    bool is_complete; /* of a stream: its request has come to an end */
     size_t taken;     /* of a stream: bytes of the body that have been answered */
     unsigned question_count;
     int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
@@ -48,8 +50,8 @@ struct route_grpc {
     bool wraps_request; /* JSON of requests is their first field, see protocol/grpc_json.h */
     bool wraps_answer;  /* likewise, of answers */
     bool may_change;    /* a request that sets something needs the scope admin */
-    bool is_stream;     /* the handler reads and prints messages itself, those of the body
-                           from grpc.taken on; it is called as they come */
+    bool is_stream;     /* the handler reads and prints messages itself, one at a time: the body's
+                           from grpc.taken on, if it is whole. It is called as they come */
 };
 
 /* Call when the route is found, with the |http_status| of that: is it a call of gRPC, and can it be
@@ -65,13 +67,21 @@ MUST_CHECK int request_grpc_announce(struct request *request, struct span bytes)
  * body, once, and the names in it where those of a target are. */
 MUST_CHECK enum status request_grpc_read(struct request *request, struct error *err);
 
-/* Call when more of the body has come, in step READ: answers those messages of a stream that are
- * whole, before the client sends the next one. Returns the status to refuse the request with, or
- * 0. */
+/* Call when more of the body has come, in step READ: answers the next message of a stream, if it is
+ * whole, before the client sends another one. A turn of the loop answers one; request_go_on() is
+ * called for those behind it, perhaps in here, so the request may be over. Returns the status to
+ * refuse the request with, or 0. */
 MUST_CHECK int request_grpc_feed(struct request *request);
 
-/* Call when such an answer that had to wait is out. Returns whether the request ends now. */
-MUST_CHECK bool request_grpc_note_sent(struct request *request, bool is_ok);
+/* Call when the body is complete, and when such an answer is out or it is the turn of the next one.
+ * Returns whether the request leaves step READ; if not, it may be over as above. */
+MUST_CHECK bool request_grpc_go_on(struct request *request);
+
+/* Is an answer of a stream on its way, or a turn to come? Then nothing else goes on with it. */
+bool request_grpc_is_busy(const struct request *request);
+
+/* Call when a request is refused: the head may be too large for request_grpc_begin(). */
+void request_grpc_note_refusal(struct request *request);
 
 /* Makes a message of the JSON that the handler has printed. */
 MUST_CHECK enum status request_grpc_print(struct request *request, struct error *err);

@@ -27,6 +27,7 @@ void request_refuse(struct request *request, int http_status)
     must(http_status >= 400);
     must(request->err.code != ST_OK);
     request->http_status = http_status;
+    request_grpc_note_refusal(request);
     request->match.none = route_none_of(head_target(&request->head)); /* it may not be set yet */
 }
 

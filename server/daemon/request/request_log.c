@@ -89,3 +89,12 @@ void request_log_end(struct request *request)
         us_between(request->infer.arrived_ns ? request->infer.arrived_ns : UINT64_MAX, uv_hrtime()),
         has_failed ? " error=" : "", has_failed ? error_log_text(&request->err, text) : "");
 }
+
+bool request_has_run(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct rt_sched_job *job = &request->infer.job;
+    return request_is_loops(request) && request->infer.arrived_ns > 0 && request->infer.ops &&
+           job->queued_ns >= request->infer.arrived_ns && job->started_ns >= job->queued_ns &&
+           job->finished_ns >= job->started_ns;
+}

@@ -130,7 +130,8 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->sender.challenge = NULL;
     request->trace.is_known = request->trace.is_decided = false;
     request->grpc.is_on = request->grpc.is_read = false;
-    request->grpc.is_writing = request->grpc.is_complete = false;
+    request->grpc.is_writing = request->grpc.is_in_turn = false;
+    request->grpc.is_complete = request->grpc.is_broken = false;
     request->grpc.taken = request->grpc.question_count = 0;
     request->grpc.refusal = 0;
     request->grpc.coding = CODING_IDENTITY;
