@@ -70,10 +70,11 @@ static void on_interrupt(int number)
     is_interrupted = 1;
 }
 
-/* Without SA_RESTART: reading a line ends too. */
+/* With SA_RESTART: an interrupt cuts no write of an answer. Where a line or an answer is awaited,
+ * ppoll() and poll() end all the same. */
 static void catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigprocmask(SIG_BLOCK, NULL, &reading_mask);
