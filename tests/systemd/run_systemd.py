@@ -319,8 +319,12 @@ def is_in_its_sandbox(container):
     expect("Seccomp", status["Seccomp"], "2")
     pid = container.show("MainPID")
     tasks = container.path(f"/proc/{pid}/task")
-    nice = {(task / "comm").read_text().strip(): niceness(task) for task in tasks.iterdir()}
-    expect("niceness of a worker above the loop's", nice["worker-0"] - nice["pted"], 3)
+
+    def distance():
+        nice = {(task / "comm").read_text().strip(): niceness(task) for task in tasks.iterdir()}
+        return nice.get("worker-0", nice["pted"]) - nice["pted"]
+    wait_until("a worker above the loop's niceness by 3", lambda: distance() == 3,
+               lambda: str(distance()))
 
 
 def reloads(container):
