@@ -82,7 +82,7 @@ def instructions_of(archive, function):
     text = subprocess.run(["aarch64-linux-gnu-objdump", "-d", "--no-show-raw-insn", archive],
                           capture_output=True, text=True, check=True).stdout
     body = re.search(rf"^[0-9a-f]+ <{function}>:\n((?:.+\n)+)", text, re.M)
-    lines = re.findall(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", body.group(1), re.M) if body else []
+    lines = re.findall(r"^ *([0-9a-f]+):\t(\S+)[ \t]*(.*)$", body.group(1), re.M) if body else []
     return [(int(at, 16), name, operands) for at, name, operands in lines]
 
 
@@ -104,8 +104,9 @@ def print_loops(build):
         for source, function in kernels:
             archive = build / "hal" / "cpu" / "uk" / f"libuk_{level}_a-{source}.o"
             loops = innermost_loops(instructions_of(archive, function))
-            products, length = max((sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop),
-                                    len(loop)) for loop in loops)
+            counts = [(sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop), len(loop))
+                      for loop in loops]
+            products, length = max(counts, key=lambda count: (count[0], -count[1]))
             print(f"{level}\t{source} {function}\t{products} of {length}\t"
                   f"{products / length:.2f}")
 
