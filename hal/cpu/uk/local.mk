@@ -136,8 +136,7 @@ UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx_vnni_a_OBJECTS) \
 endif
 
 if CPU_ARM64
-# Before registers are chosen, gcc moves loads up that would take more of them than there are.
-UK_NEON_CFLAGS = $(UK_CFLAGS) -fno-schedule-insns
+UK_NEON_CFLAGS = $(UK_CFLAGS) $(ORDER_CFLAGS)
 
 noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_dotprod.a %D%/libuk_i8mm.a \
 	%D%/libuk_bf16.a
