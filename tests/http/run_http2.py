@@ -351,9 +351,10 @@ def side_by_side():
             client = large_beside_others(daemon)
             large, = large_answers(client, 1)
             small, client.answers[client.next] = client.next, Answer()
-            client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, (1 << 31) - 1)),
-                        frame(HEADERS, END_HEADERS | END_STREAM, small,
-                              block_of(request_fields("GET", "/metrics", fields))))
+            # Both answers are there when their windows open: this one is made on the loop.
+            client.send(frame(HEADERS, END_HEADERS | END_STREAM, small,
+                              block_of(request_fields("GET", "/v2", fields))),
+                        frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, (1 << 31) - 1)))
             expect("a small one", client.answer(small).status, 200)
             expect("the large one is complete", client.answers[large].is_over, is_last)
             expect("that one", client.answer(large).status, 200)
