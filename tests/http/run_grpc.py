@@ -24,7 +24,7 @@ import time
 import interpreter
 from http2_client import (CANCEL, DATA, END_STREAM, INITIAL_WINDOW_SIZE, RST_STREAM, SETTINGS,
                           WINDOW_UPDATE, Http2Client, frame, setting)
-from load import HOLD
+from load import HOLD, wait_until
 from run_http import MODELS, Daemon, Failure, Report, expect
 
 if interpreter.has("tritonclient.grpc", "grpc_health.v1.health_pb2", "numpy", "ml_dtypes",
@@ -146,13 +146,16 @@ def describes(client, port):
 
 
 def configures(client, port, name):
-    there = ask(port, f"/v2/models/{name}/config")[1]
-    here = client.get_model_config(name).config
-    for more in ("dynamic_batching", "sequence_batching"):
-        there.get(more, {}).pop("priority_queue_policy", None)
-        for member in ("control_input", "state"):
-            there.get(more, {}).pop(member, None)
-    expect("configuration", here, json_format.ParseDict(there, model_config_pb2.ModelConfig()))
+    """Both are asked until they are of the same time: trials of batches change what they say."""
+    def is_same():
+        there = ask(port, f"/v2/models/{name}/config")[1]
+        for more in ("dynamic_batching", "sequence_batching"):
+            there.get(more, {}).pop("priority_queue_policy", None)
+            for member in ("control_input", "state"):
+                there.get(more, {}).pop(member, None)
+        return client.get_model_config(name).config == json_format.ParseDict(
+            there, model_config_pb2.ModelConfig())
+    wait_until(f"the same configuration of {name}", is_same)
 
 
 def counts(client, port):

@@ -156,8 +156,7 @@ static void test_damage(void **state)
         "0d000000",                 /* three of four bytes */
         "0900000000000000",         /* seven of eight */
         "0001",                     /* field 0 */
-        "8080808010"
-        "01", /* field 2^29 */
+        "808080801001",             /* field 2^29 */
         "0e",
         "0f",   /* types that are none */
         "0c",   /* the end of no group */
