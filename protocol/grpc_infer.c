@@ -241,14 +241,11 @@ static enum status parse_input(struct parser *p, const struct protobuf_field *fi
     if (request->input_count == p->limits->inputs_max) {
         return error_set(p->err, ST_TOO_LARGE, "more than %zu inputs", p->limits->inputs_max);
     }
-    struct oip_request_input *grown =
-        oip_grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
-    if (!grown) {
+    struct oip_request_input *input = oip_add_input(p->arena, request);
+    if (!input) {
         return arena_fail(p->arena, "the request", p->err);
     }
-    request->inputs = grown;
-    struct oip_request_input *input = &grown[request->input_count];
-    *input = (struct oip_request_input){.index = request->input_count++, .is_message = true};
+    input->is_message = true;
     return read_input(p, field->bytes, input) == ST_OK
                ? ST_OK
                : error_prefix(p->err, "inputs[%zu]: ", input->index);

@@ -31,6 +31,9 @@ struct oip_parser {
  * full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 
+/* Adds an input that knows its place alone. NULL: |arena| has no memory. */
+struct oip_request_input *oip_add_input(struct arena *arena, struct oip_request *request);
+
 /* Passes a null, which stands for an optional member that is absent. */
 bool oip_take_null(const struct oip_reader *reader);
 

@@ -180,6 +180,19 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
     return ST_OK;
 }
 
+struct oip_request_input *oip_add_input(struct arena *arena, struct oip_request *request)
+{
+    struct oip_request_input *grown =
+        oip_grow(arena, request->inputs, request->input_count, sizeof(*grown));
+    if (!grown) {
+        return NULL;
+    }
+    request->inputs = grown;
+    struct oip_request_input *input = &grown[request->input_count];
+    *input = (struct oip_request_input){.index = request->input_count++};
+    return input;
+}
+
 enum status oip_parse_inputs(struct oip_parser *p)
 {
     struct oip_request *request = p->request;
@@ -193,16 +206,11 @@ enum status oip_parse_inputs(struct oip_parser *p)
             return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu inputs",
                              p->limits->inputs_max);
         }
-        struct oip_request_input *grown =
-            oip_grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
-        if (!grown) {
+        struct oip_request_input *input = oip_add_input(p->arena, request);
+        if (!input) {
             return arena_fail(p->arena, "the request", p->err);
         }
-        request->inputs = grown;
-        struct oip_request_input *input = &grown[request->input_count];
-        *input = (struct oip_request_input){.index = request->input_count};
         TRY(parse_input(p, input));
-        request->input_count++;
     }
 }
 
