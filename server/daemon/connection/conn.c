@@ -31,18 +31,10 @@ static struct conn *conn_of(void *user)
     return conn;
 }
 
-/* Gives back what is known of the client's last message. */
-static void forget(struct conn *conn)
-{
-    head_pattern_free(conn->known.pattern);
-    conn->known.pattern = NULL;
-    habit_fini(&conn->exchange.habit);
-}
-
 static void end(struct conn *conn)
 {
     buf_fini(&conn->ahead);
-    forget(conn);
+    head_pattern_free(conn->known.pattern);
     must(!conn->unsent);
     exchange_fini(&conn->exchange);
     conn->magic = 0;
@@ -485,7 +477,9 @@ static void check_idle(struct conn *conn, uint64_t now_ms)
         end_side(conn);
         close_now(conn);
     } else if (now_ms + conn_params(conn)->idle_timeout >= deadline_ms + FORGET_MS) {
-        forget(conn);
+        head_pattern_free(conn->known.pattern);
+        conn->known.pattern = NULL;
+        exchange_forget(&conn->exchange);
     }
 }
 

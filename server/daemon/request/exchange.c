@@ -27,9 +27,16 @@ void exchange_fini(struct exchange *exchange)
     must(!transfer_is_waiting(&exchange->upload) && !transfer_is_waiting(&exchange->answer));
     exchange_keep(exchange, 0);
     must(exchange->charged_bytes == 0);
-    habit_fini(&exchange->habit);
+    exchange_forget(exchange);
     list_remove(&exchange->link);
     exchange->magic = 0;
+}
+
+void exchange_forget(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(!exchange->request); /* which has it */
+    habit_fini(&exchange->habit);
 }
 
 static uint64_t now_of(const struct exchange *exchange)

@@ -169,6 +169,9 @@ void exchange_fini(struct exchange *exchange);
 /* Notes that the protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
 void exchange_keep(struct exchange *exchange, size_t bytes);
 
+/* Gives back what is known of the client's requests before; there is none now. */
+void exchange_forget(struct exchange *exchange);
+
 /* Call when a request begins; no write of one before it waits. False: there is no memory. */
 MUST_CHECK bool exchange_begin(struct exchange *exchange);
 
