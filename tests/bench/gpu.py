@@ -13,7 +13,7 @@ computes with them on a CPU. `run`, there, prints for the first Vulkan device
 * what the device reaches in PyTorch: products of large matrices, copies of much memory,
 
 and leaves a profile and a trace of each network in the folder of --output. No step may take longer
-than its limit, so that the whole run ends within eight minutes. The exit status is 1 if a check has
+than its limit, or than what is left of eight minutes. The exit status is 1 if a check has
 failed.
 
 The networks are those of peers.py, and a decoder of decode.py with half of its layers. Their
@@ -46,6 +46,7 @@ FOLDER_BYTES_MAX = 64 << 20
 # Libraries that every machine has, and that must fit the kernel and each other.
 OF_THE_SYSTEM = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread)\.so|linux-vdso)")
 DRIVERS = ("/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json",)  # where loaders do not look
+RUN_S = 480
 LIMITS_S = {"suite": 60, "cases": 120, "model": 30, "torch": 60}
 DECODER_STEPS = {"a token behind 128": (1, 128), "a prompt of 128": (128, 0)}
 
@@ -157,13 +158,18 @@ class Machine:
         if drivers and "VK_DRIVER_FILES" not in os.environ:
             self.environment["VK_DRIVER_FILES"] = ":".join(drivers)
         self.has_failed = False
+        self.end = time.monotonic() + RUN_S
 
-    def call(self, limit_s, program, *arguments):
+    def limit_s(self, step):
+        """Of this step, in what is left of the run."""
+        return max(1, min(LIMITS_S[step], self.end - time.monotonic()))
+
+    def call(self, step, program, *arguments):
         """(status, what it printed); status None: it took longer than its limit."""
         try:
             done = subprocess.run([self.folder / program, *map(str, arguments)], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=limit_s, env=self.environment, check=False)
+                                  timeout=self.limit_s(step), env=self.environment, check=False)
             return done.returncode, done.stdout
         except subprocess.TimeoutExpired as late:
             printed = late.stdout or b""
@@ -173,18 +179,18 @@ class Machine:
         print(f"{'ok' if is_right else 'FAILED'} {name}{': ' if text else ''}{text}", flush=True)
         self.has_failed |= not is_right
 
-    def check(self, name, limit_s, program, *arguments):
+    def check(self, step, program, *arguments):
         begin = time.monotonic()
-        status, printed = self.call(limit_s, program, *arguments)
-        (self.output / f"{name}.log").write_text(printed)
+        status, printed = self.call(step, program, *arguments)
+        (self.output / f"{step}.log").write_text(printed)
         lines = printed.strip().splitlines()
         wrong = [line for line in lines if re.match(r"not ok|.*FAIL", line)][:10]
         how = "too long" if status is None else f"status {status}"
-        self.note(name, status == 0, f"{how}, {time.monotonic() - begin:.0f} s; "
+        self.note(step, status == 0, f"{how}, {time.monotonic() - begin:.0f} s; "
                   f"{'; '.join(wrong or lines[-1:])}")
 
     def run(self, name, *arguments):
-        status, printed = self.call(LIMITS_S["model"], "pte", "run", self.models / f"{name}.pte",
+        status, printed = self.call("model", "pte", "run", self.models / f"{name}.pte",
                                     "--device", "vulkan:0", *arguments)
         return status, end_of(printed)
 
@@ -250,11 +256,11 @@ def time_of(call):
 """
 
 
-def ask_torch(what, code):
+def ask_torch(machine, what, code):
     """What the code prints in a process of its own; empty: there is no PyTorch, or no GPU."""
     try:
         done = subprocess.run([sys.executable, "-c", TORCH_CODE + code], capture_output=True,
-                              text=True, timeout=LIMITS_S["torch"], check=False)
+                              text=True, timeout=machine.limit_s("torch"), check=False)
     except subprocess.TimeoutExpired:
         say(f"{what}: PyTorch took too long")
         return ""
@@ -265,8 +271,9 @@ def ask_torch(what, code):
 
 
 def torch_ms(machine, name):
-    printed = ask_torch(name, NETWORK_CODE.format(model=str(machine.models / f"{name}.torch"),
-                                                  value=str(machine.models / f"{name}.in.npy")))
+    code = NETWORK_CODE.format(model=str(machine.models / f"{name}.torch"),
+                               value=str(machine.models / f"{name}.in.npy"))
+    printed = ask_torch(machine, name, code)
     found = re.search(r"^median ([\d.e-]+)$", printed, re.MULTILINE)
     return float(found[1]) if found else None
 
@@ -285,7 +292,7 @@ def network(machine, name, place):
 
 
 def profile(machine, name, *inputs):
-    status, printed = machine.call(LIMITS_S["model"], "pte", "profile",
+    status, printed = machine.call("model", "pte", "profile",
                                    machine.models / f"{name}.pte", "--device", "vulkan:0",
                                    "--trace", machine.output / f"{name}.trace.json", *inputs)
     (machine.output / f"{name}.profile.txt").write_text(printed)
@@ -307,15 +314,15 @@ def run(folder, output):
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         machine = Machine(folder, Path(place), output)
-        print(machine.call(LIMITS_S["model"], "pte", "devices")[1].strip(), flush=True)
-        print(ask_torch("peak", PEAK_CODE).strip(), flush=True)
-        machine.check("suite", LIMITS_S["suite"], "cts", "vulkan:0")
+        print(machine.call("model", "pte", "devices")[1].strip(), flush=True)
+        print(ask_torch(machine, "peak", PEAK_CODE).strip(), flush=True)
+        machine.check("suite", "cts", "vulkan:0")
         for name in NETWORKS:
             results = Path(place, f"{name}.results")
             results.mkdir()
             network(machine, name, results)
         decoder(machine)
-        machine.check("cases", LIMITS_S["cases"], "test_shaders", "--brief")
+        machine.check("cases", "test_shaders", "--brief")
     return 1 if machine.has_failed else 0
 
 
