@@ -600,6 +600,7 @@ static void a_list_without_memory_waits(void **state)
 struct doubling {
     uint32_t magic;
     int left;
+    bool lacks_memory; /* decode() finds none, whoever holds it */
     float value;
     struct runs_times times;
 };
@@ -633,6 +634,7 @@ static enum status doubling_parse(struct infer *infer, struct infer_call *call,
     call->joined = -1;
     call->sample_count = 1;
     doubling->left = parts->json.len > 0 ? parts->json.ptr[0] - '0' : 0;
+    doubling->lacks_memory = parts->json.len > 1;
     return doubling->left > 0 ? infer_find_model(infer, call, "add", 0, err)
                               : error_set(err, ST_INVALID, "expected a digit from 1 on");
 }
@@ -641,6 +643,9 @@ static enum status doubling_decode(struct infer *infer, struct error *err)
 {
     const struct shape shape = {.rank = 2, .dims = {2, 3}};
     void *memory;
+    if (doubling_of(infer)->lacks_memory) {
+        return error_set(err, ST_EXHAUSTED, "no memory now");
+    }
     TRY(infer_invoke(infer, infer->call.model->method, err));
     for (uint32_t i = 0; i < 2; i++) {
         TRY(infer_input(infer, &infer->call, i, DT_F32, &shape, &memory, err));
@@ -752,6 +757,18 @@ static void a_run_of_many_without_memory_waits(void **state)
     world_end(&world, 200);
 }
 
+/* Others may have given their memory back since the step looked for it. */
+static void a_request_that_is_alone_tries_twice(void **state)
+{
+    (void)state;
+    assert_int_equal(world_begin(&world, "", "", &doubling_ops, &doubling_codec), 200);
+    world_receive(&world, span_str("3-"));
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    assert_int_equal(world_go(&world), OUTCOME_FAILED);
+    assert_int_equal(world.err.code, ST_TOO_LARGE);
+    world_end(&world, 413);
+}
+
 static void a_client_that_goes_ends_the_runs(void **state)
 {
     (void)state;
@@ -793,6 +810,7 @@ int main(void)
         cmocka_unit_test(a_kind_of_many_calls_leaves_the_rest_to_defaults),
         cmocka_unit_test(a_kind_is_freed_once),
         cmocka_unit_test(a_run_of_many_without_memory_waits),
+        cmocka_unit_test(a_request_that_is_alone_tries_twice),
         cmocka_unit_test(a_client_that_goes_ends_the_runs),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);

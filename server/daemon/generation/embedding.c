@@ -324,7 +324,7 @@ static enum status make_room(struct infer *infer, struct error *err)
     }
     enum status status = hal_pool_reserve(infer->pool, bytes, &embedding->memory, err);
     if (status != ST_OK) {
-        return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, err) : status;
+        return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, true, err) : status;
     }
     embedding->width = (uint32_t)(is_ranking(embedding) ? 1 : wanted ? wanted : width);
     embedding->vectors = hal_buffer_map(embedding->memory);

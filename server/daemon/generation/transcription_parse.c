@@ -118,7 +118,7 @@ static enum status reserve(struct infer *infer, size_t bytes, struct hal_buffer 
                            struct error *err)
 {
     enum status status = hal_pool_reserve(infer->pool, bytes, out, err);
-    return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, err) : status;
+    return status == ST_EXHAUSTED ? infer_refuse_memory(infer, bytes, true, err) : status;
 }
 
 static enum status read_samples(struct infer *infer, struct transcription *t, struct sound *sound,

@@ -153,7 +153,7 @@ void infer_reset(struct infer *infer)
     infer_profile_end(infer);
     infer_shared_drop(infer);
     infer->ops = NULL;
-    infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
+    infer->is_short = infer->was_alone = infer->is_unfit = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
     infer->cut_texts = 0;
@@ -347,7 +347,8 @@ static size_t body_bytes(const struct infer *infer)
     return body_pool_bytes(infer->received) + body_pool_bytes(&infer->inflated);
 }
 
-enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error *err)
+enum status infer_refuse_memory(struct infer *infer, size_t demand, bool can_wait,
+                                struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
     must(err->code == ST_EXHAUSTED);
@@ -362,7 +363,9 @@ enum status infer_refuse_memory(struct infer *infer, size_t demand, struct error
     }
     bool is_alone =
         stats.used_bytes <= infer_held_bytes(infer) + infer->charged_bytes + infer->answer_bytes;
-    infer->is_short = demand <= size && !is_alone;
+    bool may_fit = !is_alone || (can_wait && !infer->was_alone);
+    infer->was_alone |= is_alone;
+    infer->is_short = demand <= size && may_fit;
     return infer->is_short
                ? err->code
                : error_set(err, ST_TOO_LARGE,
@@ -381,13 +384,14 @@ enum status infer_count_answer(struct infer *infer, size_t bytes, struct error *
     }
     if (!hal_pool_try_charge(infer->answer_pool, now - before)) {
         error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
-        return infer_refuse_memory(infer, bytes, err);
+        return infer_refuse_memory(infer, bytes, false, err);
     }
     infer->answer_bytes = now;
     return ST_OK;
 }
 
-static enum status check_memory(struct infer *infer, enum status status, struct error *err)
+static enum status check_memory(struct infer *infer, enum status status, bool can_wait,
+                                struct error *err)
 {
     size_t demand;
     if (status != ST_EXHAUSTED) {
@@ -396,7 +400,7 @@ static enum status check_memory(struct infer *infer, enum status status, struct 
     if (!add_size(INFER_OP(infer, life.demand)(infer), infer->media.wanted, &demand)) {
         demand = SIZE_MAX;
     }
-    return infer_refuse_memory(infer, demand, err);
+    return infer_refuse_memory(infer, demand, can_wait, err);
 }
 
 static enum status settle(struct infer *infer, struct error *err)
@@ -406,7 +410,7 @@ static enum status settle(struct infer *infer, struct error *err)
     }
     join_pools(infer);
     infer->inflated.pool = infer->pool;
-    return check_memory(infer, body_settle(infer->received, infer->pool, err), err);
+    return check_memory(infer, body_settle(infer->received, infer->pool, err), true, err);
 }
 
 enum outcome infer_settle(struct infer *infer, struct error *err)
@@ -431,7 +435,7 @@ static enum status inflate(struct infer *infer, enum coding coding, struct span 
         body_reset(&infer->inflated);
         return work_add(&infer->work, work_max + 1, err);
     }
-    return check_memory(infer, status, err);
+    return check_memory(infer, status, true, err);
 }
 
 static enum status remove_coding(struct infer *infer, struct error *err)
@@ -578,7 +582,7 @@ static void drop_bodies(struct infer *infer)
 /* All inputs have been decoded, or |status| says why not. */
 static enum status end_decode(struct infer *infer, enum status status, struct error *err)
 {
-    status = check_memory(infer, status, err);
+    status = check_memory(infer, status, true, err);
     if (status == ST_OK) {
         status = count_arena(infer, err);
     }
@@ -637,8 +641,9 @@ static enum status prepare(struct infer *infer, struct error *err)
     must(infer->ops != NULL);
     TRY(check_calls(infer, err));
     enum status status = INFER_OP(infer, run.prepare)(infer, mode, err);
-    status = check_memory(infer, status, err);
-    infer->is_short &= !infer->ops->run.is_prepared_once;
+    bool can_wait = !infer->ops->run.is_prepared_once;
+    status = check_memory(infer, status, can_wait, err);
+    infer->is_short &= can_wait;
     return status;
 }
 

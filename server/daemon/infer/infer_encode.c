@@ -115,7 +115,7 @@ static enum status take_for_answers(struct infer *infer, size_t bytes, struct er
     }
     error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
     size_t held = infer_calls_bytes(infer);
-    return infer_refuse_memory(infer, held + bytes, err);
+    return infer_refuse_memory(infer, held + bytes, true, err);
 }
 
 /* The text of the answer, and the tensors behind it. */

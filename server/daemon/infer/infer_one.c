@@ -147,7 +147,7 @@ static enum status finish_one(struct infer *infer, enum status status, struct er
                       rt_invocation_culprit(call->invocation), err);
         err->code = status;
     } else if (status == ST_EXHAUSTED) {
-        infer_refuse_memory(infer, demand(infer), err);
+        infer_refuse_memory(infer, demand(infer), false, err);
     }
     return error_prefix(err, "model '%s': ", call->model->name);
 }
