@@ -364,7 +364,7 @@ def slow_but_steady():
     """Large answers of one connection, which the client takes all the time."""
     with Daemon([WIDE, "--write-timeout=1s", "--rate-min=0"]) as daemon:
         client = large_beside_others(daemon)
-        streams = large_answers(client, 4)
+        streams = large_answers(client, 2)
         client.send(frame(SETTINGS, 0, 0, setting(INITIAL_WINDOW_SIZE, (1 << 31) - 1)))
         began, taken = time.monotonic(), 0
         while not all(client.answers[stream].is_over for stream in streams):

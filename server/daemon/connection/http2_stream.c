@@ -399,7 +399,7 @@ static void hold(struct http2_stream *stream, struct span bytes)
 void http2_stream_take(struct http2_stream *stream, struct span bytes)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
-    if (!stream->is_slow_to_take) {
+    if (stream->is_open && !stream->is_slow_to_take) {
         http2_stream_await(stream);
     }
     if (!is_wanted(stream)) {
