@@ -24,9 +24,10 @@
  * Each tile of a product reads weights and inputs again, so products are cut into tiles that are as
  * long as possible. But a call that was cancelled or that is late ends between two tiles.
  */
+#define FEW_TILES(count) ((count) > 32 ? 64 : (count) > 16 ? 32 : (count) > 8 ? 16 : 8)
 #define WORKERS(count)                                                                             \
     {                                                                                              \
-        .workers = (count), .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000,                 \
+        .workers = (count), .few_tiles = FEW_TILES(count), .tiles_max = 512, .tile_ns_min = 4000,  \
         .tile_ns = 25000, .product_ns = 4000000, .lanes = 1                                        \
     }
 #define FOUR_WORKERS(count)                                                                        \
@@ -262,9 +263,10 @@ static void choose(const struct rt_machine *machine, struct rt_cut *cut)
 {
     int64_t least = rt_min(ceil_div(cut->ns, machine->product_ns), machine->tiles_max);
     int64_t most = rt_min(cut->ns / machine->tile_ns_min, TILES_PER_WORKER * machine->workers);
+    int64_t first = rt_min(machine->workers, most); /* not every worker may be worth a tile */
     cut->block = 0;
     try_tiles(machine, cut, least);
-    for (int64_t tiles = machine->workers; machine->workers > 1 && tiles <= most; tiles *= 2) {
+    for (int64_t tiles = first; machine->workers > 1 && tiles > 0 && tiles <= most; tiles *= 2) {
         if (tiles > least) {
             try_tiles(machine, cut, tiles);
         }

@@ -8,7 +8,8 @@
  * microsecond, so a tile pays off from a few microseconds on. While there are few tiles their
  * number is even, a power of two where the shape allows: with three tiles one of two workers would
  * run two. Each tile of a product reads weights and inputs, so products get a few tiles for each
- * worker. Other work is cut alike for any number of workers above one.
+ * worker, or as many as are worth taking. Other work is cut alike for up to eight workers above
+ * one; more of them make tiles shorter.
  *
  * On a GPU a tile is a workgroup, whose lanes share its elements, and some thousands of workgroups
  * run side by side. So work is spread first: one step of all lanes makes a tile until there are as

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
+#include "runtime/call/profile.h"
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
@@ -109,6 +110,9 @@ enum status bench_call_run(const struct bench_model *model, const struct bench_c
     enum status status = rt_invocation_prepare(invocation, RT_PREPARE_ALL, err);
     if (status == ST_OK) {
         sem_t done;
+        if (call->profile) {
+            rt_invocation_profile(invocation, call->profile);
+        }
         must(sem_init(&done, 0, 0) == 0);
         rt_invocation_submit(invocation, call->caller, on_done, &done);
         while (sem_wait(&done) != 0) {

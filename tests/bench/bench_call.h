@@ -10,6 +10,7 @@
 
 struct hal_device;
 struct hal_pool;
+struct rt_profile;
 struct rt_state;
 
 struct bench_model {
@@ -29,6 +30,7 @@ struct bench_call {
     int64_t number;         /* for ints, and for i64s with one element */
     struct rt_state *state; /* NULL: without one */
     enum hal_caller caller;
+    struct rt_profile *profile; /* that the call is a part of; NULL: of none */
 };
 
 /* Makes an invocation with its inputs; the caller frees it. */

@@ -56,6 +56,11 @@ BENCHES += %D%/bench_calls
 %C%_bench_calls_SOURCES = %D%/bench_calls.c %D%/bench_call.c %D%/bench_call.h
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
+# Calls on more workers than this machine has processors.
+BENCHES += %D%/bench_cores
+%C%_bench_cores_SOURCES = %D%/bench_cores.c %D%/bench_call.c %D%/bench_call.h
+%C%_bench_cores_LDADD = $(RUNTIME_LIBS)
+
 # Runs all benches, scripts included. The figures of this source tree's own models go into
 # docs/project/figures.md, and three of them into README.md.
 EXTRA_DIST += %D%/daemon.py %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \

@@ -146,6 +146,28 @@ static void test_products_have_a_few_tiles_for_each_worker(void **state)
     assert_ptr_equal(rt_cut_workers(1000), rt_cut_workers(64));
 }
 
+/* Where there is not a tile worth taking for each of many workers, some of them take one. */
+static void test_many_workers_share_a_small_product(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 2; workers <= 64; workers++) {
+        struct rt_cut cut = product_of(1, 784, 4, 60);
+        rt_cut_product(rt_cut_workers(workers), &cut);
+        assert_between(tiles_of(&cut), workers < 28 ? workers : 28, 64);
+    }
+}
+
+/* Other work that is small is cut into more tiles where there are more workers. */
+static void test_many_workers_get_more_tiles(void **state)
+{
+    (void)state;
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 200000), 8);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(8), 200000), 8);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(16), 200000), 16);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(64), 200000), 32);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(64), 1600000), 64);
+}
+
 static void test_workers_have_tiles_of_a_fixed_length(void **state)
 {
     (void)state;
@@ -320,6 +342,8 @@ int main(void)
         cmocka_unit_test(test_an_axis_has_an_even_number_of_tiles),
         cmocka_unit_test(test_products_of_any_size),
         cmocka_unit_test(test_the_operand_that_is_read_less_is_cut),
+        cmocka_unit_test(test_many_workers_share_a_small_product),
+        cmocka_unit_test(test_many_workers_get_more_tiles),
         cmocka_unit_test(test_workers_have_tiles_of_a_fixed_length),
         cmocka_unit_test(test_products_have_a_few_tiles_for_each_worker),
         cmocka_unit_test(test_one_worker_gets_large_tiles),
