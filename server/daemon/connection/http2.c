@@ -180,7 +180,7 @@ static struct transport_room on_room(void *user)
         return (struct transport_room){0};
     }
     http2->read_turn = turns->number;
-    return (struct transport_room){http2->session.conns->read_buffer, CONNS_READ_BYTES};
+    return http2_read_room(http2);
 }
 
 /* Keeps bytes before their turn, and reads no more until it has come. */
@@ -447,6 +447,7 @@ static bool greet(struct http2 *http2, bool has_preface)
 {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)http2_params(http2)->stream_count_max},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, HTTP2_FRAME_BYTES_MAX},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)http2_params(http2)->header_bytes_max},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };

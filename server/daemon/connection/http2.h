@@ -14,6 +14,9 @@
  * a connection waits, and no call is held by it. What a client's windows do not allow stays with
  * the calls, at the pace of the client.
  *
+ * The payload of a large frame of a body is read to where the body lies. Clients that can send such
+ * frames are told that they may.
+ *
  * Windows. A window of a stream is 64 KiB until there is memory for a larger body, and it is given
  * back as the body takes the bytes. Bytes of a body that waits for memory are kept, up to a bound
  * for the connection; then the connection is not read.
@@ -98,6 +101,8 @@ struct http2 {
     uint8_t head[HTTP2_HEAD_BYTES]; /* of the frame that is being read */
     uint32_t head_len;
     uint32_t frame_left;        /* bytes of it */
+    int32_t data_stream;        /* the stream of that frame, if it has bytes of a body alone; or 0 */
+    bool is_data_large;         /* the last frame of a body was; the next one probably is, too */
     size_t block_bytes;         /* compressed */
     uint64_t block_since_ms;    /* when it began */
     struct http2_stream *begun; /* what nghttp2 has said of the last piece: a head is complete, */

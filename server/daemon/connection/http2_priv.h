@@ -15,6 +15,9 @@
 /* Bytes of bodies that wait for memory, of one connection; then it is not read. */
 #define HTTP2_HELD_BYTES_MAX (256 << 10)
 
+/* Bytes of a frame that a client may send. */
+#define HTTP2_FRAME_BYTES_MAX (1 << 20)
+
 /* Frames that wait to be sent, beside data; then no more are read. */
 #define HTTP2_QUEUED_MAX 64
 
@@ -72,6 +75,10 @@ void http2_read_on(struct http2 *http2);
 
 void http2_read_set(nghttp2_session_callbacks *callbacks);
 
+/* Returns where the next bytes may lie: in the body that they certainly belong to, or in the memory
+ * that all connections share. */
+struct transport_room http2_read_room(struct http2 *http2);
+
 /* Takes bytes until a request has to wait for its turn; returns the bytes taken. */
 size_t http2_read_feed(struct http2 *http2, struct span bytes);
 
@@ -88,6 +95,9 @@ MUST_CHECK bool http2_stream_add_field(struct http2_stream *stream, struct span 
  * more. */
 void http2_stream_end_head(struct http2_stream *stream);
 void http2_stream_take(struct http2_stream *stream, struct span bytes);
+/* Returns where the next bytes of the body belong, at most |missing|. Length 0: there is no place
+ * yet. */
+struct transport_room http2_stream_room(struct http2_stream *stream, size_t missing);
 void http2_stream_end(struct http2_stream *stream);
 
 /* Gives the client --body-timeout from now for the next bytes. */

@@ -10,6 +10,14 @@
 #include "server/daemon/connection/http2_priv.h"
 #include "server/http/head.h"
 
+/* The rest of a frame of a body is read in place if it is as long as this. */
+#define DIRECT_BYTES_MIN 8192
+/* A frame of a body from this size on is a large one. A client that sends one sends others, so the
+ * head of the next one is read with few bytes behind it. */
+#define LARGE_BYTES_MIN (32 << 10)
+#define FEW_BYTES 4096
+/* The text of a frame GOAWAY, which nghttp2 keeps until it is complete. */
+#define GOAWAY_BYTES_MAX 16384
 /* A compressed head is not longer than this many times its fields. */
 #define BLOCK_FACTOR 2
 #define PRIORITY_UPDATE 16 /* RFC 9218, section 7.1 */
@@ -192,6 +200,17 @@ static void note_block(struct http2 *http2, const struct frame *frame)
     }
 }
 
+/* Its bytes may be padded; then not all of them are of the body. */
+static void note_data(struct http2 *http2, const struct frame *frame)
+{
+    if (frame->len == 0 && !(frame->flags & NGHTTP2_FLAG_END_STREAM)) {
+        http2_note_flood(http2, HTTP2_FLOOD_EMPTY);
+    }
+    http2->data_stream = frame->flags & NGHTTP2_FLAG_PADDED ? 0 : (int32_t)frame->stream;
+    http2->is_data_large =
+        frame->len >= LARGE_BYTES_MIN && !(frame->flags & NGHTTP2_FLAG_END_STREAM);
+}
+
 /* What a client repeats at little cost is counted before it costs us anything. */
 static void note_frame(struct http2 *http2, const struct frame *frame)
 {
@@ -201,9 +220,13 @@ static void note_frame(struct http2 *http2, const struct frame *frame)
         note_block(http2, frame);
         break;
     case NGHTTP2_DATA:
-        if (frame->len == 0 && !(frame->flags & NGHTTP2_FLAG_END_STREAM)) {
-            http2_note_flood(http2, HTTP2_FLOOD_EMPTY);
+        note_data(http2, frame);
+        break;
+    case NGHTTP2_GOAWAY:
+        if (frame->len > GOAWAY_BYTES_MAX) {
+            (void)nghttp2_session_terminate_session(http2->frames, NGHTTP2_FRAME_SIZE_ERROR);
         }
+        http2_note_flood(http2, HTTP2_FLOOD_OTHERS);
         break;
     case NGHTTP2_RST_STREAM:
         break; /* on_stream_close() sees what it ends */
@@ -239,6 +262,7 @@ static size_t take_head(struct http2 *http2, struct span bytes)
     if (frame.type == NGHTTP2_HEADERS && !may_begin(http2)) {
         return 0;
     }
+    http2->data_stream = 0;
     note_frame(http2, &frame);
     http2_end_flood(http2);
     http2->head_len = 0;
@@ -263,6 +287,20 @@ static size_t take(struct http2 *http2, struct span bytes)
     }
     return http2->frame_left ? take_rest(http2, bytes, &http2->frame_left)
                              : take_head(http2, bytes);
+}
+
+struct transport_room http2_read_room(struct http2 *http2)
+{
+    OBJ_CHECK(http2, HTTP2_MAGIC);
+    uint8_t *shared = http2->session.conns->read_buffer;
+    struct transport_room room = {0};
+    if (http2->frame_left >= DIRECT_BYTES_MIN && http2->data_stream && !http2_is_over(http2)) {
+        struct http2_stream *stream = find(http2, http2->data_stream);
+        room = stream ? http2_stream_room(stream, http2->frame_left) : room;
+    } else if (http2->frame_left < DIRECT_BYTES_MIN && http2->is_data_large) {
+        room = (struct transport_room){shared, http2->frame_left + FEW_BYTES};
+    }
+    return room.len ? room : (struct transport_room){shared, CONNS_READ_BYTES};
 }
 
 /* A client that does not take what it asked for may not ask for more. */

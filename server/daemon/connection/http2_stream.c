@@ -411,6 +411,22 @@ void http2_stream_take(struct http2_stream *stream, struct span bytes)
     }
 }
 
+struct transport_room http2_stream_room(struct http2_stream *stream, size_t missing)
+{
+    OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
+    struct transport_room room = {0};
+    struct exchange *exchange = &stream->exchange;
+    if (!is_wanted(stream) || stream->held.len) {
+        return room;
+    }
+    size_t left = exchange_missing(exchange);
+    if (left < missing || !exchange_room(exchange, left, &room.ptr, &room.len)) {
+        return (struct transport_room){0};
+    }
+    room.len = room.len < missing ? room.len : missing;
+    return room;
+}
+
 void http2_stream_end(struct http2_stream *stream)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);

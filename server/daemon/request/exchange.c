@@ -138,6 +138,13 @@ uint64_t exchange_announced(const struct exchange *exchange)
     return body ? body->announced : 0;
 }
 
+size_t exchange_missing(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    const struct body *body = exchange_upload(exchange);
+    return body && body->announced > body->len ? body->announced - body->len : 0;
+}
+
 bool exchange_is_evicting(const struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);

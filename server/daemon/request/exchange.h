@@ -206,6 +206,8 @@ MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t
 
 /* Returns the bytes that the body will have, once that is known; else 0. */
 uint64_t exchange_announced(const struct exchange *exchange);
+/* Returns how many of them have yet to come. */
+size_t exchange_missing(const struct exchange *exchange);
 
 /* Is an exchange giving its memory back at this moment? */
 bool exchange_is_evicting(const struct exchange *exchange);
