@@ -87,7 +87,11 @@ void take_rest(bool is_ok)
 
 void receive(const char *text)
 {
-    struct span bytes = span_str(text);
+    receive_bytes(span_str(text));
+}
+
+void receive_bytes(struct span bytes)
+{
     while (bytes.len) {
         struct transport_room room = transport_tell_room(&wire.transport);
         size_t len = bytes.len < room.len ? bytes.len : room.len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with one client that speaks HTTP/1, without a socket and without calls. The transport is
+ * A server with one client, without a socket and without calls. The transport is
  * an array, and the linker replaces the functions of calls by those of conn_support.c. So the test
  * chooses each write of an answer, and how much the client takes and when.
  */
@@ -54,8 +54,9 @@ extern const struct http_answer stream, whole; /* the latter of 5 bytes */
 int set_up(void **state);
 int tear_down(void **state);
 
-/* The client sends |text|, takes the bytes that wait or is gone before it has, and is gone. */
+/* The client sends |text| or |bytes|, takes the bytes that wait or is gone before it has, and is gone. */
 void receive(const char *text);
+void receive_bytes(struct span bytes);
 void take_rest(bool is_ok);
 void lose_client(void);
 

@@ -166,7 +166,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
 	%D%/test_cli_option \
 	%D%/test_card %D%/test_client %D%/test_transfers %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_without_media %D%/test_medium %D%/test_multipart %D%/test_conf %D%/test_conn \
-	%D%/test_conn_message %D%/test_conn_time %D%/test_listener %D%/test_places \
+	%D%/test_conn_message %D%/test_conn_time %D%/test_http2 %D%/test_listener %D%/test_places \
 	%D%/test_document %D%/test_drafts %D%/test_embedding %D%/test_exchange %D%/test_fetch_url %D%/test_forwarded %D%/test_proxy_header %D%/test_framing %D%/test_generation %D%/test_http %D%/test_infer %D%/test_infill %D%/test_keep %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_model_trial %D%/test_npy %D%/test_npz %D%/test_options %D%/test_pairs %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_requests %D%/test_route %D%/test_sampler %D%/test_session %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
@@ -252,6 +252,10 @@ UNIT_CONN_WRAPS = -Wl,--wrap=request_take,--wrap=request_begin \
 %C%_test_conn_time_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conn_time_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_conn_time_LDFLAGS = $(AM_LDFLAGS) $(UNIT_CONN_WRAPS)
+%C%_test_http2_SOURCES = %D%/test_http2.c $(UNIT_CONN_SUPPORT)
+%C%_test_http2_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_http2_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_http2_LDFLAGS = $(AM_LDFLAGS) $(UNIT_CONN_WRAPS)
 %C%_test_places_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_places_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_listener_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -100,11 +100,11 @@ struct http2 {
     uint32_t preface_left;
     uint8_t head[HTTP2_HEAD_BYTES]; /* of the frame that is being read */
     uint32_t head_len;
-    uint32_t frame_left;        /* bytes of it */
-    int32_t data_stream;        /* the stream of that frame, if it has bytes of a body alone; or 0 */
-    bool is_data_large;         /* the last frame of a body was; the next one probably is, too */
-    size_t block_bytes;         /* compressed */
-    uint64_t block_since_ms;    /* when it began */
+    uint32_t frame_left;     /* bytes of it */
+    int32_t data_stream;     /* the stream of that frame, if it has bytes of a body alone; or 0 */
+    bool is_data_large;      /* the last frame of a body was; the next one probably is, too */
+    size_t block_bytes;      /* compressed */
+    uint64_t block_since_ms; /* when it began */
     struct http2_stream *begun; /* what nghttp2 has said of the last piece: a head is complete, */
     struct http2_stream *fed;   /* |chunk| is of the body of this one, */
     struct span chunk;
