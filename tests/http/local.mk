@@ -36,6 +36,7 @@ HTTP_TESTS = \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
 	%D%/run_http2.py \
+	%D%/run_http2_rules.py \
 	%D%/run_idle.py \
 	%D%/run_infill.py \
 	%D%/run_layouts.py \

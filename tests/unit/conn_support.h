@@ -54,7 +54,8 @@ extern const struct http_answer stream, whole; /* the latter of 5 bytes */
 int set_up(void **state);
 int tear_down(void **state);
 
-/* The client sends |text| or |bytes|, takes the bytes that wait or is gone before it has, and is gone. */
+/* The client sends |text| or |bytes|, takes the bytes that wait or is gone before it has, and is
+ * gone. */
 void receive(const char *text);
 void receive_bytes(struct span bytes);
 void take_rest(bool is_ok);

@@ -237,6 +237,11 @@ static void note_frame(struct http2 *http2, const struct frame *frame)
         http2_note_flood(http2, HTTP2_FLOOD_SETTINGS);
         break;
     case NGHTTP2_PRIORITY:
+        if (frame->stream == 0) { /* nghttp2 looks at none of them */
+            (void)nghttp2_session_terminate_session(http2->frames, NGHTTP2_PROTOCOL_ERROR);
+        }
+        http2_note_flood(http2, HTTP2_FLOOD_PRIORITIES);
+        break;
     case PRIORITY_UPDATE:
         http2_note_flood(http2, HTTP2_FLOOD_PRIORITIES);
         break;
