@@ -410,6 +410,26 @@ def idle_calls():
         expect("the exit status", daemon.process.wait(60), 0)
 
 
+def ages():
+    """Old connections end, of both protocols, and answer until then; others come after them."""
+    with Daemon([ADD, "--connection-age=1s", "--linger-timeout=300ms"]) as daemon:
+        began = time.monotonic()
+        old, client = Client(daemon.port), Http2Client(daemon.port)
+        expect("at first", (infer(old), dict(old.fields).get("Connection")), (200, None))
+        while not client.goaway:
+            expect("a request before", client.ask().status, 200)
+            time.sleep(0.02)
+        expect("the warning", client.goaway[:2], (0x7fffffff, NO_ERROR))
+        expect("a request after it", client.ask().status, 200)
+        expect("not too soon", time.monotonic() - began > 0.85, True)
+        client.until(lambda: client.goaway[0] == client.next - 2)
+        expect("closed", client.client.is_closed(), True)
+        wait_until("its age", lambda: time.monotonic() - began > 1.15)
+        expect("the last answer", (infer(old), dict(old.fields).get("Connection")), (200, "close"))
+        expect("closed", old.is_closed(), True)
+        expect("another one", infer(Client(daemon.port)), 200)
+
+
 def drain():
     """Clients are told twice; what has begun is answered."""
     with Daemon([ADD]) as daemon:
@@ -429,7 +449,7 @@ def drain():
 CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
           by_alpn, cheap_frames, rapid_resets, many_answers, continuations, header_bombs,
           invalid_frames, late_resets, slow_readers, side_by_side, slow_but_steady,
-          narrow_connections, idle_calls, drain)
+          narrow_connections, idle_calls, ages, drain)
 
 
 def main():

@@ -157,8 +157,8 @@ RULES = (
 
     # ---- DATA
     ("6.1", "of stream 0", [data(stream=0)], "connection PROTOCOL_ERROR"),
-    ("6.1", "padding as long as the frame", [post(), frame(DATA, PADDED | END_STREAM, 1, b"\5abcd")],
-     "connection PROTOCOL_ERROR"),
+    ("6.1", "padding as long as the frame",
+     [post(), frame(DATA, PADDED | END_STREAM, 1, b"\5abcd")], "connection PROTOCOL_ERROR"),
     ("6.1", "padding without room for its length", [post(), frame(DATA, PADDED | END_STREAM, 1)],
      "connection PROTOCOL_ERROR", "nghttp2 takes it for padding that is too long"),
     ("6.1", "padding alone", [post(), frame(DATA, PADDED | END_STREAM, 1, b"\3" + bytes(3))],

@@ -477,6 +477,74 @@ static void late_bytes_gain_no_time(void **state)
     assert_int_equal(code_of(frame_of(NGHTTP2_RST_STREAM, 0)), NGHTTP2_NO_ERROR);
 }
 
+/* The sweep looks when |ms| more have passed. */
+static void pass(uint64_t ms)
+{
+    loop.uv.time += ms;
+    check_deadline(uv_now(&loop.uv));
+}
+
+static void an_old_connection_is_told_to_leave(void **state)
+{
+    (void)state;
+    struct frame frame;
+    only_session()->old_ms = uv_now(&loop.uv) + 10000;
+    begin_client();
+    add_head(END_STREAM, 1, LITERAL(GET_V2));
+    send_all();
+    pass(10000 - 1);
+    assert_false(find_frame(NGHTTP2_GOAWAY, 0, &frame));
+    pass(1);
+    assert_int_equal(frame_of(NGHTTP2_GOAWAY, 0).payload.ptr[0], 0x7f); /* any stream may begin */
+    assert_int_equal(code_of(frame_of(NGHTTP2_GOAWAY, 0)), NGHTTP2_NO_ERROR);
+    pass(options.params.linger_timeout - 1);
+    assert_false(find_frame(NGHTTP2_GOAWAY, 1, &frame));
+    pass(1);
+    assert_int_equal(frame_of(NGHTTP2_GOAWAY, 1).payload.ptr[3], 1); /* stream 1 is the last one */
+    assert_false(wire.is_shut);
+    expect_answer();
+    pass(1);
+    assert_true(wire.is_shut);
+}
+
+static void a_client_acknowledges_settings(void **state)
+{
+    (void)state;
+    struct frame frame;
+    buf_add_str(&frames, PREFACE);
+    add_frame(NGHTTP2_SETTINGS, 0, 0, span_of(NULL, 0));
+    add_head(END_STREAM, 1, LITERAL(GET_V2));
+    send_all();
+    pass(options.params.header_timeout - 1);
+    assert_false(find_frame(NGHTTP2_GOAWAY, 0, &frame));
+    pass(1);
+    assert_int_equal(code_of(frame_of(NGHTTP2_GOAWAY, 0)), NGHTTP2_SETTINGS_TIMEOUT);
+}
+
+/* Its call takes long: the client is asked, and then gone. */
+static void a_silent_client_is_asked_for_a_sign_of_life(void **state)
+{
+    (void)state;
+    struct frame frame;
+    begin_client();
+    add_head(END_STREAM, 1, LITERAL(GET_V2));
+    send_all();
+    pass(options.params.idle_timeout - 1);
+    assert_false(find_frame(NGHTTP2_PING, 0, &frame));
+    pass(1);
+    add_frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, frame_of(NGHTTP2_PING, 0).payload);
+    pass(options.params.header_timeout - 1);
+    send_all();
+    pass(1);
+    pass(options.params.idle_timeout - 1);
+    assert_false(wire.is_closing);
+    assert_true(find_frame(NGHTTP2_PING, 1, &frame));
+    pass(options.params.header_timeout - 1);
+    assert_false(wire.is_closing);
+    pass(1);
+    assert_true(wire.is_closing);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -496,6 +564,9 @@ int main(void)
         TEST(a_long_goodbye_is_refused),
         TEST(resets_have_our_limit_alone),
         TEST(late_bytes_gain_no_time),
+        TEST(an_old_connection_is_told_to_leave),
+        TEST(a_client_acknowledges_settings),
+        TEST(a_silent_client_is_asked_for_a_sign_of_life),
     };
     buf_init(&frames, BYTES_MAX);
     int failures = cmocka_run_group_tests(tests, NULL, NULL);

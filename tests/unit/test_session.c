@@ -506,6 +506,20 @@ static void a_drain_waits_for_all_streams(void **state)
     assert_int_equal(abandons, 0);
 }
 
+/* Give or take a tenth; TLS and the protocol that it chooses are one connection. */
+static void a_connection_has_an_age(void **state)
+{
+    (void)state;
+    options.params.connection_age = 1000;
+    uint64_t now_ms = uv_now(&loop.uv);
+    assert_true(opening_accept(&conns, &wires[1].transport, LISTENER_PUBLIC));
+    uint64_t old_ms = LIST_ENTRY(conns.all.prev, struct session, link)->old_ms;
+    assert_in_range(old_ms, now_ms + 900, now_ms + 1100);
+    open_wire(&wires[1], "tiny");
+    assert_int_equal(LIST_ENTRY(conns.all.prev, struct session, link)->old_ms, old_ms);
+    assert_int_equal(LIST_ENTRY(conns.all.next, struct session, link)->old_ms, UINT64_MAX);
+}
+
 static void an_end_cancels_all_streams(void **state)
 {
     (void)state;
@@ -573,6 +587,7 @@ int main(void)
         TEST(each_half_waits_for_memory_by_itself),
         TEST(memory_of_no_stream_is_counted),
         TEST(a_drain_waits_for_all_streams),
+        TEST(a_connection_has_an_age),
         TEST(an_end_cancels_all_streams),
         TEST(a_session_without_streams_has_a_deadline),
         TEST(sessions_of_all_protocols_share_places),

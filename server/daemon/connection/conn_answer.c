@@ -172,7 +172,8 @@ static enum exchange_written write_spans(struct conn *conn, struct span *spans, 
 static size_t print_head(struct conn *conn, const struct http_answer *answer, char *out)
 {
     conn->is_chunked = answer->is_stream && !conn->is_http_1_0 && !conn->exchange.is_head_only;
-    if (conn->session.conns->loop->is_draining || (answer->is_stream && conn->is_http_1_0)) {
+    if (conn->session.conns->loop->is_draining || session_is_old(&conn->session) ||
+        (answer->is_stream && conn->is_http_1_0)) {
         conn->is_keep_alive = false;
     }
     unsigned flags = (conn->is_keep_alive ? 0 : HTTP1_CLOSE) |

@@ -49,6 +49,7 @@ struct conns {
     uint8_t *read_buffer;   /* owned; CONNS_READ_BYTES, for the current read */
     uv_timer_t sweep;       /* checks the deadlines of all; runs while there are any */
     uint64_t swept_ms;      /* when it did so last, on the clock of the loop */
+    uint32_t age_spread;    /* of the last connection, see --connection-age */
     uint64_t refuses_at_ms; /* on that clock: requests that are incomplete then are refused */
     bool is_grace_over;     /* connections without a request close */
 };

@@ -203,6 +203,8 @@ static void on_bytes(struct http2 *http2, struct span bytes)
         }
         return;
     }
+    http2->heard_ms = http2_now(http2);
+    http2->ping_ms = 0;
     size_t used = http2->ahead.len ? 0 : http2_read_feed(http2, bytes);
     if (used < bytes.len && !http2_is_over(http2)) {
         keep_ahead(http2, span_of(bytes.ptr + used, bytes.len - used));
@@ -302,9 +304,44 @@ static void drain(struct session *session)
 static void warn(struct session *session)
 {
     struct http2 *http2 = of_session(session);
-    if (!http2->is_leaving && !http2_is_over(http2)) {
+    if (!http2->is_leaving && !http2->warned_ms && !http2_is_over(http2)) {
+        http2->warned_ms = http2_now(http2);
         (void)nghttp2_submit_shutdown_notice(http2->frames);
         settle(http2);
+    }
+}
+
+/* A client that is too old is warned first, as in a drain. */
+static void check_age(struct http2 *http2, uint64_t now_ms)
+{
+    if (session_is_old(&http2->session)) {
+        warn(&http2->session);
+        if (now_ms - http2->warned_ms >= http2_params(http2)->linger_timeout) {
+            leave_politely(http2);
+        }
+    }
+}
+
+/* False: the client, of which requests wait, gives no sign of life. One that may not or cannot
+ * answer is not asked. */
+static bool check_life(struct http2 *http2, uint64_t now_ms)
+{
+    if (http2->session.state != SESSION_BUSY || http2->is_stopped || http2->unsent) {
+        http2->heard_ms = now_ms;
+        http2->ping_ms = 0;
+    } else if (http2->ping_ms) {
+        return now_ms - http2->ping_ms < http2_params(http2)->header_timeout;
+    } else if (now_ms - http2->heard_ms >= http2_params(http2)->idle_timeout) {
+        http2->ping_ms = now_ms;
+        (void)nghttp2_submit_ping(http2->frames, NGHTTP2_FLAG_NONE, NULL);
+    }
+    return true;
+}
+
+static void check_settings(struct http2 *http2, uint64_t now_ms)
+{
+    if (now_ms >= http2->settings_deadline_ms && !http2->unsent) {
+        (void)nghttp2_session_terminate_session(http2->frames, NGHTTP2_SETTINGS_TIMEOUT);
     }
 }
 
@@ -333,13 +370,15 @@ static void check_deadline(struct session *session, uint64_t now_ms)
         }
         return;
     }
-    if (!http2_write_check(http2, now_ms)) {
+    if (!http2_write_check(http2, now_ms) || !check_life(http2, now_ms)) {
         close_now(http2);
         return;
     }
     if (session->conns->is_grace_over) { /* it came later */
         leave_politely(http2);
     }
+    check_age(http2, now_ms);
+    check_settings(http2, now_ms);
     check_streams(http2, now_ms);
     if (is_late) {
         leave_politely(http2);
@@ -355,6 +394,9 @@ static void postpone(struct session *session, uint64_t pause_ms, uint64_t now_ms
     http2->window_deadline_ms += pause_ms;
     pace_begin(&http2->window_pace, now_ms);
     http2->block_since_ms += pause_ms;
+    http2->heard_ms += pause_ms;
+    http2->ping_ms += http2->ping_ms ? pause_ms : 0;
+    http2->settings_deadline_ms += http2->settings_deadline_ms == UINT64_MAX ? 0 : pause_ms;
     exchange_restart_paces(&http2->own, now_ms);
     for (struct list *node = http2->streams.next; node != &http2->streams; node = node->next) {
         struct http2_stream *stream = LIST_ENTRY(node, struct http2_stream, link);
@@ -453,6 +495,8 @@ static bool greet(struct http2 *http2, bool has_preface)
     };
     const uint8_t *bytes = (const uint8_t *)preface;
     http2->preface_left = has_preface ? 0 : sizeof(preface) - 1;
+    http2->heard_ms = http2_now(http2);
+    http2->settings_deadline_ms = http2->heard_ms + http2_params(http2)->header_timeout;
     return nghttp2_submit_settings(http2->frames, NGHTTP2_FLAG_NONE, settings,
                                    sizeof(settings) / sizeof(settings[0])) == 0 &&
            nghttp2_session_set_local_window_size(http2->frames, NGHTTP2_FLAG_NONE, 0,

@@ -21,6 +21,9 @@
  * back as the body takes the bytes. Bytes of a body that waits for memory are kept, up to a bound
  * for the connection; then the connection is not read.
  *
+ * Signs of life. A client whose requests wait for answers may be gone without a word. When nothing
+ * has come of it for --idle-timeout it gets a PING, which it has to answer.
+ *
  * The end. A stream is freed by settle() alone, which runs when no call is on the stack; a
  * connection when its transport says that it is closed. Until then calls may still look at them.
  *
@@ -119,6 +122,12 @@ struct http2 {
     bool is_window_used;     /* the window of the connection is, and calls wait for it; then the */
     struct pace window_pace; /* bytes of all of them since, */
     uint64_t window_deadline_ms; /* and when the next ones have to go */
+
+    uint64_t
+        settings_deadline_ms; /* for the client's word that it knows ours; UINT64_MAX: it does */
+    uint64_t heard_ms;        /* when something came of the client */
+    uint64_t ping_ms;         /* when it was asked for a sign of life since then; 0: not */
+    uint64_t warned_ms;       /* when it was told that it has to leave soon; 0: not */
 
     struct token_memory token_memory;
     struct http2_floods floods;

@@ -83,6 +83,9 @@ static int on_frame_recv(nghttp2_session *frames, const nghttp2_frame *frame, vo
     if (!stream && frame->hd.type == NGHTTP2_RST_STREAM) { /* it is over already */
         http2_note_flood(http2, HTTP2_FLOOD_RESETS);
     }
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK)) {
+        http2->settings_deadline_ms = UINT64_MAX;
+    }
     bool may_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     if (stream && may_end && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         http2->ended = stream;

@@ -7,6 +7,7 @@
 #include "server/daemon/connection/conns.h"
 #include "server/daemon/loop/loop.h"
 #include "server/process/log.h"
+#include "server/process/options.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -19,6 +20,21 @@ static enum share_taken take_place(struct session *session)
         return SHARE_TAKEN;
     }
     return places_take(places, session);
+}
+
+/* 2^32 divided by the golden ratio: multiples of it are spread evenly, modulo 2^32. */
+#define GOLDEN 0x9e3779b9u
+
+/* Clients that came together, as after a restart, do not leave together. */
+static uint64_t age_of_next(struct conns *conns)
+{
+    uint64_t age_ms = conns->params->connection_age;
+    if (age_ms == 0) {
+        return UINT64_MAX;
+    }
+    conns->age_spread += GOLDEN;
+    uint64_t fifth = age_ms / 5;
+    return uv_now(&conns->loop->uv) + age_ms - fifth / 2 + (fifth * conns->age_spread >> 32);
 }
 
 enum share_taken session_begin(struct session *session, const struct session_ops *ops,
@@ -38,6 +54,7 @@ enum share_taken session_begin(struct session *session, const struct session_ops
     list_init(&session->quiet_link);
     list_push_back(&conns->all, &session->link);
     conns_note_new(conns);
+    session->old_ms = client->before ? client->before->old_ms : age_of_next(conns);
     if (client->before) {
         client->before->transport = NULL;
         places_hand_over(&conns->places, client->before, session);
@@ -86,6 +103,12 @@ void session_postpone(struct session *session, uint64_t pause_ms)
 {
     OBJ_CHECK(session, SESSION_MAGIC);
     session->deadline_ms += pause_ms;
+}
+
+bool session_is_old(const struct session *session)
+{
+    OBJ_CHECK(session, SESSION_MAGIC);
+    return uv_now(&session->conns->loop->uv) >= session->old_ms;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

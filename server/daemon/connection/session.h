@@ -73,6 +73,7 @@ struct session {
     struct list quiet_link;      /* in conns->places, by its state */
     struct turn_reader turn;     /* while a message waits for its turn */
     uint64_t deadline_ms;        /* of what it does now, on the loop's clock; the protocol's */
+    uint64_t old_ms;             /* when it gets no more requests; UINT64_MAX: never */
     uint64_t place_client;       /* who is charged for its place, or would be */
     size_t discarded_bytes;      /* while lingering; until then the protocol's */
     enum listener_role role;     /* of the address that the client came to */
@@ -111,6 +112,9 @@ void session_end(struct session *session);
 void session_set_state(struct session *session, enum session_state state);
 void session_set_deadline(struct session *session, uint64_t ms);
 void session_postpone(struct session *session, uint64_t pause_ms);
+
+/* Has it reached --connection-age? Its client is asked to come again by another connection. */
+bool session_is_old(const struct session *session);
 
 /* In CLOSING: closes the transport, which says no more than that it is closed. Once. */
 void session_close(struct session *session);
