@@ -51,6 +51,12 @@ bool grpc_is_partial(struct span rest)
     return rest.len < GRPC_PREFIX_BYTES || load_be32(rest.ptr + 1) > rest.len - GRPC_PREFIX_BYTES;
 }
 
+enum status grpc_refuse_prefix(uint8_t begin, struct error *err)
+{
+    return error_set(err, ST_INVALID, "the prefix of a message begins with %u, expected 0 or 1",
+                     begin);
+}
+
 enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err)
 {
     if (rest->len < GRPC_PREFIX_BYTES) {
@@ -59,8 +65,7 @@ enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct err
     }
     size_t len = load_be32(rest->ptr + 1), left = rest->len - GRPC_PREFIX_BYTES;
     if (rest->ptr[0] > 1) {
-        return error_set(err, ST_INVALID, "the prefix of a message begins with %u, expected 0 or 1",
-                         rest->ptr[0]);
+        return grpc_refuse_prefix(rest->ptr[0], err);
     }
     if (len > left) {
         return error_set(err, ST_INVALID,

@@ -38,6 +38,9 @@ struct grpc_frame {
 /* Does the first message of |rest| go on behind its end? */
 bool grpc_is_partial(struct span rest);
 
+/* Fails for a prefix whose first byte says neither: ST_INVALID. */
+enum status grpc_refuse_prefix(uint8_t begin, struct error *err);
+
 /* Takes the first message of |*rest|, which is not empty. ST_INVALID: it is not whole. */
 MUST_CHECK enum status grpc_take_next(struct span *rest, struct grpc_frame *out, struct error *err);
 

@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/grpc_infer.c %D%/grpc_infer.h \
 	%D%/grpc_json.c %D%/grpc_json.h \
 	%D%/grpc_reply.c \
+	%D%/grpc_stream.c %D%/grpc_stream.h \
 	%D%/grpc_schema.c %D%/grpc_schema.def %D%/grpc_schema.h \
 	%D%/json.c %D%/json.h \
 	%D%/json_priv.h \

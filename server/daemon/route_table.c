@@ -119,6 +119,7 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
 #define CHANGES_MODELS .changes = true, .changes_models = true
 #define CHANGES_REGIONS .changes = true
 #define REFLECTS .grpc.is_stream = true
+#define STREAMS_CALLS .grpc.is_stream = true, .grpc.has_calls = true
 #define MESSAGES(name, fn, needed, ...)                                                            \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_##needed, .ignores_queries = true,                   \

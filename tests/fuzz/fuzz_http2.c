@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any frames on connections of HTTP/2, cut in any way, with clients that wait,
- * stop reading, disconnect, or come in numbers. Afterwards another client gets
- * its usual answer.
+ * Any frames on connections of HTTP/2, cut in any way, with clients that wait, stop reading,
+ * disconnect, or come in numbers. Afterwards another client gets its usual answer.
  *
  * The input is a row of commands, each '~' and a character:
  *
- *     ~fKFS   a frame begins: its kind, flags and stream are the bytes less
- * '0'; its payload are the bytes up to the next command but '~~', which is the
- * byte itself ~bL     like it, but the frame claims L more bytes than it has ~G
- * ~P   a whole request: GET /v2; the head of a call, whose body is to follow ~B
- * the body of the call of the last head ~p      waits for the server ~q    lets
- * it make one turn ~c      one more client, from here on ~n    continues with
- * the next client ~x      the client closes             ~h    it closes its
- * sending side ~s      it stops reading, or resumes  ~t    the timeouts of all
- * states expire ~d      the server drains             ~=hhX X as often as the
- * hexadecimal number says
+ * - ~fKFS: a frame begins. Its kind, flags and stream are the bytes less '0'; its payload are the
+ *   bytes up to the next command but '~~', which is the byte itself.
+ * - ~bL: the last frame claims L more bytes than it has.
+ * - ~G: a whole request, GET /v2. ~P: the head of a call, whose body is to follow. ~B: that body.
+ * - ~S: the head of a stream of calls of gRPC. ~I: a message of it. ~E: its end.
+ * - ~p waits for the server. ~q lets it make one turn.
+ * - ~c: one more client, from here on. ~n continues with the next client.
+ * - ~x: the client closes. ~h: it closes its sending side. ~s: it stops reading, or resumes.
+ * - ~t: the timeouts of all states expire. ~d: the server drains.
+ * - ~=hhX: X as often as the hexadecimal number says.
  */
 #include "config.h"
 
@@ -43,6 +42,14 @@ static const char body[] = "{\"inputs\":[{\"name\":\"input_0\",\"shape\":[2,3],"
                            "[1,2,3,4,5,6]},{\"name\":\"input_1\",\"shape\":[2,"
                            "3],\"datatype\":\"FP32\",\"data\":"
                            "[10,20,30,40,50,60]}]}";
+
+/* content-type and te, which all calls of gRPC have. */
+static const char post_stream[] = "\x83\x86\x04\x2f/inference.GRPCInferenceService/ModelStreamInfer"
+                                  "\x01\x01"
+                                  "a"
+                                  "\x0f\x10\x10"
+                                  "application/grpc"
+                                  "\x10\x02te\x08trailers";
 
 struct run {
     struct world *world;
@@ -104,6 +111,29 @@ static void add_body(struct run *run)
 {
     begin_frame(run, 0, 1, run->streams ? 2 * run->streams - 1 : 1);
     buf_add_str(&run->piece, body);
+    end_frame(run);
+}
+
+/* A ModelInferRequest for add, with its prefix. */
+static void add_message(struct run *run)
+{
+    static const char shape[] = "\x1a\x02\x02\x03";
+    static const uint8_t prefix[] = {0, 0, 0, 0, 99}, tensor[24] = {0};
+    begin_frame(run, 0, 0, run->streams ? 2 * run->streams - 1 : 1);
+    buf_add(&run->piece, prefix, sizeof(prefix));
+    buf_add_str(&run->piece, "\x0a\x03"
+                             "add");
+    for (char i = '0'; i <= '1'; i++) {
+        buf_add_str(&run->piece, "\x2a\x13\x0a\x07input_");
+        buf_add_char(&run->piece, i);
+        buf_add_str(&run->piece, "\x12\x04"
+                                 "FP32");
+        buf_add_str(&run->piece, shape);
+    }
+    for (int i = 0; i < 2; i++) {
+        buf_add_str(&run->piece, "\x3a\x18");
+        buf_add(&run->piece, tensor, sizeof(tensor));
+    }
     end_frame(run);
 }
 
@@ -179,6 +209,12 @@ static size_t perform(struct run *run, struct span rest)
         add_request(run, at[0] == 'G' ? get_v2 : post_add, at[0] == 'G' ? 5 : 4);
     } else if (at[0] == 'B') {
         add_body(run);
+    } else if (at[0] == 'S') {
+        add_request(run, post_stream, 4);
+    } else if (at[0] == 'I') {
+        add_message(run);
+    } else if (at[0] == 'E') {
+        begin_frame(run, 0, 1, run->streams ? 2 * run->streams - 1 : 1);
     } else if (memchr("pqcnxhstd", at[0], 9)) {
         disturb(run, at[0]);
     } else {

@@ -33,6 +33,7 @@ HTTP_TESTS = \
 	%D%/run_formats.py \
 	%D%/run_generate.py \
 	%D%/run_grpc.py \
+	%D%/run_grpc_stream.py \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
 	%D%/run_http2.py \

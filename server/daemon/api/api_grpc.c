@@ -51,6 +51,15 @@ enum status api_grpc_trace(struct request *request, struct error *err)
                                    : api_set_trace(request, err);
 }
 
+/* ModelStreamInfer: its calls have answered. */
+enum status api_grpc_calls(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)err;
+    must(request->grpc.stream && request->out.len == 0);
+    return ST_OK;
+}
+
 /* ---- health ---------------------------------------------------------------------------------- */
 
 static bool is_service(const char *name)

@@ -72,12 +72,14 @@ struct http2_stream {
     struct list link;        /* in http2->streams */
     struct list closed_link; /* in http2->closed: nghttp2 has forgotten it */
     struct list out_link;    /* in http2->out: its part is out, and the call has yet to know */
-    struct buf held;         /* bytes of the body that wait for memory */
+    struct buf held;         /* bytes of the body that wait for memory, or for the call */
     uint64_t deadline_ms;    /* of the half that the client has to move */
     uint64_t content_length;
     size_t head_bytes;     /* as RFC 9113, section 6.5.2, counts a list of fields */
     const char *method;    /* a constant; NULL: not said yet */
     struct span authority; /* in the text of the head */
+    size_t held_counted;   /* bytes of |held| that are in http2->held_bytes, and in the window of
+                              the connection: the others are held back by the call */
     bool is_open;          /* its head is complete, and the call is not over */
     bool is_closed;
     bool is_complete; /* the client sends nothing more; the call learns it behind |held| */

@@ -69,11 +69,22 @@ static void consume(struct http2_stream *stream, size_t bytes)
     }
 }
 
+/* The bytes that are held have been taken, or nobody wants them. */
+static void release_held(struct http2_stream *stream, size_t bytes)
+{
+    struct http2 *http2 = stream->http2;
+    must(http2->held_bytes >= stream->held_counted && bytes >= stream->held_counted);
+    http2->held_bytes -= stream->held_counted;
+    if (bytes) {
+        (void)nghttp2_session_consume_connection(http2->frames, stream->held_counted);
+        (void)nghttp2_session_consume_stream(http2->frames, stream->id, bytes);
+    }
+    stream->held_counted = 0;
+}
+
 static void drop_held(struct http2_stream *stream)
 {
-    must(stream->http2->held_bytes >= stream->held.len);
-    stream->http2->held_bytes -= stream->held.len;
-    consume(stream, stream->held.len);
+    release_held(stream, stream->held.len);
     buf_fini(&stream->held);
     exchange_keep(&stream->exchange, 0);
 }
@@ -359,7 +370,6 @@ static void discard(struct http2_stream *stream, size_t bytes)
 static void add_body(struct http2_stream *stream, struct span bytes)
 {
     int status = exchange_add_body(&stream->exchange, bytes);
-    consume(stream, bytes.len);
     if (!stream->content_length) {
         stream->content_length = exchange_announced(&stream->exchange);
     }
@@ -380,18 +390,24 @@ static bool has_memory(struct http2_stream *stream)
     return true;
 }
 
-/* Keeps bytes that wait for memory. */
+/* Keeps bytes that wait for memory, or for the call. Those of a call take none of the window of the
+ * connection, and do not stop it: others of its streams go on. */
 static void hold(struct http2_stream *stream, struct span bytes)
 {
-    size_t before = stream->held.len;
+    bool is_held_back = exchange_is_held_back(&stream->exchange);
     buf_add(&stream->held, bytes.ptr, bytes.len);
     if (buf_failed(&stream->held)) {
         exchange_give_up(&stream->exchange, ST_EXHAUSTED, "there is no memory for it now", 429);
         return;
     }
-    stream->http2->held_bytes += stream->held.len - before;
+    if (is_held_back) {
+        discard(stream, bytes.len);
+    } else {
+        stream->held_counted += bytes.len;
+        stream->http2->held_bytes += bytes.len;
+    }
     exchange_keep(&stream->exchange, stream->held.capacity);
-    if (!transfer_is_waiting(&stream->exchange.upload)) {
+    if (!is_held_back && !transfer_is_waiting(&stream->exchange.upload)) {
         transfers_wait_for_memory(&stream->exchange.upload);
     }
 }
@@ -408,6 +424,7 @@ void http2_stream_take(struct http2_stream *stream, struct span bytes)
         hold(stream, bytes);
     } else {
         add_body(stream, bytes);
+        consume(stream, bytes.len);
     }
 }
 
@@ -472,7 +489,7 @@ static void resume(struct exchange *exchange)
 {
     struct http2_stream *stream = http2_stream_of(exchange);
     struct buf held = stream->held;
-    stream->http2->held_bytes -= held.len;
+    release_held(stream, held.len);
     buf_init(&stream->held, HTTP2_HELD_BYTES_MAX + CONNS_READ_BYTES);
     exchange_keep(exchange, 0);
     if (held.len) {
@@ -521,24 +538,36 @@ static bool is_unread(const struct http2_stream *stream)
     return stream->http2->held_bytes >= HTTP2_HELD_BYTES_MAX;
 }
 
+/* Has the client sent nothing for too long? Between two messages of a stream it has as much time as
+ * between two requests. */
+static bool is_silent(const struct http2_stream *stream, uint64_t now_ms)
+{
+    const struct params *params = http2_params(stream->http2);
+    uint64_t since_ms = stream->deadline_ms - params->body_timeout;
+    bool rests = exchange_demand(&stream->exchange) == EXCHANGE_RESTS;
+    return now_ms >= since_ms + (rests ? params->idle_timeout : params->body_timeout) &&
+           !transfer_is_waiting(&stream->exchange.upload);
+}
+
 /* A call that answers as the request comes waits for the client between two messages, and has no
  * pace. */
 static void check_body(struct http2_stream *stream, uint64_t now_ms)
 {
     struct exchange *exchange = &stream->exchange;
     bool has_begun = exchange_has_begun(exchange);
+    bool is_idle = exchange_demand(exchange) == EXCHANGE_RESTS;
     if (now_ms >= stream->http2->session.conns->refuses_at_ms) {
         if (has_begun) {
             exchange_give_up(exchange, ST_UNAVAILABLE, "the server is being stopped", 503);
         } else {
             exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
         }
-    } else if (is_unread(stream)) {
+    } else if (is_unread(stream) || exchange_demand(exchange) == EXCHANGE_WAITS_FOR_CALLS) {
         http2_stream_await(stream);
         pace_begin(&exchange->upload.pace, now_ms);
-    } else if (now_ms >= stream->deadline_ms && !transfer_is_waiting(&exchange->upload)) {
+    } else if (is_silent(stream, now_ms)) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
-    } else if (!has_begun && exchange_is_upload_slow(exchange, now_ms)) {
+    } else if (!has_begun && !is_idle && exchange_is_upload_slow(exchange, now_ms)) {
         exchange_give_up(exchange, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }
 }

@@ -153,6 +153,7 @@ void infer_reset(struct infer *infer)
     infer_profile_end(infer);
     infer_shared_drop(infer);
     infer->ops = NULL;
+    infer->is_in_stream = false;
     infer->is_short = infer->was_alone = infer->is_unfit = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;

@@ -162,6 +162,7 @@ struct infer {
     bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */
     bool was_alone;       /* no other held memory when a step of this request found too little */
     bool is_unfit;        /* the model takes no body of this kind: 415 */
+    bool is_in_stream;    /* it is one of a stream of gRPC, and so are its answers */
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */
     size_t bound_bytes;   /* bytes of the body that inputs use in place */
@@ -242,6 +243,9 @@ MUST_CHECK enum outcome infer_parse(struct infer *infer, struct error *err);
  * borrows from the body, or from infer->inflated. */
 MUST_CHECK enum status infer_take_message(struct infer *infer, size_t max, struct span *out,
                                           struct error *err);
+
+/* Has it events instead of an answer? */
+bool infer_is_stream(const struct infer *infer);
 
 /* Fills the inputs. OUTCOME_FILES: there are several files to be read, see infer_media_begin(). */
 MUST_CHECK enum outcome infer_decode(struct infer *infer, struct error *err);

@@ -22,6 +22,9 @@
 static enum coding wanted_coding(const struct infer *infer)
 {
     enum coding coding = CODING_IDENTITY;
+    if (infer->is_in_stream) {
+        return coding; /* its answer is a part of a message */
+    }
     if (infer->call.codec && infer->call.codec->is_message) {
         (void)coding_find(head_value(infer->head, HTTP_GRPC_ENCODING), &coding);
         return coding;
@@ -171,11 +174,17 @@ bool infer_hand_over(struct infer *infer)
 
 /* ---- events of a stream ---------------------------------------------------------------------- */
 
+bool infer_is_stream(const struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    const struct infer_ops *ops = infer->ops;
+    return ops && ops->print.is_stream && infer->own && ops->print.is_stream(infer);
+}
+
 bool infer_has_events(const struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    bool (*is_stream)(const struct infer *infer) = infer->ops->print.is_stream;
-    return is_stream && is_stream(infer) && infer->out->len > 0;
+    return infer_is_stream(infer) && infer->out->len > 0;
 }
 
 void infer_print_error_event(const struct infer *infer, const struct error *why, int http_status,

@@ -103,14 +103,27 @@ bool turns_may_begin(struct turns *turns, struct turn_reader *reader, bool may_n
     return false;
 }
 
-void turns_add_all(struct turns *turns, struct turn_job *first)
+static void put_all(struct turns *turns, struct turn_job *first)
 {
-    OBJ_CHECK(turns, TURNS_MAGIC);
     must(*turns->last == NULL); /* the end of the row */
     *turns->last = first;
     for (struct turn_job *job = first; job; job = job->next) {
         turns->last = &job->next;
     }
+}
+
+void turns_put(struct turns *turns, struct turn_job *job)
+{
+    OBJ_CHECK(turns, TURNS_MAGIC);
+    job->next = NULL;
+    put_all(turns, job);
+    uv_idle_start(&turns->idle, on_idle);
+}
+
+void turns_add_all(struct turns *turns, struct turn_job *first)
+{
+    OBJ_CHECK(turns, TURNS_MAGIC);
+    put_all(turns, first);
     if (turns_has_time(turns)) {
         run_jobs(turns);
     }

@@ -67,6 +67,9 @@ bool turns_may_begin(struct turns *turns, struct turn_reader *reader, bool may_n
 void turns_add(struct turns *turns, struct turn_job *job);
 void turns_add_all(struct turns *turns, struct turn_job *first);
 
+/* Calls it later: never from in here. */
+void turns_put(struct turns *turns, struct turn_job *job);
+
 /* Call when the process ends: all jobs have their turn now. */
 void turns_end(struct turns *turns);
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
+#include "server/daemon/request/request_stream.h"
 #include "server/daemon/request/requests.h"
 
 void exchange_init(struct exchange *exchange, struct requests *requests,
@@ -102,7 +103,8 @@ bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->incoming == EXCHANGE_BODY);
     *out_len = 0;
-    if (!transfers_may_send(exchange)) {
+    struct request_stream *stream = exchange->request->grpc.stream;
+    if ((stream && !request_stream_may_take(stream)) || !transfers_may_send(exchange)) {
         return false;
     }
     if (missing) {
@@ -122,6 +124,9 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
         return refusal;
     }
     pace_move(&exchange->upload.pace, bytes.len, now_of(exchange));
+    if (exchange->request->grpc.stream) {
+        return request_stream_feed(exchange->request, bytes);
+    }
     if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
         transfers_may_send(exchange); /* so that the first bytes need not be moved */
     }
@@ -129,6 +134,23 @@ int exchange_add_body(struct exchange *exchange, struct span bytes)
     enum status status = body_add(body, bytes, &request->err);
     request->body_bytes = body->len;
     return status == ST_OK ? request_grpc_feed(request) : http_status_of(status);
+}
+
+enum exchange_demand exchange_demand(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    must(exchange->incoming == EXCHANGE_BODY);
+    const struct request_stream *stream = exchange->request->grpc.stream;
+    return !stream || request_stream_is_inside(stream) ? EXCHANGE_SENDS
+           : request_stream_is_busy(stream)            ? EXCHANGE_WAITS_FOR_CALLS
+                                                       : EXCHANGE_RESTS;
+}
+
+bool exchange_is_held_back(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct request_stream *stream = exchange->request->grpc.stream;
+    return stream && !request_stream_may_take(stream);
 }
 
 uint64_t exchange_announced(const struct exchange *exchange)
@@ -267,6 +289,19 @@ void exchange_note_written(struct exchange *exchange, bool is_ok)
     must(request);
     exchange->writer = NULL;
     request_written(request, is_ok);
+}
+
+void exchange_read_on(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    if (exchange->incoming != EXCHANGE_BODY || transfer_is_waiting(&exchange->upload)) {
+        return; /* it reads on by itself, or there is no more */
+    }
+    if (transfers_may_send(exchange)) {
+        exchange->ops->resume(exchange);
+    } else {
+        transfers_wait_for_memory(&exchange->upload);
+    }
 }
 
 void exchange_end(struct exchange *exchange)

@@ -204,6 +204,19 @@ MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
 
+/* What the client of a request that comes is expected to do. */
+enum exchange_demand {
+    EXCHANGE_SENDS, /* to send more of it */
+    EXCHANGE_WAITS_FOR_CALLS, /* to wait, as a call answers as the request comes, or cannot take
+                                 more of it now */
+    EXCHANGE_RESTS, /* what it likes: it is between two messages of a stream */
+};
+
+enum exchange_demand exchange_demand(const struct exchange *exchange);
+
+/* Does the call take no more of the body for now, though there is memory? It reads on later. */
+bool exchange_is_held_back(const struct exchange *exchange);
+
 /* Returns the bytes that the body will have, once that is known; else 0. */
 uint64_t exchange_announced(const struct exchange *exchange);
 /* Returns how many of them have yet to come. */
@@ -268,6 +281,9 @@ static inline bool exchange_has_begun(const struct exchange *exchange)
 
 /* See struct exchange_ops. */
 enum exchange_written exchange_write(struct exchange *exchange, const struct exchange_part *part);
+
+/* Call when the call takes more of the body again, see exchange_is_held_back(). */
+void exchange_read_on(struct exchange *exchange);
 
 /* Call when the answer is over, its last write has been made; or nothing reaches the client any
  * more. */

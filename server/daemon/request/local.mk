@@ -8,7 +8,7 @@ noinst_LIBRARIES += %D%/librequest.a
 	%D%/exchange.c %D%/exchange.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
-	%D%/request_grpc.c %D%/request_grpc.h \
+	%D%/request_grpc.c %D%/request_grpc.h %D%/request_stream.c %D%/request_stream.h \
 	%D%/request_head.c \
 	%D%/request_log.c %D%/request_log.h \
 	%D%/request_priv.h \

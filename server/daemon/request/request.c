@@ -19,6 +19,7 @@
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/request_stream.h"
 #include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
 #include "server/daemon/request/transfers.h"
@@ -254,6 +255,26 @@ static void on_work_done(uv_work_t *work, int uv_status)
     turns_add(&request->requests->uses.loop->turns, &request->turn);
 }
 
+void request_proceed(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_READ);
+    run_steps(request);
+}
+
+void request_leave(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    go(request, STEP_DONE);
+    run_steps(request);
+}
+
+/* Its calls go on until all are over. */
+static bool is_stream_of_calls(const struct request *request)
+{
+    return request->grpc.stream && !request->is_on_worker && request->step == STEP_READ;
+}
+
 void request_run(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -261,6 +282,10 @@ void request_run(struct request *request)
     must(request->step == STEP_READ);
     request->infer.arrived_ns = uv_hrtime();
     request->grpc.is_complete = true;
+    if (is_stream_of_calls(request)) {
+        request_stream_end_body(request);
+        return;
+    }
     if (!request_grpc_is_busy(request) && (request->http_status || request_grpc_go_on(request))) {
         run_steps(request);
     }
@@ -408,8 +433,7 @@ static void go_on_reading(struct request *request, bool is_ok)
     must(request->step == STEP_READ);
     request->grpc.is_writing = request->grpc.is_in_turn = false;
     if (!request->exchange || !is_ok) {
-        go(request, STEP_DONE);
-        run_steps(request);
+        request_leave(request);
         return;
     }
     transfers_update(request->exchange); /* the client has nothing left to take */
@@ -423,6 +447,10 @@ void request_go_on(struct turn_job *turn)
     struct request *request;
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
     must(request->step != STEP_DONE);
+    if (is_stream_of_calls(request)) {
+        request_stream_take_turn(request);
+        return;
+    }
     if (request->grpc.is_in_turn) {
         go_on_reading(request, !request->grpc.is_broken);
         return;
@@ -598,6 +626,10 @@ static bool end_sending(struct request *request, bool is_here)
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    if (is_stream_of_calls(request)) {
+        request_stream_note_written(request, is_ok);
+        return;
+    }
     if (request->grpc.is_writing) {
         buf_reset(&request->out);
         go_on_reading(request, is_ok);
@@ -697,8 +729,7 @@ static enum step_result step_done(struct request *request)
 static void leave_thread(struct request *request)
 {
     request->is_on_worker = false;
-    go(request, STEP_DONE);
-    run_steps(request);
+    request_leave(request);
 }
 
 void request_abandon(struct request *request)
@@ -721,15 +752,15 @@ void request_abandon(struct request *request)
         uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
     } else if (request->step == STEP_LOAD && request->is_unfinished) {
         return; /* request_go_on() ends it in its turn */
+    } else if (is_stream_of_calls(request)) {
+        request_stream_leave(request);
     } else if (request_grpc_is_busy(request)) {
         return; /* request_written() or request_go_on() ends it */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request->requests->uses.changes, &request->waiter);
-        go(request, STEP_DONE);
-        run_steps(request);
+        request_leave(request);
     } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {
-        go(request, STEP_DONE);
-        run_steps(request);
+        request_leave(request);
     } else if (request->step == STEP_RUN) {
         rt_sched_cancel(&request->infer.job);
     }

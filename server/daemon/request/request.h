@@ -157,6 +157,10 @@ enum exchange_written request_answer_write(struct request *request);
 /* Step SEND: the next write of a stream, of the events in |out|. */
 enum exchange_written request_answer_send(struct request *request, bool is_last);
 
+/* Step READ of a stream of calls: the next write of it, of the answer of a call. */
+enum exchange_written request_answer_relay(struct request *request, const struct span *spans,
+                                           unsigned count);
+
 /* Returns memory that an answer holds while it is written: on the heap; in the pool. */
 size_t request_answer_heap_bytes(const struct request *request);
 size_t request_answer_pool_bytes(const struct request *request);

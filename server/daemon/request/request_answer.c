@@ -120,13 +120,11 @@ static const char *stream_type(const struct request *request)
     return codec && codec->stream_type ? codec->stream_type : "text/event-stream; charset=utf-8";
 }
 
-enum exchange_written request_answer_send(struct request *request, bool is_last)
+static enum exchange_written send_spans(struct request *request, const struct span *spans,
+                                        unsigned count, bool is_last)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->step == STEP_SEND || request->step == STEP_WRITE || request->grpc.is_on);
     bool is_first = !exchange_has_begun(request->exchange);
     struct http_answer answer = {0};
-    struct span events = buf_span(&request->out);
     if (is_first) {
         request->content_type = stream_type(request);
         answer = describe_answer(request);
@@ -135,10 +133,26 @@ enum exchange_written request_answer_send(struct request *request, bool is_last)
     answer.status = is_first ? answer.status : request->http_status ? request->http_status : 200;
     unsigned trailers = request->grpc.is_on ? request_grpc_describe(request, &answer) : 0;
     const struct exchange_part part = {.answer = is_first ? &answer : NULL,
-                                       .spans = &events,
-                                       .count = 1,
+                                       .spans = spans,
+                                       .count = count,
                                        .is_last = is_last,
                                        .trailers = request->grpc.trailers,
                                        .trailer_count = is_last ? trailers : 0};
     return exchange_write(request->exchange, &part);
+}
+
+enum exchange_written request_answer_send(struct request *request, bool is_last)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_SEND || request->step == STEP_WRITE || request->grpc.is_on);
+    const struct span events = buf_span(&request->out);
+    return send_spans(request, &events, 1, is_last);
+}
+
+enum exchange_written request_answer_relay(struct request *request, const struct span *spans,
+                                           unsigned count)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_READ && request->grpc.stream);
+    return send_spans(request, spans, count, false);
 }

@@ -20,6 +20,7 @@
 #include "server/http/http.h"
 
 struct request;
+struct request_stream;
 
 #define REQUEST_GRPC_TRAILERS 3
 
@@ -32,6 +33,7 @@ struct request_grpc {
     bool is_broken;   /* ...ends there, as its answer cannot be sent */
     bool is_complete; /* of a stream: its request has come to an end */
     size_t taken;     /* of a stream: bytes of the body that have been answered */
+    struct request_stream *stream; /* owned; of a stream of calls; NULL: of all others */
     unsigned question_count;
     int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
     enum coding coding; /* of compressed messages */
@@ -52,6 +54,8 @@ struct route_grpc {
     bool may_change;    /* a request that sets something needs the scope admin */
     bool is_stream;     /* the handler reads and prints messages itself, one at a time: the body's
                            from grpc.taken on, if it is whole. It is called as they come */
+    bool has_calls;     /* of a stream: each message is a call (request_stream.h); the handler has
+                           nothing to print */
 };
 
 /* Call when the route is found, with the |http_status| of that: is it a call of gRPC, and can it be

@@ -12,6 +12,7 @@
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request_stream.h"
 #include "server/daemon/request/requests.h"
 #include "server/http/client.h"
 #include "server/http/forwarded.h"
@@ -49,13 +50,13 @@ static enum status announce_body(struct request *request, const struct exchange_
     bool is_small = route->handler && !route->is_long;
     size_t max = request->requests->uses.params->body_bytes_max;
     request->body.max_bytes = is_small && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
-    if (head->content_length > request->body.max_bytes) {
+    if (head->content_length > request->body.max_bytes && !route->grpc.has_calls) {
         return error_set(
             &request->err, ST_TOO_LARGE, "Content-Length: expected at most %zu bytes%s, got %llu",
             request->body.max_bytes, request->body.max_bytes == max ? " (--body-bytes-max)" : "",
             (unsigned long long)head->content_length);
     }
-    if (!head->has_body) {
+    if (!head->has_body || route->grpc.has_calls) {
         return ST_OK;
     }
     return body_announce(&request->body, (size_t)head->content_length,
@@ -197,6 +198,10 @@ bool request_begin(struct request *request, const struct exchange_head *head)
         status =
             infer_begin(&request->infer, request_route(request)->ops, request_route(request)->codec,
                         request->requests->uses.loop->is_starting, &request->err);
+    }
+    if (status == 200 && request_route(request)->grpc.has_calls) {
+        enum status opened = request_stream_open(request, &request->err);
+        status = opened == ST_OK ? 200 : http_status_of(opened);
     }
     if (status != 200) {
         request_refuse(request, status);

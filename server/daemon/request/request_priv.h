@@ -39,6 +39,10 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
 /* Call when the run that infer_submit() began has ended with |status|. Any thread. */
 void request_note_run(struct infer *infer, enum status status);
 
+/* Goes on behind step READ, or ends now. The request may be over then. */
+void request_proceed(struct request *request);
+void request_leave(struct request *request);
+
 /* ---- request_take.c -------------------------------------------------------------------------- */
 
 /* Call when the results of the job are gone, or belong to the client. */

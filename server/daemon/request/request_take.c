@@ -13,6 +13,7 @@
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
+#include "server/daemon/request/request_stream.h"
 #include "server/daemon/request/requests.h"
 #include "server/daemon/serving/serving.h"
 #include "server/daemon/serving/servings.h"
@@ -175,6 +176,8 @@ void request_give_back(struct request *request)
     give_habit_back(request);
     request_release_job(request);
     access_end(request);
+    request_stream_free(request->grpc.stream);
+    request->grpc.stream = NULL;
     if (request->sender.is_counted) {
         share_give(&requests->admitted, request->client.id, 1);
     }

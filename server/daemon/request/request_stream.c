@@ -1,0 +1,923 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * While |is_inside| is set, a function of this file is on the stack, and the functions that calls
+ * reach only note what has happened; settle() looks at it when no function is, no turn is to come
+ * and no write waits. It is the only one that ends the request.
+ */
+#include "config.h"
+
+#include "server/daemon/request/request_stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/grpc.h"
+#include "protocol/grpc_stream.h"
+#include "server/daemon/loop/loop.h"
+#include "server/daemon/request/access.h"
+#include "server/daemon/request/exchange.h"
+#include "server/daemon/request/request_priv.h"
+
+#define STREAM_MAGIC 0x73747265u
+#define CALL_MAGIC 0x63616c6cu
+
+#define US_PER_MS 1000u
+
+/* An id that is longer is not repeated beside an error. */
+#define ID_BYTES_MAX 256
+/* Spans of an answer that need no memory of their own. */
+#define SPANS_HERE 4
+
+struct call {
+    uint32_t magic;
+    struct request_stream *stream;
+    struct exchange exchange;
+    struct list link;         /* in stream->calls, by arrival; later in stream->over */
+    struct list waiting_link; /* in stream->waiting */
+    uint64_t sequence;        /* see struct grpc_order */
+    bool is_unknown;          /* likewise; it may belong to any sequence */
+    uint8_t id_len;
+    char id[ID_BYTES_MAX - 1];
+    /* The write of its answer that is under way: */
+    uint8_t head[GRPC_STREAM_HEAD_BYTES_MAX];
+    struct buf error; /* its only span, of an error */
+    struct span here[SPANS_HERE], *spans;
+    unsigned span_count;
+};
+
+struct request_stream {
+    uint32_t magic;
+    struct request *request; /* that it belongs to */
+    struct list calls;       /* that are not over, by arrival */
+    struct list over;        /* to be freed: nobody uses them any more */
+    struct list waiting;     /* whose answers wait, for the client or for their turn */
+    struct call *reading;    /* whose message comes, */
+    struct call *ready;      /* or has come, but its sequence has another call */
+    struct call *writing;    /* whose answer the client takes now */
+    uint32_t count;          /* of |calls| */
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    uint8_t prefix_len; /* bytes of a prefix that came in pieces */
+    uint64_t left;      /* bytes of the message of |reading|, with those of its prefix */
+    uint64_t skipped;   /* bytes to come of a message that has been refused */
+    uint64_t due_ms;    /* grpc-timeout, on the clock of the loop; UINT64_MAX: none */
+    bool is_asked;      /* the client has more, which is to be asked for later */
+    bool is_inside, is_in_turn, is_writing;
+    bool is_broken; /* nothing reaches the client any more */
+};
+
+static const struct exchange_ops call_ops;
+
+static struct call *call_of(struct exchange *exchange)
+{
+    struct call *call;
+    OBJ_CAST(call, LIST_ENTRY(exchange, struct call, exchange), CALL_MAGIC);
+    return call;
+}
+
+static struct request_stream *stream_of(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(request->grpc.stream, STREAM_MAGIC);
+    return request->grpc.stream;
+}
+
+static const struct params *params_of(const struct request_stream *stream)
+{
+    return stream->request->requests->uses.params;
+}
+
+static uint64_t now_of(const struct request_stream *stream)
+{
+    return uv_now(&stream->request->requests->uses.loop->uv);
+}
+
+/* ---- the life of a call ---------------------------------------------------------------------- */
+
+static int add_field(struct call *call, const char *name, struct span value)
+{
+    struct head *head = exchange_fields(&call->exchange);
+    head_add_name(head, span_str(name));
+    int status = head_add_value(head, value, exchange_error(&call->exchange));
+    head_end_field(head);
+    return status;
+}
+
+/* What is left of the time of the stream. */
+static int add_timeout(struct call *call)
+{
+    uint64_t now_ms = now_of(call->stream), due_ms = call->stream->due_ms;
+    uint64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+    char text[16];
+    if (due_ms == UINT64_MAX || left_ms > 99999999) {
+        return 0;
+    }
+    int len = snprintf(text, sizeof(text), left_ms ? "%llum" : "1n", (unsigned long long)left_ms);
+    return add_field(call, "grpc-timeout", span_of(text, (size_t)len));
+}
+
+/* The head of the stream is that of each call. Returns 0, or the status to refuse the call with. */
+static int add_head(struct call *call)
+{
+    static const struct {
+        const char *name;
+        enum http_field field;
+    } fields[] = {
+        {"content-type", HTTP_CONTENT_TYPE},   {"te", HTTP_TE},
+        {"grpc-encoding", HTTP_GRPC_ENCODING}, {"authorization", HTTP_AUTHORIZATION},
+        {"x-api-key", HTTP_X_API_KEY},         {"traceparent", HTTP_TRACEPARENT},
+        {"user-agent", HTTP_USER_AGENT},
+    };
+    static const char target[] = "/inference.GRPCInferenceService/ModelInfer";
+    const struct head *from = &call->stream->request->head;
+    int status = head_add_target(exchange_fields(&call->exchange), params_of(call->stream),
+                                 span_str(target), exchange_error(&call->exchange));
+    for (size_t i = 0; !status && i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (head_has(from, fields[i].field)) {
+            status = add_field(call, fields[i].name, head_value(from, fields[i].field));
+        }
+    }
+    return status ? status : add_timeout(call);
+}
+
+/* Whoever sends the stream sends its calls. */
+static void describe_client(struct call *call)
+{
+    const struct request *request = call->stream->request;
+    const struct exchange *from = request->exchange;
+    struct exchange *exchange = &call->exchange;
+    exchange->via = request->sender.via;
+    exchange->client = call->stream->request->sender.via ? request->client.id : from->client;
+    exchange->role = from->role;
+    exchange->is_local = from->is_local;
+    exchange->tls_version = from->tls_version;
+    exchange->tls_subject = from->tls_subject;
+    exchange->token_memory = from->token_memory;
+}
+
+static void free_part(struct call *call)
+{
+    if (call->spans != call->here) {
+        free(call->spans);
+    }
+    call->spans = NULL;
+    call->span_count = 0;
+    buf_reset(&call->error);
+}
+
+static void free_call(struct call *call)
+{
+    free_part(call);
+    buf_fini(&call->error);
+    exchange_fini(&call->exchange);
+    list_remove(&call->link);
+    list_remove(&call->waiting_link);
+    call->magic = 0;
+    free(call);
+}
+
+/* NULL: there is no memory. */
+static struct call *begin_call(struct request_stream *stream)
+{
+    const struct request *request = stream->request;
+    struct call *call = calloc(1, sizeof(*call));
+    if (!call) {
+        return NULL;
+    }
+    call->magic = CALL_MAGIC;
+    call->stream = stream;
+    list_init(&call->link);
+    list_init(&call->waiting_link);
+    buf_init(&call->error, GRPC_STREAM_ERROR_BYTES_MAX);
+    exchange_init(&call->exchange, request->requests, &call_ops, request->sender.remote);
+    describe_client(call);
+    if (!exchange_begin(&call->exchange)) {
+        free_call(call);
+        return NULL;
+    }
+    call->exchange.request->infer.is_in_stream = true;
+    list_push_back(&stream->calls, &call->link);
+    stream->count++;
+    return call;
+}
+
+static void leave_calls(struct call *call)
+{
+    struct request_stream *stream = call->stream;
+    must(stream->count > 0 && call != stream->writing);
+    stream->count--;
+    stream->reading = stream->reading == call ? NULL : stream->reading;
+    stream->ready = stream->ready == call ? NULL : stream->ready;
+    list_remove(&call->link);
+    list_remove(&call->waiting_link);
+    list_push_back(&stream->over, &call->link);
+}
+
+/* The answer does not matter any more. */
+static void drop_call(struct call *call)
+{
+    struct exchange *exchange = &call->exchange;
+    if (exchange->request) {
+        exchange_cancel(exchange);
+    }
+    leave_calls(call);
+    if (exchange->writer) {
+        exchange_note_written(exchange, false);
+    }
+}
+
+static void drop_calls(struct request_stream *stream)
+{
+    for (struct list *node = stream->calls.next, *next; node != &stream->calls; node = next) {
+        struct call *call = LIST_ENTRY(node, struct call, link);
+        next = node->next;
+        if (call != stream->writing) {
+            drop_call(call);
+        }
+    }
+}
+
+static void reap(struct request_stream *stream)
+{
+    while (!list_is_empty(&stream->over)) {
+        free_call(LIST_ENTRY(stream->over.next, struct call, link));
+    }
+}
+
+/* Its message is complete, or it has been refused. The call may be over then. */
+static void run_call(struct call *call)
+{
+    struct request_stream *stream = call->stream;
+    if (stream->reading == call) {
+        stream->skipped = stream->left;
+        stream->left = 0;
+        stream->reading = NULL;
+    }
+    stream->ready = stream->ready == call ? NULL : stream->ready;
+    exchange_run(&call->exchange);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static bool is_backlog(const struct request_stream *stream)
+{
+    return stream->request->body.len > stream->request->grpc.taken;
+}
+
+/* Is the prefix of the message that comes yet to be taken, which came in pieces? */
+static bool has_prefix(const struct request_stream *stream)
+{
+    return stream->reading && stream->prefix_len > 0;
+}
+
+static bool is_full(const struct request_stream *stream)
+{
+    return stream->count >= params_of(stream)->stream_call_count_max;
+}
+
+static bool is_blocked(const struct request_stream *stream)
+{
+    const struct call *reading = stream->reading;
+    bool is_begun = reading || stream->skipped > 0;
+    return stream->ready || stream->writing || stream->is_broken ||
+           (reading && transfer_is_waiting(&reading->exchange.upload)) ||
+           (!is_begun && is_full(stream));
+}
+
+/* Is another call of its sequence under way? Then it comes later. */
+static bool has_elder(const struct call *call)
+{
+    const struct request_stream *stream = call->stream;
+    struct list *node = stream->calls.next;
+    for (; node != &stream->calls; node = node->next) {
+        const struct call *other = LIST_ENTRY(node, struct call, link);
+        if (other == call) {
+            return false;
+        }
+        if ((call->is_unknown && (other->sequence || other->is_unknown)) ||
+            (call->sequence && (other->is_unknown || other->sequence == call->sequence))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_order(struct call *call)
+{
+    struct span body = body_span(&call->exchange.request->body);
+    struct grpc_order order = {.id = span_str(""), .is_unknown = true};
+    if (body.ptr[0] == 0) { /* as its prefix says, it is not compressed */
+        order =
+            grpc_read_order(span_of(body.ptr + GRPC_PREFIX_BYTES, body.len - GRPC_PREFIX_BYTES));
+    }
+    call->sequence = order.sequence;
+    call->is_unknown = order.is_unknown;
+    call->id_len = order.id.len < sizeof(call->id) ? (uint8_t)order.id.len : 0;
+    memcpy(call->id, order.id.ptr, call->id_len);
+}
+
+static void end_message(struct request_stream *stream)
+{
+    struct call *call = stream->reading;
+    note_order(call);
+    stream->reading = NULL;
+    if (has_elder(call)) {
+        stream->ready = call;
+    } else {
+        run_call(call);
+    }
+}
+
+static void refuse_call(struct call *call, int http_status)
+{
+    if (!exchange_is_refused(&call->exchange)) {
+        exchange_refuse(&call->exchange, http_status);
+    }
+    run_call(call);
+}
+
+/* Takes more of the message that comes; its prefix is a part of the body. */
+static void add_to_message(struct request_stream *stream, struct span *bytes)
+{
+    struct call *call = stream->reading;
+    uint8_t *room;
+    size_t room_len;
+    if (!exchange_room(&call->exchange, 0, &room, &room_len)) {
+        transfers_wait_for_memory(&call->exchange.upload);
+        return;
+    }
+    bool is_prefix = stream->prefix_len > 0;
+    struct span from = is_prefix ? span_of(stream->prefix, stream->prefix_len) : *bytes;
+    struct span part = span_of(from.ptr, from.len < stream->left ? from.len : (size_t)stream->left);
+    stream->left -= part.len;
+    stream->prefix_len = 0;
+    if (!is_prefix) {
+        *bytes = span_of(bytes->ptr + part.len, bytes->len - part.len);
+    }
+    int status = exchange_add_body(&call->exchange, part);
+    if (status) {
+        refuse_call(call, status);
+    } else if (stream->left == 0) {
+        end_message(stream);
+    }
+}
+
+/* Returns the prefix of the next message once it is there, else NULL. It is taken from |bytes| only
+ * if it comes in pieces. */
+static const uint8_t *find_prefix(struct request_stream *stream, struct span *bytes)
+{
+    size_t missing = sizeof(stream->prefix) - stream->prefix_len;
+    if (stream->prefix_len == 0 && bytes->len >= missing) {
+        return bytes->ptr;
+    }
+    size_t taken = bytes->len < missing ? bytes->len : missing;
+    memcpy(stream->prefix + stream->prefix_len, bytes->ptr, taken);
+    stream->prefix_len = (uint8_t)(stream->prefix_len + taken);
+    *bytes = span_of(bytes->ptr + taken, bytes->len - taken);
+    return stream->prefix_len == sizeof(stream->prefix) ? stream->prefix : NULL;
+}
+
+static int check_prefix(struct request_stream *stream, const uint8_t *prefix)
+{
+    struct error *err = &stream->request->err;
+    uint64_t max = params_of(stream)->body_bytes_max;
+    if (prefix[0] > 1) {
+        return http_status_of(grpc_refuse_prefix(prefix[0], err));
+    }
+    if (load_be32(prefix + 1) + (uint64_t)GRPC_PREFIX_BYTES > max) {
+        error_set(err, ST_TOO_LARGE,
+                  "message: expected at most %llu bytes with its prefix (--body-bytes-max), got "
+                  "%llu",
+                  (unsigned long long)max,
+                  load_be32(prefix + 1) + (unsigned long long)GRPC_PREFIX_BYTES);
+        return 413;
+    }
+    return 0;
+}
+
+static void begin_head(struct call *call)
+{
+    static const struct exchange_head head = {
+        .method = ROUTE_POST_ONLY, .method_name = "POST", .has_body = true};
+    int status = add_head(call);
+    if (status) {
+        refuse_call(call, status);
+    } else if (!exchange_end_head(&call->exchange, &head)) {
+        run_call(call);
+    }
+}
+
+/* Returns the status to refuse the stream with, or 0. */
+static int begin_message(struct request_stream *stream, struct span *bytes)
+{
+    const uint8_t *prefix = find_prefix(stream, bytes);
+    int status = prefix ? check_prefix(stream, prefix) : 0;
+    if (!prefix || status) {
+        return status;
+    }
+    stream->reading = begin_call(stream);
+    if (!stream->reading) {
+        error_no_memory(&stream->request->err, "a call");
+        return 503;
+    }
+    stream->left = load_be32(prefix + 1) + (uint64_t)GRPC_PREFIX_BYTES;
+    begin_head(stream->reading);
+    if (!stream->reading) { /* refused */
+        stream->skipped -= stream->prefix_len;
+        stream->prefix_len = 0;
+    }
+    return 0;
+}
+
+static int take_next(struct request_stream *stream, struct span *bytes)
+{
+    if (stream->skipped > 0) {
+        size_t taken = bytes->len < stream->skipped ? bytes->len : (size_t)stream->skipped;
+        stream->skipped -= taken;
+        *bytes = span_of(bytes->ptr + taken, bytes->len - taken);
+        return 0;
+    }
+    if (!stream->reading) {
+        return begin_message(stream, bytes);
+    }
+    add_to_message(stream, bytes);
+    return 0;
+}
+
+/* Takes messages until something stands against it, or the turn is over; at least a piece. */
+static int take(struct request_stream *stream, struct span *bytes)
+{
+    struct turns *turns = &stream->request->requests->uses.loop->turns;
+    int status = 0;
+    bool is_first = true;
+    while (!status && (bytes->len > 0 || has_prefix(stream)) && !is_blocked(stream) &&
+           (is_first || turns_has_time(turns))) {
+        status = take_next(stream, bytes);
+        is_first = false;
+    }
+    return status;
+}
+
+/* Keeps what cannot be taken now; there is little of it, as no more is asked for. */
+static int keep(struct request_stream *stream, struct span bytes)
+{
+    struct request *request = stream->request;
+    if (bytes.len == 0) {
+        return 0;
+    }
+    enum status status = body_add(&request->body, bytes, &request->err);
+    return status == ST_OK ? 0 : http_status_of(status);
+}
+
+static int take_backlog(struct request_stream *stream)
+{
+    struct request *request = stream->request;
+    struct span body = body_span(&request->body);
+    struct span rest = span_of(body.ptr + request->grpc.taken, body.len - request->grpc.taken);
+    int status = take(stream, &rest);
+    request->grpc.taken = body.len - rest.len;
+    if (rest.len == 0) {
+        body_reset(&request->body);
+        request->grpc.taken = 0;
+    }
+    return status;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* Its answers may stand between others. */
+static bool is_free(const struct call *call)
+{
+    const struct request *request = call->exchange.request;
+    return call->id_len > 0 || (request && request->infer.ops && request->infer.id.len > 0) ||
+           (request && request->infer.ops && infer_has_runs(&request->infer));
+}
+
+/* An answer without an id is known by its place alone. */
+static bool is_its_turn(const struct call *call)
+{
+    const struct request_stream *stream = call->stream;
+    if (is_free(call)) {
+        return true;
+    }
+    struct list *node = stream->calls.next;
+    for (; node != &stream->calls; node = node->next) {
+        const struct call *other = LIST_ENTRY(node, struct call, link);
+        if (other == call || !is_free(other)) {
+            return other == call;
+        }
+    }
+    unreachable();
+}
+
+static bool take_error(struct call *call)
+{
+    const struct request *request = call->exchange.request;
+    grpc_print_stream_error(span_of(call->id, call->id_len), request->err.text, &call->error);
+    call->spans = call->here;
+    call->here[0] = buf_span(&call->error);
+    call->span_count = 1;
+    return !buf_failed(&call->error);
+}
+
+/* The prefix of the answer gives way to what stands in front of it here. */
+static bool take_answer(struct call *call, const struct exchange_part *part)
+{
+    struct request *request = call->exchange.request;
+    size_t bytes = 0, head_len;
+    for (unsigned i = 0; i < part->count; i++) {
+        bytes += part->spans[i].len;
+    }
+    must(part->count > 0 && part->count < EXCHANGE_PARTS_MAX);
+    must(part->spans[0].len >= GRPC_PREFIX_BYTES);
+    if (grpc_print_stream_head(call->head, bytes - GRPC_PREFIX_BYTES, true, &head_len,
+                               &request->err) != ST_OK) {
+        return take_error(call);
+    }
+    unsigned count = part->count + 1;
+    call->spans = count <= SPANS_HERE ? call->here : malloc(count * sizeof(*call->spans));
+    if (!call->spans) {
+        return false;
+    }
+    memcpy(call->spans + 1, part->spans, part->count * sizeof(*part->spans));
+    call->spans[0] = span_of(call->head, head_len);
+    call->spans[1] =
+        span_of(part->spans[0].ptr + GRPC_PREFIX_BYTES, part->spans[0].len - GRPC_PREFIX_BYTES);
+    call->span_count = count;
+    return true;
+}
+
+/* Events of a generation are messages of the stream as they stand. */
+static bool take_events(struct call *call, const struct exchange_part *part)
+{
+    must(part->count == 1);
+    call->spans = call->here;
+    call->here[0] = part->spans[0];
+    call->span_count = part->spans[0].len > 0;
+    return true;
+}
+
+/* False: there is no memory. */
+static bool take_part(struct call *call, const struct exchange_part *part)
+{
+    const struct request *request = call->exchange.request;
+    return request->http_status               ? take_error(call)
+           : infer_is_stream(&request->infer) ? take_events(call, part)
+                                              : take_answer(call, part);
+}
+
+static enum exchange_written send_part(struct call *call)
+{
+    struct request_stream *stream = call->stream;
+    struct request *request = stream->request;
+    for (unsigned i = 0; i < call->span_count; i++) {
+        call->exchange.sent_bytes += call->spans[i].len;
+    }
+    enum exchange_written written = request_answer_relay(request, call->spans, call->span_count);
+    if (written == EXCHANGE_WAITS) {
+        stream->writing = call;
+        stream->is_writing = true;
+        transfers_update(request->exchange);
+        return written;
+    }
+    stream->is_broken |= written == EXCHANGE_BROKEN;
+    free_part(call);
+    return written;
+}
+
+/* Answers whose client was slow, or whose turn it was not. */
+static void send_waiting(struct request_stream *stream)
+{
+    struct turns *turns = &stream->request->requests->uses.loop->turns;
+    struct list *node = stream->waiting.next;
+    bool is_first = true;
+    while (node != &stream->waiting && !stream->writing && !stream->is_broken &&
+           (is_first || turns_has_time(turns))) {
+        struct call *call = LIST_ENTRY(node, struct call, waiting_link);
+        node = node->next;
+        if (!is_its_turn(call)) {
+            continue;
+        }
+        list_remove(&call->waiting_link);
+        is_first = false;
+        enum exchange_written written = send_part(call);
+        if (written != EXCHANGE_WAITS) {
+            exchange_note_written(&call->exchange, written == EXCHANGE_WRITTEN);
+            node = stream->waiting.next; /* it may be another's turn */
+        }
+    }
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static bool has_answer_to_send(const struct request_stream *stream)
+{
+    struct list *node = stream->waiting.next;
+    for (; node != &stream->waiting; node = node->next) {
+        if (is_its_turn(LIST_ENTRY(node, struct call, waiting_link))) {
+            return !stream->writing;
+        }
+    }
+    return false;
+}
+
+static bool has_call_to_run(const struct request_stream *stream)
+{
+    return stream->ready && !has_elder(stream->ready);
+}
+
+/* The client has ended the stream where a message goes on. */
+static bool is_cut(const struct request_stream *stream)
+{
+    const struct request *request = stream->request;
+    return request->grpc.is_complete && !request->http_status && !is_backlog(stream) &&
+           !has_prefix(stream) && request_stream_is_inside(stream) && !is_blocked(stream);
+}
+
+/* Is there something that a turn would do? */
+static bool has_work(const struct request_stream *stream)
+{
+    bool has_more = is_backlog(stream) || has_prefix(stream) || stream->is_asked;
+    return stream->is_broken || !stream->request->exchange || has_answer_to_send(stream) ||
+           has_call_to_run(stream) || (has_more && !is_blocked(stream)) || is_cut(stream);
+}
+
+static bool is_over(const struct request_stream *stream)
+{
+    const struct request *request = stream->request;
+    return (request->http_status || (request->grpc.is_complete && !is_backlog(stream))) &&
+           stream->count == 0;
+}
+
+/* The stream goes on in a later turn of the loop: now others may be on the stack that look at its
+ * calls. */
+static void wake(struct request_stream *stream)
+{
+    struct request *request = stream->request;
+    if (stream->is_inside || stream->is_in_turn || stream->is_writing ||
+        (!has_work(stream) && !is_over(stream))) {
+        return;
+    }
+    stream->is_in_turn = true;
+    turns_put(&request->requests->uses.loop->turns, &request->turn);
+}
+
+/* Nothing more is taken of a stream that has been refused; calls that run are answered. */
+static void end_reading(struct request_stream *stream)
+{
+    struct request *request = stream->request;
+    if (stream->reading) {
+        drop_call(stream->reading);
+    }
+    if (stream->ready) {
+        drop_call(stream->ready);
+    }
+    stream->skipped = 0;
+    stream->prefix_len = 0;
+    body_reset(&request->body);
+    request->grpc.taken = 0;
+}
+
+/* The end of each function that others call. The request may be over then. */
+static void settle(struct request_stream *stream)
+{
+    struct request *request = stream->request;
+    if (stream->is_inside || stream->is_in_turn || stream->is_writing) {
+        return;
+    }
+    reap(stream);
+    if (!request->exchange || stream->is_broken) {
+        drop_calls(stream);
+        reap(stream);
+        request_leave(request);
+        return;
+    }
+    if (is_cut(stream)) {
+        error_set(&request->err, ST_INVALID, "the stream ends within a message");
+        request_refuse(request, 400);
+    }
+    if (request->http_status) {
+        end_reading(stream);
+    }
+    if (is_over(stream)) {
+        reap(stream);
+        request_proceed(request);
+    } else if (stream->is_asked && !is_backlog(stream) && !is_blocked(stream)) {
+        stream->is_asked = false;
+        exchange_read_on(request->exchange);
+    } else if (has_work(stream)) {
+        wake(stream);
+    }
+}
+
+/* Does what can be done now, with |bytes| behind those that have come before. */
+static int go_on(struct request_stream *stream, struct span bytes)
+{
+    struct request *request = stream->request;
+    int status = 0;
+    must(!stream->is_inside);
+    stream->is_inside = true;
+    send_waiting(stream);
+    if (has_call_to_run(stream)) {
+        run_call(stream->ready);
+    }
+    if (is_backlog(stream) || has_prefix(stream)) {
+        status = keep(stream, bytes);
+        status = status ? status : take_backlog(stream);
+    } else if (bytes.len > 0) {
+        status = take(stream, &bytes);
+        status = status ? status : keep(stream, bytes);
+    }
+    stream->is_inside = false;
+    return request->http_status ? 0 : status;
+}
+
+/* ---- the protocol of calls ------------------------------------------------------------------- */
+
+static enum exchange_written write_part(struct exchange *exchange, const struct exchange_part *part)
+{
+    struct call *call = call_of(exchange);
+    struct request_stream *stream = call->stream;
+    if (!stream->request->exchange || stream->is_broken || !take_part(call, part)) {
+        stream->is_broken = true;
+        free_part(call);
+        return EXCHANGE_BROKEN;
+    }
+    if (call->span_count == 0) {
+        free_part(call);
+        return EXCHANGE_WRITTEN;
+    }
+    if (!stream->writing && is_its_turn(call)) {
+        return send_part(call);
+    }
+    list_push_back(&stream->waiting, &call->waiting_link);
+    pace_begin(&exchange->answer.pace, now_of(stream));
+    return EXCHANGE_WAITS;
+}
+
+static void end_call(struct exchange *exchange)
+{
+    struct call *call = call_of(exchange);
+    struct request_stream *stream = call->stream;
+    leave_calls(call);
+    wake(stream);
+}
+
+static void resume_call(struct exchange *exchange)
+{
+    wake(call_of(exchange)->stream);
+}
+
+static void run_refused(struct exchange *exchange)
+{
+    struct request_stream *stream = call_of(exchange)->stream;
+    run_call(call_of(exchange));
+    wake(stream);
+}
+
+/* The client could not tell an answer that is broken off from one that goes on. So all end. */
+static void break_off(struct exchange *exchange)
+{
+    struct request_stream *stream = call_of(exchange)->stream;
+    struct exchange *outer = stream->request->exchange;
+    exchange_cancel(exchange);
+    if (outer) {
+        outer->ops->abort(outer);
+    }
+    wake(stream);
+}
+
+static const struct exchange_ops call_ops = {
+    .write = write_part,
+    .end = end_call,
+    .resume = resume_call,
+    .refuse = run_refused,
+    .abort = break_off,
+};
+
+/* ---- for requests ---------------------------------------------------------------------------- */
+
+static uint64_t due_of(const struct request *request)
+{
+    uint64_t us, now_ms = uv_now(&request->requests->uses.loop->uv);
+    return grpc_read_timeout(head_value(&request->head, HTTP_GRPC_TIMEOUT), &us)
+               ? now_ms + us / US_PER_MS
+               : UINT64_MAX;
+}
+
+enum status request_stream_open(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(!request->grpc.stream);
+    if (!request->exchange->ops->is_duplex) {
+        return error_set(err, ST_UNSUPPORTED, "a stream of calls needs HTTP/2");
+    }
+    struct request_stream *stream = calloc(1, sizeof(*stream));
+    if (!stream) {
+        return error_no_memory(err, "a stream of calls");
+    }
+    stream->magic = STREAM_MAGIC;
+    stream->request = request;
+    list_init(&stream->calls);
+    list_init(&stream->over);
+    list_init(&stream->waiting);
+    stream->due_ms = due_of(request);
+    request->grpc.stream = stream;
+    access_end(request); /* each call has a place of the token's own */
+    return ST_OK;
+}
+
+void request_stream_free(struct request_stream *stream)
+{
+    if (stream) {
+        OBJ_CHECK(stream, STREAM_MAGIC);
+        must(stream->count == 0 && !stream->is_inside && !stream->is_in_turn);
+        reap(stream);
+        stream->magic = 0;
+        free(stream);
+    }
+}
+
+int request_stream_feed(struct request *request, struct span bytes)
+{
+    struct request_stream *stream = stream_of(request);
+    request->body_bytes += bytes.len;
+    if (request->http_status || stream->is_broken) {
+        return 0;
+    }
+    reap(stream);
+    int status = go_on(stream, bytes);
+    if (!status) {
+        settle(stream);
+    }
+    return status;
+}
+
+void request_stream_end_body(struct request *request)
+{
+    settle(stream_of(request));
+}
+
+static void go_on_later(struct request_stream *stream)
+{
+    struct request *request = stream->request;
+    int status = request->exchange ? go_on(stream, span_str("")) : 0;
+    if (status && !request->http_status) {
+        request_refuse(request, status);
+    }
+    settle(stream);
+}
+
+void request_stream_take_turn(struct request *request)
+{
+    struct request_stream *stream = stream_of(request);
+    must(stream->is_in_turn);
+    stream->is_in_turn = false;
+    go_on_later(stream);
+}
+
+void request_stream_note_written(struct request *request, bool is_ok)
+{
+    struct request_stream *stream = stream_of(request);
+    struct call *call = stream->writing;
+    must(stream->is_writing && call);
+    stream->is_writing = false;
+    stream->is_broken |= !is_ok;
+    stream->writing = NULL;
+    free_part(call);
+    stream->is_inside = true;
+    exchange_note_written(&call->exchange, is_ok && request->exchange);
+    stream->is_inside = false;
+    if (request->exchange) {
+        transfers_update(request->exchange); /* the client has nothing left to take */
+    }
+    if (!stream->is_in_turn) {
+        go_on_later(stream);
+    }
+}
+
+void request_stream_leave(struct request *request)
+{
+    struct request_stream *stream = stream_of(request);
+    wake(stream);
+}
+
+bool request_stream_may_take(struct request_stream *stream)
+{
+    OBJ_CHECK(stream, STREAM_MAGIC);
+    stream->is_asked |= is_blocked(stream) || is_backlog(stream);
+    return !stream->is_asked;
+}
+
+bool request_stream_is_inside(const struct request_stream *stream)
+{
+    OBJ_CHECK(stream, STREAM_MAGIC);
+    return stream->reading || stream->prefix_len > 0 || stream->skipped > 0;
+}
+
+bool request_stream_is_busy(const struct request_stream *stream)
+{
+    OBJ_CHECK(stream, STREAM_MAGIC);
+    return stream->count > (stream->reading != NULL) || is_blocked(stream);
+}

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ModelStreamInfer against a real daemon: streams of tritonclient, and clients that send and read
+what they like. Skipped as run_grpc.py is.
+
+usage: run_grpc_stream.py, with top_srcdir and top_builddir in the environment.
+"""
+import queue
+import struct
+import sys
+import threading
+import time
+
+from http2_client import (CANCEL, DATA, END_STREAM, INITIAL_WINDOW_SIZE, RST_STREAM, WINDOW_UPDATE,
+                          Http2Client, frame, setting)
+from load import HOLD
+from run_grpc import (CALL, SERVICE, SKIPPED, WAIT_S, add_inputs, addends, ask, framed, held,
+                      models, outcome, refused, resident_bytes, send_raw, stub_of, tensor, triton,
+                      wait_for_load)
+from run_http import Daemon, Failure, Report, expect
+
+if triton:
+    import asyncio
+
+    import grpc
+    import numpy
+    from tritonclient.grpc import aio, service_pb2
+
+PATH = f"/{SERVICE}/ModelStreamInfer"
+WIDE_ROWS = 100  # rows of 256 bytes
+
+
+class Stream:
+    """A stream of the client that blocks."""
+
+    def __init__(self, port, **options):
+        self.client = triton.InferenceServerClient(f"127.0.0.1:{port}")
+        self.answers = queue.Queue()
+        self.client.start_stream(lambda result, error: self.answers.put((result, error)),
+                                 **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.stop_stream()
+        self.client.close()
+
+    def infer(self, *arguments, **options):
+        self.client.async_stream_infer(*arguments, **options)
+
+    def take(self):
+        """The next answer: its message, or the text of its error."""
+        result, error = self.answers.get(timeout=WAIT_S)
+        return error.message() if error else result.get_response()
+
+
+def wide_request(rows=WIDE_ROWS, **more):
+    request = service_pb2.ModelInferRequest(model_name="wide", **more)
+    request.inputs.add(name="input_0", datatype="FP32", shape=[rows, 64])
+    request.raw_input_contents.append(bytes(rows * 256))
+    return request
+
+
+def add_request(**more):
+    request = service_pb2.ModelInferRequest(model_name="add", **more)
+    for i in range(2):
+        request.inputs.add(name=f"input_{i}", datatype="FP32", shape=[2, 3])
+        request.raw_input_contents.append(addends().tobytes())
+    return request
+
+
+def timed(request, ms):
+    request.parameters["timeout"].int64_param = ms * 1000
+    return request
+
+
+def sum_of(response):
+    return numpy.frombuffer(response.raw_output_contents[0], numpy.float32).tolist()
+
+
+SUM = [float(2 * i) for i in range(6)]
+
+
+def messages_of(body):
+    """The answers of a stream, from the bytes of its body."""
+    at, found = 0, []
+    while at < len(body):
+        size = struct.unpack(">I", body[at + 1:at + 5])[0]
+        found.append(service_pb2.ModelStreamInferResponse.FromString(body[at + 5:at + 5 + size]))
+        at += 5 + size
+    return found
+
+
+def bytes_of(*requests):
+    return b"".join(framed(request.SerializeToString()) for request in requests)
+
+
+# ---- answers ----
+
+def answers(port):
+    """Many requests in flight; an error is one answer, and the stream goes on."""
+    with Stream(port) as stream:
+        for i in range(200):
+            stream.infer("nobody" if i % 10 == 0 else "add", add_inputs(), request_id=f"r{i}")
+        seen = {}
+        for i in range(200):
+            got = stream.take()
+            if isinstance(got, str):
+                seen[len(seen)] = got
+                continue
+            expect("sum", sum_of(got), SUM)
+            expect("final", got.parameters["triton_final_response"].bool_param, True)
+            seen[got.id] = got
+        errors = [text for text in seen.values() if isinstance(text, str)]
+        expect("errors", set(errors), {ask(port, "/v2/models/nobody")[1]["error"]})
+        expect("counts", (len(seen), len(errors)), (200, 20))
+    row, = ask(port, "/v2/models/add/stats")[1]["model_stats"]
+    expect("counted", row["inference_stats"]["success"]["count"], 180)
+
+
+def names_failures(port):
+    """An error has the id of its request beside it."""
+    with Stream(port) as stream:
+        stream.infer("add", add_inputs(), request_id="x", model_version="7")
+        expect("text", "no version 7" in stream.take(), True)
+    call = stub_of(port).ModelStreamInfer(iter([add_request(id="\u00e9", model_version="7")]))
+    got = next(call)
+    expect("id", (got.infer_response.id, "no version 7" in got.error_message), ("\u00e9", True))
+    expect("end", (list(call), call.code()), ([], grpc.StatusCode.OK))
+
+
+def orders(port):
+    """Answers without an id have the order of their requests; others do not wait."""
+    stub = stub_of(port)
+    slow, fast = timed(held(), 400), add_request()
+    got = list(stub.ModelStreamInfer(iter([slow, fast, fast])))
+    expect("first", "after 400 ms" in got[0].error_message, True)
+    expect("others", [sum_of(one.infer_response) for one in got[1:]], [SUM, SUM])
+    slow.id, fast.id = "slow", "fast"
+    got = list(stub.ModelStreamInfer(iter([slow, fast, fast])))
+    expect("as they come", [one.infer_response.id for one in got], ["fast", "fast", "slow"])
+
+
+def asynchronous(port):
+    """The client of asyncio."""
+    async def requests():
+        for i in range(50):
+            yield {"model_name": "add", "inputs": add_inputs(), "request_id": str(i),
+                   "enable_empty_final_response": i % 2 == 0}
+
+    async def many():
+        seen = []
+        async with aio.InferenceServerClient(f"127.0.0.1:{port}") as client:
+            async for result, error in client.stream_infer(requests(), stream_timeout=WAIT_S):
+                expect("error", error, None)
+                seen.append(result.get_response().id)
+        return seen
+    expect("ids", sorted(asyncio.run(many()), key=int), [str(i) for i in range(50)])
+
+
+def sequences(port):
+    """Calls of a sequence keep their order, however many are in flight."""
+    ones = numpy.ones(3, numpy.float32)
+    with Stream(port) as stream:
+        for name in (7, "seven"):
+            for step in range(40):
+                stream.infer("running", [tensor("input_0", ones)], sequence_id=name,
+                             sequence_start=step == 0, sequence_end=step == 39,
+                             request_id=f"{name} {step}")
+        steps = {"7": [], "seven": []}
+        for _ in range(80):
+            got = stream.take()
+            name, step = got.id.split()
+            place = [output.name for output in got.outputs].index("output_1")
+            count = int.from_bytes(got.raw_output_contents[place], "little")
+            steps[name].append((int(step), count))
+        for rows in steps.values():
+            first = rows[0][1]
+            expect("steps", rows, [(step, first + step) for step in range(40)])
+
+
+def compresses(port):
+    """Compressed requests."""
+    for algorithm in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        got = list(stub_of(port).ModelStreamInfer(iter([wide_request(id="a"), add_request()] * 3),
+                                                  compression=algorithm))
+        expect("answers", [len(one.infer_response.outputs) for one in got], [1] * 6)
+
+
+def large(port):
+    """A message of megabytes, between small ones."""
+    got = list(stub_of(port, options=[("grpc.max_receive_message_length", -1)]).ModelStreamInfer(
+        iter([add_request(), wide_request(16384), add_request()])))
+    expect("sizes", [len(one.infer_response.raw_output_contents[0]) > 1 << 16 for one in got],
+           [False, True, False])
+
+
+# ---- ends ----
+
+def cancels(port):
+    """A stream that is reset, or whose time is over, cancels its calls."""
+    stub = stub_of(port)
+    for end in (lambda call: call.cancel(), lambda call: refused("DEADLINE_EXCEEDED", next, call)):
+        call = stub.ModelStreamInfer(iter([held(), held(), held()]), timeout=3)
+        wait_for_load(port, 3)
+        end(call)
+        wait_for_load(port, 0)
+    client = Http2Client(port)
+    number = client.begin("POST", PATH, CALL, bytes_of(held(), held()), ends=False)
+    wait_for_load(port, 2)
+    client.send(frame(RST_STREAM, 0, number, struct.pack(">I", CANCEL)))
+    wait_for_load(port, 0)
+    number = client.begin("POST", PATH, [*CALL, ("grpc-timeout", "400m")], bytes_of(held()))
+    got = messages_of(client.answer(number).body)
+    expect("deadline", ["not done after" in one.error_message for one in got], [True])
+    client.close()
+
+
+def broken(port):
+    """Messages that are none, and those that come in pieces."""
+    client = Http2Client(port)
+    for body, status, text in ((b"\2\0\0\0\1x", "3", "begins with 2"),
+                               (b"\0\xff\xff\xff\xff" + b"x" * 100, "8", "--body-bytes-max"),
+                               (b"\0\0\0", "3", "within a message"),
+                               (framed(b"x" * 50)[:30], "3", "within a message"),
+                               (b"", "0", ""),
+                               (bytes_of(add_request()) + b"\0\0", "3", "within a message")):
+        code, fields = outcome(client.ask("POST", PATH, CALL, body))
+        expect(text, (code, text in fields.get("grpc-message", "")), (status, True))
+    answer = client.ask("POST", PATH, CALL, framed(b"") + framed(b"\x0a\x05") +
+                        framed(b"\xff" * 300) + bytes_of(add_request()))
+    got = messages_of(answer.body)
+    expect("outcome", (outcome(answer)[0], len(got)), ("0", 4))
+    expect("errors", [bool(one.error_message) for one in got], [True, True, True, False])
+    for size in (1, 3, 7):
+        body = bytes_of(add_request(), add_request())
+        number = client.begin("POST", PATH, CALL, ends=False)
+        for at in range(0, len(body), size):
+            client.send(frame(DATA, 0, number, body[at:at + size]))
+        client.send(frame(DATA, END_STREAM, number))
+        got = messages_of(client.answer(number).body)
+        expect("pieces", [sum_of(one.infer_response) for one in got], [SUM, SUM])
+    client.close()
+    answer = send_raw(port, "ModelStreamInfer", bytes_of(add_request()))
+    expect("HTTP/1.1", b"\r\ngrpc-status: 12\r\n" in answer and b"needs HTTP/2" in answer, True)
+
+
+def leaves(daemon):
+    """Clients that go at any place harm nobody."""
+    body = bytes_of(wide_request(), held(), add_request(), wide_request(id="x")) * 4
+    for window in (0, 5000, 1 << 20):
+        for cut in (3, 20, 70000, len(body)):
+            client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, window), gives=False)
+            for number in [client.begin("POST", PATH, CALL, body[:min(cut, 65000)], ends=False)
+                           for _ in range(3)][:2]:
+                client.send(frame(RST_STREAM, 0, number, struct.pack(">I", CANCEL)))
+            client.ping()
+            client.close()
+    wait_for_load(daemon.port, 0)
+    answers_others(daemon.port)
+
+
+def answers_others(port):
+    got, = stub_of(port).ModelStreamInfer(iter([add_request()]))
+    expect("sum", sum_of(got.infer_response), SUM)
+
+
+# ---- bounds ----
+
+def bounds_calls(daemon):
+    """So many calls of a stream at a time, and what is behind them is not read."""
+    client = Http2Client(daemon.port)
+    number = client.begin("POST", PATH, CALL, bytes_of(*[held()] * 3), ends=False)
+    wait_for_load(daemon.port, 2)
+    body = bytes_of(*[wide_request(60)] * 4)
+    client.send(frame(DATA, 0, number, body[:16000]), frame(DATA, 0, number, body[16000:32000]),
+                frame(DATA, 0, number, body[32000:48000]))
+    client.ping()
+    time.sleep(0.3)
+    client.ping()
+    expect("not read", client.windows.get(number, 0) < 32000, True)
+    wait_for_load(daemon.port, 2)
+    others = client.ask("POST", PATH, CALL, bytes_of(add_request()))
+    expect("others", sum_of(messages_of(others.body)[0].infer_response), SUM)
+    client.send(frame(RST_STREAM, 0, number, struct.pack(">I", CANCEL)))
+    wait_for_load(daemon.port, 0)
+    client.close()
+
+
+def stops_reading(daemon):
+    """Who does not read is not read, and loses nothing; others of the connection go on."""
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    body = bytes_of(wide_request())
+    streams = [client.begin("POST", PATH, CALL, ends=False) for _ in range(8)]
+    client.ping()
+    before, sent = resident_bytes(daemon.process), 0
+    while sent < 40 and (client.windows.get(streams[0], 0) + 65535 >= (sent + 1) * len(body)):
+        for number in streams:
+            for at in range(0, len(body), 16384):
+                client.send(frame(DATA, 0, number, body[at:at + 16384]))
+        sent += 1
+        client.ping()
+        client.ping()
+    expect("messages that were taken", 0 < sent < 8, True)
+    grown = resident_bytes(daemon.process) - before
+    expect(f"bytes: {grown}", grown < 64 << 20, True)
+    live = client.begin("POST", PATH, CALL, bytes_of(add_request()))
+    client.send(frame(WINDOW_UPDATE, 0, live, struct.pack(">I", 1 << 16)))
+    expect("others", len(messages_of(client.answer(live).body)), 1)
+    client.gives = True
+    client.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
+    for number in streams:
+        client.send(frame(DATA, END_STREAM, number),
+                    frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1 << 24)))
+    for number in streams:
+        got = messages_of(client.answer(number).body)
+        expect("answers", [len(one.infer_response.outputs) for one in got], [1] * sent)
+    client.close()
+
+
+def tiny(daemon):
+    """Thousands of empty messages in few frames beside another client."""
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 1 << 24), gives=False)
+    client.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 24)))
+    number = client.begin("POST", PATH, CALL, ends=False)
+    client.send(*(frame(DATA, 0, number, framed(b"") * 1000) for _ in range(12)))
+    answers_others(daemon.port)
+    client.send(frame(DATA, END_STREAM, number))
+    answer = client.answer(number)
+    expect("outcome", (outcome(answer)[0], len(messages_of(answer.body))), ("0", 12000))
+    client.close()
+
+
+def rests(daemon):
+    """A stream without calls ends in time; one whose calls run does not."""
+    client = Http2Client(daemon.port)
+    number = client.begin("POST", PATH, CALL, bytes_of(timed(held(), 2500)), ends=False)
+    got = client.answer(number)
+    found = messages_of(got.body)
+    expect("late answer", ["after 2500 ms" in one.error_message for one in found], [True])
+    expect("then the end", outcome(got)[0], "4")
+    number = client.begin("POST", PATH, CALL, bytes_of(add_request())[:50], ends=False)
+    expect("half a message", outcome(client.answer(number))[0], "4")
+    client.close()
+
+
+def drains(daemon):
+    """Calls that run are answered while the daemon stops; then the stream ends."""
+    client = Http2Client(daemon.port)
+    number = client.begin("POST", PATH, CALL, bytes_of(timed(held(), 1500), held()), ends=False)
+    wait_for_load(daemon.port, 2)
+    daemon.process.terminate()
+    client.send(frame(DATA, 0, number, bytes_of(timed(held(), 200))))
+    ended = threading.Timer(2.5, lambda: client.send(
+        frame(RST_STREAM, 0, number, struct.pack(">I", CANCEL))))
+    ended.start()
+    client.until(lambda: client.answers[number].body)
+    found = messages_of(client.answers[number].body)
+    expect("answer", ["after 1500 ms" in one.error_message for one in found], [True])
+    ended.join()
+    client.close()
+    expect("exit", daemon.process.wait(WAIT_S), 0)
+
+
+def ends_at_stop(daemon):
+    """A stream without calls ends when the daemon stops."""
+    client = Http2Client(daemon.port)
+    number = client.begin("POST", PATH, CALL, bytes_of(add_request()), ends=False)
+    client.until(lambda: client.answers[number].body)
+    daemon.process.terminate()
+    expect("outcome", outcome(client.answer(number))[0], "14")
+    client.close()
+    expect("exit", daemon.process.wait(WAIT_S), 0)
+
+
+def main():
+    if not triton:
+        print("tritonclient[grpc] and its companions (tests/requirements.txt) are not installed")
+        return SKIPPED
+    report = Report()
+    served = models("add", "wide", "running")
+    with Daemon([*served, HOLD]) as daemon:
+        for check in (answers, names_failures, orders, asynchronous, sequences, compresses, large,
+                      cancels, broken):
+            report.run(check.__name__, check, daemon.port)
+        for check in (leaves, stops_reading, tiny):
+            report.run(check.__name__, check, daemon)
+    with Daemon(["--stream-call-count-max=2", *served, HOLD]) as daemon:
+        report.run("bounds_calls", bounds_calls, daemon)
+    with Daemon(["--idle-timeout=1s", "--body-timeout=500ms", *served, HOLD]) as daemon:
+        report.run("rests", rests, daemon)
+    for check in (drains, ends_at_stop):
+        with Daemon(["--drain-incomplete-timeout=300ms", *served, HOLD]) as daemon:
+            report.run(check.__name__, check, daemon)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
