@@ -25,9 +25,9 @@
 
 /* What of a request decides when it may begin and when its answers may go; borrows from it. */
 struct grpc_order {
-    struct span id;        /* empty: it has none */
-    uint64_t sequence;     /* a hash of its name or its number; 0: it belongs to none */
-    bool is_unknown;       /* it is compressed, damaged, or has too many fields */
+    struct span id;    /* empty: it has none */
+    uint64_t sequence; /* a hash of its name or its number; 0: it belongs to none */
+    bool is_unknown;   /* it is compressed, damaged, or has too many fields */
 };
 
 /* Looks at a request, but at no more than GRPC_FIELDS_MAX of its fields. */
@@ -35,9 +35,8 @@ struct grpc_order grpc_read_order(struct span message);
 
 /* Writes the prefix and all that stands in front of the |bytes| of an answer of ModelInfer. Returns
  * its length. ST_TOO_LARGE: they are 4 GiB with it. */
-MUST_CHECK enum status grpc_print_stream_head(uint8_t out[GRPC_STREAM_HEAD_BYTES_MAX],
-                                              size_t bytes, bool is_final, size_t *out_len,
-                                              struct error *err);
+MUST_CHECK enum status grpc_print_stream_head(uint8_t out[GRPC_STREAM_HEAD_BYTES_MAX], size_t bytes,
+                                              bool is_final, size_t *out_len, struct error *err);
 
 /* Appends a message that says why the request with |id| has no answer, with its prefix. */
 void grpc_print_stream_error(struct span id, const char *text, struct buf *out);

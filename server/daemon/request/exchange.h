@@ -206,10 +206,10 @@ MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t
 
 /* What the client of a request that comes is expected to do. */
 enum exchange_demand {
-    EXCHANGE_SENDS, /* to send more of it */
+    EXCHANGE_SENDS,           /* to send more of it */
     EXCHANGE_WAITS_FOR_CALLS, /* to wait, as a call answers as the request comes, or cannot take
                                  more of it now */
-    EXCHANGE_RESTS, /* what it likes: it is between two messages of a stream */
+    EXCHANGE_RESTS,           /* what it likes: it is between two messages of a stream */
 };
 
 enum exchange_demand exchange_demand(const struct exchange *exchange);
