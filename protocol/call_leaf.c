@@ -331,15 +331,28 @@ static enum status read_typed(struct call_parser *p, uint32_t node, struct call_
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_io *io,
-                               struct call_leaf *leaf)
+/* Finds the text and the shape of the array that comes next. */
+static enum status measure_nested(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
 {
-    leaf->encoding = CALL_TEXT;
+    const uint8_t *behind = tensor_text_pass(p->in.at, p->in.end, &leaf->shape);
+    if (behind) {
+        leaf->data = span_of(p->in.at, (size_t)(behind - p->in.at));
+        p->in.at = behind;
+        return ST_OK;
+    }
     TRY(json_array_text(&p->in, &leaf->data, p->err));
     if (tensor_text_measure(leaf->data, &leaf->shape, p->err) != ST_OK) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
         return call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
     }
+    return ST_OK;
+}
+
+static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_io *io,
+                               struct call_leaf *leaf)
+{
+    leaf->encoding = CALL_TEXT;
+    TRY(measure_nested(p, node, leaf));
     complete_empty(&leaf->shape, &io->shape);
     return verify_shape(p, node, io, leaf, NULL);
 }

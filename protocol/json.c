@@ -534,8 +534,8 @@ enum status json_array_text(struct json *in, struct span *out, struct error *err
     if (json_peek(in) != JSON_ARRAY) {
         return fail_type(in, err, "an array");
     }
-    const uint8_t *first = in->at;
-    size_t open_count = 0;
+    const uint8_t *first = in->at++;
+    size_t open_count = 1;
     do {
         in->at = find_bracket(in->at, in->end);
         if (in->at == in->end) {

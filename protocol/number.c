@@ -170,7 +170,10 @@ struct plain {
     unsigned places; /* at most 19 */
 };
 
-/* The digits behind the point at |p|, 16 at a time. */
+/* A random element has more digits behind its point than these; what people write, has fewer. */
+#define PLACES_FEW 2
+
+/* The digits behind the point at |p|, 16 at a time unless they are few. */
 __attribute__((always_inline)) static inline const uint8_t *
 scan_places(const uint8_t *p, const uint8_t *end, struct plain *out)
 {
@@ -178,6 +181,13 @@ scan_places(const uint8_t *p, const uint8_t *end, struct plain *out)
     if (end - p >= 16) {
         uint64_t high = load_le64(p), low = load_le64(p + 8);
         unsigned high_count = count_digits(high);
+        if (high_count <= PLACES_FEW) {
+            for (unsigned i = 0; i < high_count; i++) {
+                out->mantissa = out->mantissa * 10 + (uint64_t)(p[i] - '0');
+            }
+            out->places = high_count;
+            return p + high_count;
+        }
         unsigned low_count = high_count == 8 ? count_digits(low) : 0;
         out->places = high_count + low_count;
         out->mantissa = out->mantissa * small_pow10[high_count] + join_digits(high, high_count);
@@ -332,6 +342,19 @@ static inline bool multiply_f32(const struct plain *plain, float *out)
            (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
 }
 
+/* Any number; apart, so that the usual ones need no frame. */
+__attribute__((noinline)) static const uint8_t *read_any_f32(const uint8_t *at, const uint8_t *end,
+                                                             float *out)
+{
+    uint64_t bits;
+    const uint8_t *behind = read_bits(at, end, &format_f32, &bits);
+    if (behind) {
+        uint32_t narrow = (uint32_t)bits;
+        memcpy(out, &narrow, sizeof(*out));
+    }
+    return behind;
+}
+
 const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out)
 {
     struct plain plain;
@@ -342,13 +365,7 @@ const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out
         *out = value * signs[is_negative];
         return behind;
     }
-    uint64_t bits;
-    behind = read_bits(at, end, &format_f32, &bits);
-    if (behind) {
-        uint32_t narrow = (uint32_t)bits;
-        memcpy(out, &narrow, sizeof(*out));
-    }
-    return behind;
+    return read_any_f32(at, end, out);
 }
 
 /* Finds the double by one division of exact doubles, or with the table. False: neither is certain.
@@ -365,6 +382,17 @@ static inline bool divide_f64(const struct plain *plain, double *out)
     return certain;
 }
 
+__attribute__((noinline)) static const uint8_t *read_any_f64(const uint8_t *at, const uint8_t *end,
+                                                             double *out)
+{
+    uint64_t bits;
+    const uint8_t *behind = read_bits(at, end, &format_f64, &bits);
+    if (behind) {
+        memcpy(out, &bits, sizeof(*out));
+    }
+    return behind;
+}
+
 const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *out)
 {
     struct plain plain;
@@ -375,12 +403,7 @@ const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *ou
         *out = value * (double)signs[is_negative];
         return behind;
     }
-    uint64_t bits;
-    behind = read_bits(at, end, &format_f64, &bits);
-    if (behind) {
-        memcpy(out, &bits, sizeof(*out));
-    }
-    return behind;
+    return read_any_f64(at, end, out);
 }
 
 const uint8_t *number_read_word(const uint8_t *at, const uint8_t *end, double *out)

@@ -179,6 +179,16 @@ static size_t write_integer(uint8_t *text, uint64_t value)
     return count + 2;
 }
 
+/* Halves, quarters and eighths below this have no shorter decimal that reads back to them. */
+#define EIGHTHS_BELOW 16
+
+/* A number of |units| of 2^-|places|, which is odd: of 10^-|places| it has 5^|places| as many. */
+static struct shortest shortest_of_binary(uint64_t units, int places)
+{
+    static const uint8_t pow5[] = {1, 5, 25, 125};
+    return (struct shortest){units * pow5[places], -places};
+}
+
 /* A positive finite float by the fields of its bits. */
 static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int mantissa_bits, int bias)
 {
@@ -190,6 +200,10 @@ static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int manti
     int q = (field ? field : 1) - bias - mantissa_bits;
     if (q <= 0 && q >= -mantissa_bits && (c & (((uint64_t)1 << -q) - 1)) == 0) {
         return write_integer(text, c >> -q);
+    }
+    int zeros = __builtin_ctzll(c), places = -q - zeros;
+    if (places > 0 && places <= 3 && field - bias < EIGHTHS_BELOW) {
+        return write_shortest(text, shortest_of_binary(c >> zeros, places));
     }
     return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
 }

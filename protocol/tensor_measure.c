@@ -130,6 +130,80 @@ static enum status pass(struct measure *m, struct error *err)
     }
 }
 
+/* ---- the usual case -------------------------------------------------------------------------- */
+
+enum kind { OTHER, SPACE, COMMA, OPEN, CLOSE, NUMBER };
+
+/* Of the bytes that stand in an array of numbers; words, for NaN and the infinities, are rare. */
+static const uint8_t kinds[256] = {
+    [' '] = SPACE,  ['\n'] = SPACE, ['\r'] = SPACE, ['\t'] = SPACE, [','] = COMMA,  ['['] = OPEN,
+    [']'] = CLOSE,  ['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER,
+    ['5'] = NUMBER, ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER, ['-'] = NUMBER,
+    ['+'] = NUMBER, ['.'] = NUMBER, ['e'] = NUMBER, ['E'] = NUMBER,
+};
+
+/* Counts the numbers of an innermost array, from behind its opening bracket; |*at| moves to its
+ * closing one. False: something else stands there. */
+static bool count_numbers(const uint8_t **at, const uint8_t *end, int64_t *out)
+{
+    const uint8_t *p = *at;
+    int64_t count = 0;
+    bool is_inside = false;
+    for (; p < end && kinds[*p] != CLOSE; p++) {
+        bool is_number = kinds[*p] == NUMBER;
+        count += is_number && !is_inside;
+        is_inside = is_number;
+        if (kinds[*p] == OTHER || kinds[*p] == OPEN) {
+            return false;
+        }
+    }
+    *at = p;
+    *out = count;
+    return p < end;
+}
+
+/* An array of |level| ends with |count| elements. False: an earlier one had others. */
+static bool end_array(struct shape *shape, unsigned level, int64_t count)
+{
+    if (shape->dims[level] == UNKNOWN) {
+        shape->dims[level] = count;
+    }
+    return shape->dims[level] == count;
+}
+
+const uint8_t *tensor_text_pass(const uint8_t *at, const uint8_t *end, struct shape *out_shape)
+{
+    int64_t counts[SHAPE_RANK_MAX];
+    unsigned depth = 0, rank = 0;
+    struct shape *shape = out_shape;
+    do {
+        uint8_t kind = at < end ? kinds[*at] : (uint8_t)OTHER;
+        bool is_ok = depth > 0 || kind == OPEN;
+        at++;
+        if (kind == OPEN && depth < (rank ? rank : SHAPE_RANK_MAX)) {
+            counts[depth ? depth - 1 : 0] += depth > 0;
+            counts[depth] = 0;
+            shape->dims[depth] = rank ? shape->dims[depth] : UNKNOWN;
+            depth++;
+            at = tensor_skip_space(at, end);
+            if (depth == rank || (rank == 0 && at < end && *at != '[')) {
+                rank = depth;
+                is_ok = count_numbers(&at, end, &counts[depth - 1]);
+            }
+        } else if (kind == CLOSE && is_ok) {
+            depth--;
+            is_ok = end_array(shape, depth, counts[depth]);
+        } else {
+            is_ok &= kind == COMMA || kind == SPACE;
+        }
+        if (!is_ok) {
+            return NULL;
+        }
+    } while (depth > 0);
+    shape->rank = (uint8_t)rank;
+    return at;
+}
+
 enum status tensor_text_measure(struct span text, struct shape *out_shape, struct error *err)
 {
     struct measure m = {.at = text.ptr, .end = text.ptr + text.len};

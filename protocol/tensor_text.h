@@ -55,6 +55,10 @@ bool tensor_text_is_word(struct span text);
 MUST_CHECK enum status tensor_text_measure(struct span text, struct shape *out_shape,
                                            struct error *err);
 
+/* Does as tensor_text_measure() for the array that begins at |at|, and returns the place behind it.
+ * NULL: it is irregular, it has no end before |end|, or it has other elements than numbers. */
+const uint8_t *tensor_text_pass(const uint8_t *at, const uint8_t *end, struct shape *out_shape);
+
 /* Does as tensor_text_parse() for an array of strings: |out_strings| gets shape_numel() spans,
  * decoded, which borrow from |text| where nothing is escaped and live in |arena| otherwise. */
 MUST_CHECK enum status tensor_text_parse_strings(struct span text, const struct shape *shape,

@@ -481,6 +481,18 @@ static void check_print_f64(uint64_t bits)
     }
 }
 
+/* Halves, quarters and eighths, across the bound up to which they are printed as they are. */
+static void test_print_eighths(void **state)
+{
+    (void)state;
+    for (uint32_t eighths = 1; eighths < 1 << 21; eighths += eighths < 4096 ? 1 : 37) {
+        check_print_f32(bits_of_f32((float)eighths / 8));
+        check_print_f32(bits_of_f32(-(float)eighths / 8));
+        check_print_f64(bits_of_f64((double)eighths / 8));
+        check_print_f64(bits_of_f64((double)eighths / 64));
+    }
+}
+
 static void test_print_shortest(void **state)
 {
     (void)state;
@@ -707,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_print_shortest),
+        cmocka_unit_test(test_print_eighths),
         cmocka_unit_test(test_print_form),
         cmocka_unit_test(test_print_nonfinite),
         cmocka_unit_test(test_print_integers),

@@ -291,6 +291,59 @@ static void test_count(void **state)
     }
 }
 
+/* |rest|: what stands behind the array. */
+static void check_passed(const char *text, const char *rest, const struct shape *expected)
+{
+    struct error err = {0};
+    struct shape shape, measured;
+    size_t len = strlen(text);
+    char *copy = malloc(len + 1);
+    assert_non_null(copy);
+    memcpy(copy + 1, text, len); /* no NUL behind it, at an odd address */
+    const uint8_t *from = (const uint8_t *)copy + 1, *end = from + len;
+    const uint8_t *behind = tensor_text_pass(from, end, &shape);
+    if (!expected) {
+        assert_null(behind);
+    } else {
+        assert_non_null(behind);
+        assert_int_equal(end - behind, strlen(rest));
+        assert_true(shape_equal(&shape, expected));
+        assert_ok(err,
+                  tensor_text_measure(span_of(from, (size_t)(behind - from)), &measured, &err));
+        assert_true(shape_equal(&shape, &measured));
+    }
+    free(copy);
+}
+
+static void test_pass(void **state)
+{
+    (void)state;
+    check_passed("[1,2,3]", "", RANK1(3));
+    check_passed("[1,2,3],\"x\":[4]", ",\"x\":[4]", RANK1(3));
+    check_passed("[ -1.5e+3 ,\n2 ]", "", RANK1(2));
+    check_passed("[[1,2,3],[4,5,6]]]", "]", RANK2(2, 3));
+    check_passed("[ [ [1] , [2] ] ]", "", RANK3(1, 2, 1));
+    check_passed("[]", "", RANK1(0));
+    check_passed("[[],[]]", "", RANK2(2, 0));
+    check_passed("[[1,2],[3]]", NULL, NULL);
+    check_passed("[[1],2]", NULL, NULL);
+    check_passed("[1,[2]]", NULL, NULL);
+    check_passed("[[[1]],[2]]", NULL, NULL);
+    check_passed("[[1],[[2]]]", NULL, NULL);
+    check_passed("[1,\"NaN\"]", NULL, NULL);
+    check_passed("[1,NaN]", NULL, NULL);
+    check_passed("[{}]", NULL, NULL);
+    check_passed("[1,2", NULL, NULL);
+    check_passed("[[1],[2]", NULL, NULL);
+    check_passed("[", NULL, NULL);
+    check_passed("", NULL, NULL);
+    check_passed("1", NULL, NULL);
+    char deep[2 * SHAPE_RANK_MAX + 4] = "";
+    memset(deep, '[', SHAPE_RANK_MAX + 1);
+    memset(deep + SHAPE_RANK_MAX + 1, ']', SHAPE_RANK_MAX + 1);
+    check_passed(deep, NULL, NULL);
+}
+
 static void test_zero_size(void **state)
 {
     (void)state;
@@ -434,14 +487,14 @@ static void test_print_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats),       cmocka_unit_test(test_narrow_floats),
-        cmocka_unit_test(test_nan),          cmocka_unit_test(test_print_nan),
-        cmocka_unit_test(test_integers),     cmocka_unit_test(test_booleans),
-        cmocka_unit_test(test_nesting),      cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_count),        cmocka_unit_test(test_zero_size),
-        cmocka_unit_test(test_bytes_min),    cmocka_unit_test(test_strings),
-        cmocka_unit_test(test_print),        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_print_limits),
+        cmocka_unit_test(test_floats),     cmocka_unit_test(test_narrow_floats),
+        cmocka_unit_test(test_nan),        cmocka_unit_test(test_print_nan),
+        cmocka_unit_test(test_integers),   cmocka_unit_test(test_booleans),
+        cmocka_unit_test(test_nesting),    cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_count),      cmocka_unit_test(test_zero_size),
+        cmocka_unit_test(test_pass),       cmocka_unit_test(test_bytes_min),
+        cmocka_unit_test(test_strings),    cmocka_unit_test(test_print),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
