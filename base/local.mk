@@ -28,4 +28,5 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/share.c %D%/share.h \
 	%D%/status.c %D%/status.def %D%/status.h \
 	%D%/table.h \
+	%D%/ticks.h \
 	%D%/utf8.h

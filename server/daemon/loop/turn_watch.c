@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/check.h"
+#include "base/ticks.h"
 #include "server/daemon/loop/log_gate.h"
 #include "server/process/log.h"
 
@@ -27,26 +28,27 @@ void turn_watch_init(struct turn_watch *watch, const struct turn_steps *steps, s
     *watch = (struct turn_watch){.steps = steps, .log = log};
 }
 
-static void end_part(struct turn_watch *watch, uint64_t now_ns)
+static void end_part(struct turn_watch *watch, uint64_t now)
 {
-    uint64_t ns = now_ns - watch->part_begin_ns;
-    if (ns > watch->longest_part_ns) {
-        watch->longest_part_ns = ns;
+    uint64_t ticks = ticks_between(watch->part_begin_ticks, now);
+    if (ticks >= watch->longest_part_ticks) {
+        watch->longest_part_ticks = ticks;
         watch->longest_part = watch->part;
     }
 }
 
 void turn_watch_enter(struct turn_watch *watch, enum turn_part part)
 {
-    uint64_t now_ns = uv_hrtime();
+    uint64_t now = ticks_now();
     if (watch->begin_ns == 0) {
-        watch->begin_ns = now_ns;
-        watch->longest_part_ns = 0;
+        watch->begin_ns = uv_hrtime();
+        watch->begin_ticks = now;
+        watch->longest_part_ticks = 0;
     } else {
-        end_part(watch, now_ns);
+        end_part(watch, now);
     }
     watch->part = part;
-    watch->part_begin_ns = now_ns;
+    watch->part_begin_ticks = now;
 }
 
 void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64_t bytes)
@@ -56,12 +58,13 @@ void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64
     *most = bytes > *most ? bytes : *most;
 }
 
-static void warn(struct turn_watch *watch, uint64_t ns)
+/* |share|: of the longest part in the turn. */
+static void warn(struct turn_watch *watch, uint64_t ns, double share)
 {
     if (log_gate_admits(watch->log, LOG_KIND_SLOW, SHARE_NOBODY)) {
         log_line(LOG_WARNING,
                  "the loop has served nobody else for %.1f ms, %.1f ms of them in step %s",
-                 (double)ns / NS_PER_MS, (double)watch->longest_part_ns / NS_PER_MS,
+                 (double)ns / NS_PER_MS, share * (double)ns / NS_PER_MS,
                  turn_part_name(watch->steps, watch->longest_part));
     }
 }
@@ -71,13 +74,14 @@ uint64_t turn_watch_end(struct turn_watch *watch)
     if (watch->begin_ns == 0) {
         return 0;
     }
-    uint64_t now_ns = uv_hrtime(), ns = now_ns - watch->begin_ns;
-    end_part(watch, now_ns);
+    uint64_t ns = uv_hrtime() - watch->begin_ns, now = ticks_now();
+    uint64_t ticks = ticks_between(watch->begin_ticks, now);
+    end_part(watch, now);
     watch->begin_ns = 0;
     uint64_t *longest = &watch->records.longest_ns[watch->longest_part];
     *longest = ns > *longest ? ns : *longest;
     if (ns > TURN_WATCH_SLOW_NS) {
-        warn(watch, ns);
+        warn(watch, ns, ticks ? (double)watch->longest_part_ticks / (double)ticks : 1);
     }
     return ns;
 }

@@ -5,7 +5,8 @@
  * that each step has handled on the loop (server/daemon/infer/work.h). A turn of more than
  * TURN_WATCH_SLOW_NS is a warning in the log.
  *
- * Whatever the loop calls says first which part begins. A turn begins with its first part.
+ * Whatever the loop calls says first which part begins. A turn begins with its first part. The
+ * parts of a turn share its time by ticks, so that to enter one costs next to nothing.
  *
  * Loop thread.
  */
@@ -45,10 +46,11 @@ struct turn_watch {
     const struct turn_steps *steps; /* borrowed */
     struct log_gate *log;           /* borrowed */
     struct turn_records records;
-    uint64_t begin_ns;      /* of the turn; 0: nothing has begun */
-    uint64_t part_begin_ns; /* of |part| */
+    uint64_t begin_ns;           /* of the turn; 0: nothing has begun */
+    uint64_t begin_ticks;        /* likewise, by base/ticks.h */
+    uint64_t part_begin_ticks;   /* of |part| */
+    uint64_t longest_part_ticks; /* in this turn */
     enum turn_part part, longest_part;
-    uint64_t longest_part_ns; /* in this turn */
 };
 
 /* Returns NULL: there is no such part. */

@@ -83,10 +83,16 @@ const struct turn_steps request_turn_steps = {
         },
 };
 
+static inline bool may_follow(enum request_step from, enum request_step to)
+{
+    unsigned next = steps[from].next | (from != STEP_DONE) << STEP_DONE;
+    return (next & 1u << to) != 0;
+}
+
 bool request_step_may_follow(enum request_step from, enum request_step to)
 {
     must(from < STEP_COUNT && to < STEP_COUNT);
-    return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
+    return may_follow(from, to);
 }
 
 const char *request_step_name(enum request_step step)
@@ -100,7 +106,7 @@ const char *request_step_name(enum request_step step)
 /* A wait for memory says nothing new of the work of a step. */
 static void go(struct request *request, enum request_step next)
 {
-    must(request_step_may_follow(request->step, next));
+    must(may_follow(request->step, next));
     if (next != STEP_WAIT_MEMORY && request->step != STEP_WAIT_MEMORY) {
         work_reset(&request->infer.work);
     }
@@ -183,8 +189,8 @@ static enum step_result run_at(struct request *request, enum work_place place)
     return steps[request->step].run(request);
 }
 
-/* |known|: bytes of request_work_known(). The memory for inputs that a step takes is counted apart
- * from what the step says. */
+/* Runs a step that runs ANYWHERE. |known|: bytes of request_work_known(). The memory for inputs
+ * that it takes is counted apart from what it says. */
 static enum step_result run_on_loop(struct request *request, uint64_t known)
 {
     struct turn_watch *watch = &request->requests->uses.loop->watch;
@@ -206,10 +212,13 @@ static void run_steps(struct request *request)
     must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
+        if (steps[request->step].where == LOOP) {
+            turn_watch_enter(&request->requests->uses.loop->watch, (enum turn_part)request->step);
+            result = run_at(request, WORK_ON_LOOP);
+            continue;
+        }
         uint64_t known = request_work_known(request);
-        enum work_place place = steps[request->step].where == ANYWHERE
-                                    ? request_work_place(request, known)
-                                    : WORK_ON_LOOP;
+        enum work_place place = request_work_place(request, known);
         if (place != WORK_ON_LOOP) {
             offload_steps(request, place);
             return;
