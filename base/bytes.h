@@ -58,14 +58,23 @@ static inline bool span_begins(struct span text, const char *prefix)
     return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
 }
 
+/* Is |byte| one of the characters of |set|, which is short? */
+static inline bool byte_is_in(uint8_t byte, const char *set)
+{
+    bool is_in = false;
+    for (; *set; set++) {
+        is_in |= byte == (uint8_t)*set;
+    }
+    return is_in;
+}
+
 /* |text| without the characters of |blanks| at its beginning and end. */
 static inline struct span span_trim(struct span text, const char *blanks)
 {
-    size_t count = strlen(blanks);
-    while (text.len > 0 && memchr(blanks, text.ptr[0], count)) {
+    while (text.len > 0 && byte_is_in(text.ptr[0], blanks)) {
         text = span_of(text.ptr + 1, text.len - 1);
     }
-    while (text.len > 0 && memchr(blanks, text.ptr[text.len - 1], count)) {
+    while (text.len > 0 && byte_is_in(text.ptr[text.len - 1], blanks)) {
         text.len--;
     }
     return text;

@@ -117,11 +117,6 @@ void head_end_field(struct head *head)
     head->field = HTTP_FIELD_COUNT;
 }
 
-struct span head_value(const struct head *head, enum http_field field)
-{
-    return span_trim(head_span(head, head->values[field]), " \t");
-}
-
 uint32_t head_line_count(const struct head *head, enum http_field field)
 {
     must(list_of(field) != HEAD_LIST_COUNT);

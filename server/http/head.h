@@ -83,7 +83,11 @@ static inline bool head_has(const struct head *head, enum http_field field)
 }
 
 /* Returns the value without white space around it; the last one if there are several. */
-struct span head_value(const struct head *head, enum http_field field);
+static inline struct span head_value(const struct head *head, enum http_field field)
+{
+    struct span value = head_span(head, head->values[field]);
+    return value.len ? span_trim(value, " \t") : value;
+}
 
 /* Returns the value of one line of Forwarded or X-Forwarded-For, which are lists that may have
  * several lines. |line| 0 is the last line, and so on; there are head_line_count() of them. */
