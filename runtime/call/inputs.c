@@ -21,12 +21,14 @@
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-static struct rt_buffer_desc packed_desc(enum dtype dtype, const struct shape *shape)
+/* An input that was given before is an error. */
+static enum status check_absent(const struct rt_invocation *inv, uint32_t index, struct error *err)
 {
-    return (struct rt_buffer_desc){.dtype = dtype, .shape = *shape};
+    return inv->inputs[index].is_given ? error_set(err, ST_INVALID, "given twice, expected once")
+                                       : ST_OK;
 }
 
-/* Asks the oracle. Its refusal is the error, and so is an input that was given before. */
+/* Asks the oracle. Its refusal is the error. */
 static enum status ask(struct rt_invocation *inv, uint32_t index,
                        const struct rt_buffer_desc *given, enum rt_oracle_answer *out_answer,
                        struct rt_buffer_desc *out_wanted, size_t *out_bytes, struct error *err)
@@ -34,13 +36,7 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
     must(inv->phase == RT_PHASE_FILLING);
     *out_answer = rt_oracle(rt_method_input(inv->method, index), inv->method->device, given,
                             out_wanted, out_bytes, err);
-    if (*out_answer == RT_ORACLE_UNSUPPORTED) {
-        return err->code;
-    }
-    if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice, expected once");
-    }
-    return ST_OK;
+    return *out_answer == RT_ORACLE_UNSUPPORTED ? err->code : check_absent(inv, index, err);
 }
 
 static enum status reserve(struct rt_invocation *inv, size_t bytes, struct hal_binding *out,
@@ -72,11 +68,10 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
                                 const struct shape *shape, void **out_ptr, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    struct rt_buffer_desc given = packed_desc(dtype, shape), wanted;
-    enum rt_oracle_answer answer;
     size_t bytes;
-    TRY(ask(inv, index, &given, &answer, &wanted, &bytes, err));
-    must(answer == RT_ORACLE_ALLOCATE);
+    must(inv->phase == RT_PHASE_FILLING);
+    TRY(rt_oracle_measure(rt_method_input(inv->method, index), dtype, shape, &bytes, err));
+    TRY(check_absent(inv, index, err));
     TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
     *out_ptr = memory_of(&inv->inputs[index].binding);
     return ST_OK;
@@ -227,10 +222,7 @@ static enum status check_scalar(struct rt_invocation *inv, uint32_t index, enum 
     if (io->kind != kind) {
         return rt_io_refuse(io, kinds[kind], err);
     }
-    if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice, expected once");
-    }
-    return ST_OK;
+    return check_absent(inv, index, err);
 }
 
 /* The exporter fixed the value: only that one counts as given. */

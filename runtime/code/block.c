@@ -234,7 +234,7 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
                          int64_t *values)
 {
     const struct rt_graph *graph = &block->graph;
-    for (uint32_t i = 0; i < graph->input_count; i++) {
+    for (uint32_t i = 0; block->symbol_count && i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
             if (v->dims[d].expr) {
@@ -281,6 +281,17 @@ static enum status check_dim(const struct rt_block *block, const struct rt_block
     return ST_OK;
 }
 
+/* The first wrong dim of tensor input |i|, which has one. */
+static enum status explain_dims(const struct rt_block *block, const struct rt_block_input *inputs,
+                                uint32_t i, const int64_t *values, struct error *err)
+{
+    const struct rt_value *v = &block->graph.values[block->graph.inputs[i]];
+    for (uint8_t d = 0; d < v->rank; d++) {
+        TRY(check_dim(block, inputs, i, d, values, err));
+    }
+    unreachable();
+}
+
 /* Sizes were compared by the bounds of a symbol that is a size as well. */
 static enum status check_int(const struct rt_graph *graph, struct rt_dim dim, int64_t given,
                              const int64_t *values, struct error *err)
@@ -297,6 +308,17 @@ static enum status check_int(const struct rt_graph *graph, struct rt_dim dim, in
     return ST_OK;
 }
 
+/* Has the tensor |v| the dims of |shape|, and none of them more than its bound? */
+static bool has_dims(const struct rt_value *v, const struct shape *shape, const int64_t *values)
+{
+    bool has_them = true;
+    for (uint8_t d = 0; d < v->rank; d++) {
+        int64_t given = shape->dims[d];
+        has_them &= given == rt_dim_at(v->dims[d], values) && given <= v->dims[d].value;
+    }
+    return has_them;
+}
+
 /* Two inputs that share a symbol must agree on it. */
 static enum status check_inputs(const struct rt_block *block, const struct rt_block_input *inputs,
                                 const int64_t *values, struct error *err)
@@ -304,8 +326,9 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
     const struct rt_graph *graph = &block->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
-        for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
-            TRY(check_dim(block, inputs, i, d, values, err));
+        bool is_tensor = inputs[i].shape && v->kind == RT_TENSOR;
+        if (is_tensor && !has_dims(v, inputs[i].shape, values)) {
+            return explain_dims(block, inputs, i, values, err);
         }
         bool is_int = v->kind == RT_INT && i >= block->given_count;
         if (is_int) {

@@ -57,23 +57,21 @@ enum status rt_io_missing(const struct rt_io *io, const char *label, struct erro
     return ST_INVALID;
 }
 
-static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_desc *given,
-                                 struct error *err)
+static enum status refuse_tensor(const struct rt_io *io, enum dtype dtype,
+                                 const struct shape *shape, struct error *err)
 {
     char dims[SHAPE_TEXT_MAX], text[160];
-    snprintf(text, sizeof(text), "%s%s", dtype_name(given->dtype),
-             shape_print(&given->shape, dims));
+    snprintf(text, sizeof(text), "%s%s", dtype_name(dtype), shape_print(shape, dims));
     return rt_io_refuse(io, text, err);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static enum status check_type(const struct rt_io *io, const struct rt_buffer_desc *given,
+static enum status check_type(const struct rt_io *io, enum dtype dtype, const struct shape *shape,
                               struct error *err)
 {
-    const struct shape *shape = &given->shape;
-    if (io->kind != RT_IO_TENSOR || io->dtype != given->dtype || io->shape.rank != shape->rank) {
-        return refuse_tensor(io, given, err);
+    if (io->kind != RT_IO_TENSOR || io->dtype != dtype || io->shape.rank != shape->rank) {
+        return refuse_tensor(io, dtype, shape, err);
     }
     for (uint8_t d = 0; d < shape->rank; d++) {
         bool is_dynamic = rt_io_is_dynamic(io, d);
@@ -82,7 +80,7 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
                              shape->dims[d], io->shape.dims[d]);
         }
         if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {
-            return refuse_tensor(io, given, err);
+            return refuse_tensor(io, dtype, shape, err);
         }
     }
     return ST_OK;
@@ -141,17 +139,21 @@ static bool has_order(const struct rt_io *io, const struct rt_buffer_desc *given
     return io->order && shape_is_packed_in(&given->shape, io->order, given->strides, 1);
 }
 
+enum status rt_oracle_measure(const struct rt_io *io, enum dtype dtype, const struct shape *shape,
+                              size_t *out_bytes, struct error *err)
+{
+    TRY(check_type(io, dtype, shape, err));
+    return shape_bytes(shape, dtype, out_bytes, err);
+}
+
 enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,
                                 const struct rt_buffer_desc *given,
                                 struct rt_buffer_desc *out_wanted, size_t *out_bytes,
                                 struct error *err)
 {
     size_t bytes = 0;
-    if (check_type(io, given, err) != ST_OK ||
-        shape_bytes(&given->shape, given->dtype, &bytes, err) != ST_OK) {
-        return RT_ORACLE_UNSUPPORTED;
-    }
-    if (given->buffer && check_extent(given, bytes, err) != ST_OK) {
+    if (rt_oracle_measure(io, given->dtype, &given->shape, &bytes, err) != ST_OK ||
+        (given->buffer && check_extent(given, bytes, err) != ST_OK)) {
         return RT_ORACLE_UNSUPPORTED;
     }
     *out_wanted = (struct rt_buffer_desc){.dtype = given->dtype, .shape = given->shape};

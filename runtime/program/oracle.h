@@ -45,6 +45,12 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device 
                                 struct rt_buffer_desc *out_wanted, size_t *out_bytes,
                                 struct error *err);
 
+/* Does as rt_oracle() for a tensor without memory, of |dtype| and |shape|: gives the bytes to
+ * allocate. ST_INVALID, ST_TOO_LARGE: UNSUPPORTED. */
+MUST_CHECK enum status rt_oracle_measure(const struct rt_io *io, enum dtype dtype,
+                                         const struct shape *shape, size_t *out_bytes,
+                                         struct error *err);
+
 /* Of |method|: a tensor of |dtype| is used where it lies if it begins at a multiple of so many
  * bytes, is packed, row-major or as its input prefers, and is in memory of the method's device. */
 size_t rt_oracle_alignment(const struct rt_method *method, enum dtype dtype);

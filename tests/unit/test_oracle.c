@@ -137,6 +137,13 @@ static void test_types(void **state)
         struct rt_buffer_desc given = {.dtype = row->dtype, .shape = row->shape}, wanted;
         size_t bytes = 77;
         enum rt_oracle_answer answer = ask(f, &row->io, &given, &wanted, &bytes);
+        size_t measured = 77;
+        struct error refusal = {0};
+        enum status status =
+            rt_oracle_measure(&row->io, row->dtype, &row->shape, &measured, &refusal);
+        assert_int_equal(status, f->err.code);
+        assert_string_equal(refusal.text, f->err.text);
+        assert_int_equal(measured, bytes);
         if (row->text) {
             if (answer != RT_ORACLE_UNSUPPORTED || !strstr(f->err.text, row->text)) {
                 fail_msg("row %zu: answer %d, '%s'", i, answer, f->err.text);
