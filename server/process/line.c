@@ -4,32 +4,21 @@
 #include "server/process/line.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "base/check.h"
 #include "base/utf8.h"
 
-void line_add(struct line *line, const void *bytes, size_t len)
-{
-    must(in_range(line->len, len, sizeof(line->text)));
-    memcpy(line->text + line->len, bytes, len);
-    line->len += len;
-}
-
-void line_add_str(struct line *line, const char *text)
-{
-    line_add(line, text, strlen(text));
-}
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 void line_add_number(struct line *line, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    line_add(line, digits + at, sizeof(digits) - at);
+    char digits[2 * LINE_DIGITS_MAX]; /* so many bytes are copied, whatever their number */
+    char *end = digits + LINE_DIGITS_MAX, *at = end;
+    for (; value >= 10; value /= 10) {
+        *--at = (char)('0' + value % 10);
+    }
+    *--at = (char)('0' + value);
+    memcpy(line_room(line, LINE_DIGITS_MAX), at, LINE_DIGITS_MAX);
+    line->len += (size_t)(end - at);
 }
 
 /* "\u202e", of a character in the first plane. */
@@ -41,9 +30,33 @@ static void add_escape(struct line *line, uint32_t code)
     line_add(line, text, sizeof(text));
 }
 
-static bool is_plain(uint8_t c, bool is_quoted)
+static inline bool is_plain(uint8_t c, bool is_quoted)
 {
-    return c >= 0x20 && c < 0x7f && !(is_quoted && (c == '"' || c == '\\'));
+    return (uint8_t)(c - 0x20) < 0x7f - 0x20 && !(is_quoted && (c == '"' || c == '\\'));
+}
+
+/* Are all of the 16 bytes at |p| plain, quoted or not? */
+static bool are_plain(const uint8_t *p)
+{
+    bytes16 v;
+    uint64_t words[2];
+    memcpy(&v, p, sizeof(v));
+    bytes16 marks =
+        (bytes16)(v < 0x20) | (bytes16)(v >= 0x7f) | (bytes16)(v == '"') | (bytes16)(v == '\\');
+    memcpy(words, &marks, sizeof(words));
+    return (words[0] | words[1]) == 0;
+}
+
+/* The first byte at |p| or behind it that is not plain, or |end|. */
+static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end, bool is_quoted)
+{
+    while (end - p >= 16 && are_plain(p)) {
+        p += 16;
+    }
+    while (p < end && is_plain(*p, is_quoted)) {
+        p++;
+    }
+    return p;
 }
 
 /* The |len| bytes at |p|, which are a sequence, or one byte if |len| is 0. */
@@ -67,9 +80,7 @@ static void add_escaped(struct line *line, struct span text, size_t max, bool is
     const uint8_t *p = text.ptr, *end = p + (text.len < max ? text.len : max);
     while (p < end) {
         const uint8_t *plain = p;
-        while (p < end && is_plain(*p, is_quoted)) {
-            p++;
-        }
+        p = pass_plain(p, end, is_quoted);
         line_add(line, plain, (size_t)(p - plain));
         if (p < end) {
             size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);

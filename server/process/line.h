@@ -9,20 +9,42 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 
 #define LINE_BYTES_MAX (12 << 10) /* with the line's end */
-#define LINE_ESCAPED 6      /* bytes that a byte of text becomes at most */
+#define LINE_ESCAPED 6            /* bytes that a byte of text becomes at most */
 
 struct line {
     char text[LINE_BYTES_MAX];
     size_t len;
 };
 
+/* The most decimal digits of a number. */
+#define LINE_DIGITS_MAX 20
+
+/* Returns the place of |len| more bytes, which must fit. */
+static inline char *line_room(struct line *line, size_t len)
+{
+    must(in_range(line->len, len, sizeof(line->text)));
+    return line->text + line->len;
+}
+
 /* Adds bytes, which must fit. */
-void line_add(struct line *line, const void *bytes, size_t len);
-void line_add_str(struct line *line, const char *text);
+static inline void line_add(struct line *line, const void *bytes, size_t len)
+{
+    memcpy(line_room(line, len), bytes, len);
+    line->len += len;
+}
+
+/* Adds a text; the compiler knows the length of a literal. */
+static inline void line_add_str(struct line *line, const char *text)
+{
+    line_add(line, text, strlen(text));
+}
+
 void line_add_number(struct line *line, uint64_t value); /* decimal digits */
 
 /*
