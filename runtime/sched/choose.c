@@ -20,15 +20,21 @@ struct rt_sched_run *rt_choose_run(struct rt_sched *sched)
     return run;
 }
 
+/* A queue gets no credit for the time when it was idle. */
+static void credit_idle(const struct rt_sched *sched, struct rt_sched_queue *queue)
+{
+    if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
+        queue->used_ns = sched->used_ns;
+    }
+}
+
 /* |job| is the first in each of its lanes: it is ready for the device. */
 static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
 {
     struct rt_sched_queue *queue = job->queue;
     if (!queue->levels) {
         list_push_back(&sched->ready, &queue->link);
-        if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
-            queue->used_ns = sched->used_ns; /* it gets no credit for the time when it was idle */
-        }
+        credit_idle(sched, queue);
     }
     rt_queue_ready(queue, job);
 }
@@ -169,17 +175,26 @@ static struct rt_sched_part *open_part(struct rt_sched_run *run, struct rt_sched
     return part;
 }
 
-static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
-                        struct rt_sched_job *job, uint64_t now)
+/* Begins a run of |queue|, without jobs yet. */
+static void open_run(struct rt_sched *sched, struct rt_sched_start *start,
+                     struct rt_sched_queue *queue)
 {
-    uint64_t open_ns = job->queue->open_ns;
-    rt_choose_remove(sched, job);
-    job->state = RT_SCHED_RUNNING;
-    job->started_ns = rt_sched_not_before(job->queued_ns, now);
-    if (open_ns) {
-        uint64_t from_ns = rt_sched_not_before(job->queued_ns, open_ns);
-        job->joining_ns = rt_sched_not_before(from_ns, job->started_ns) - from_ns;
+    struct rt_sched_run *run = start->run = rt_choose_run(sched);
+    must(run->size == 0 || list_is_empty(&run->jobs));
+    run->returning = run->part_count = 0;
+    run->has_yielded = false;
+    start->count = 0;
+    start->rows = 0;
+    if (queue->yielded_count == 0) { /* parents use no time of their own: theirs stands still */
+        sched->used_ns = queue->used_ns;
     }
+    sched->running_count++;
+}
+
+/* |job|, which is in no list of its queue, is one of the run. */
+static void enter_run(struct rt_sched_start *start, struct rt_sched_job *job)
+{
+    job->state = RT_SCHED_RUNNING;
     job->run = start->run;
     list_push_back(&start->run->jobs, &job->link);
     struct rt_sched_part *part = open_part(start->run, job->queue);
@@ -189,6 +204,40 @@ static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
     start->jobs[start->count++] = job;
     start->rows += job->rows;
     start->run->returning += job->returns ? job->rows : 0;
+}
+
+/* The run has all its jobs, and they run since |now|. */
+static void close_run(struct rt_sched_start *start, struct rt_sched_queue *queue, uint64_t now)
+{
+    struct rt_sched_run *run = start->run;
+    queue->open_ns = 0;
+    for (uint32_t i = 0; i < start->count; i++) {
+        start->jobs[i]->batch_size = start->count;
+        start->jobs[i]->batch_rows = start->rows;
+    }
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        run->parts[i].queue->was_alone = run->returning == 0;
+    }
+    run->size = start->count;
+    run->rows = start->rows;
+    run->started_ns = now;
+    run->in_start = &start->state;
+    rt_queue_started(run);
+    rt_queue_tell_due(queue);
+    atomic_store_explicit(&start->state, RT_SCHED_STARTING, memory_order_relaxed);
+}
+
+static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
+                        struct rt_sched_job *job, uint64_t now)
+{
+    uint64_t open_ns = job->queue->open_ns;
+    rt_choose_remove(sched, job);
+    job->started_ns = rt_sched_not_before(job->queued_ns, now);
+    if (open_ns) {
+        uint64_t from_ns = rt_sched_not_before(job->queued_ns, open_ns);
+        job->joining_ns = rt_sched_not_before(from_ns, job->started_ns) - from_ns;
+    }
+    enter_run(start, job);
 }
 
 /* How jobs are gathered for a run. */
@@ -294,15 +343,8 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     }
     struct rt_sched_job *job = rt_queue_take_turn(queue, now);
     must(job && job->state == RT_SCHED_WAITING && job->behind_count == 0);
-    struct rt_sched_run *run = start->run = rt_choose_run(sched);
-    must(run->size == 0 || list_is_empty(&run->jobs));
     bool was_starved = queue->is_starved; /* then |job| is a child */
-    run->returning = run->part_count = 0;
-    run->has_yielded = false;
-    if (queue->yielded_count == 0) { /* parents use no time of their own: theirs stands still */
-        sched->used_ns = queue->used_ns;
-    }
-    sched->running_count++;
+    open_run(sched, start, queue);
     set_running(sched, start, job, now);
     if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
         gather(sched, start, was_starved, now);
@@ -311,20 +353,36 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     if (was_starved) {
         rt_choose_starve(sched, queue);
     }
-    queue->open_ns = 0;
-    for (uint32_t i = 0; i < start->count; i++) {
-        start->jobs[i]->batch_size = start->count;
-        start->jobs[i]->batch_rows = start->rows;
+    close_run(start, queue, now);
+    return true;
+}
+
+/* Nothing else waits or runs, and no lane, parent, batch or step holds it. */
+static bool is_sole(const struct rt_sched *sched, const struct rt_sched_job *job)
+{
+    const struct rt_sched_queue *queue = job->queue;
+    bool is_idle = list_is_empty(&sched->ready) && sched->running_count == 0 &&
+                   sched->yielded_count == 0 && queue->waiting_count == 0;
+    bool is_joined = job->returns || (job->rows > 0 && queue->options.delay_ns > 0);
+    bool is_plain = job->ticket_count == 0 && !job->parent && !is_joined;
+    return is_idle && is_plain;
+}
+
+bool rt_choose_sole(struct rt_sched *sched, struct rt_sched_job *job, struct rt_sched_start *start)
+{
+    struct rt_sched_queue *queue = job->queue;
+    must(job->state == RT_SCHED_IDLE);
+    if (!is_sole(sched, job)) {
+        return false;
     }
-    for (uint32_t i = 0; i < run->part_count; i++) {
-        run->parts[i].queue->was_alone = run->returning == 0;
-    }
-    run->size = start->count;
-    run->rows = start->rows;
-    run->started_ns = now;
-    run->in_start = &start->state;
-    rt_queue_started(run);
-    rt_queue_tell_due(queue);
-    atomic_store_explicit(&start->state, RT_SCHED_STARTING, memory_order_relaxed);
+    rt_choose_feed(sched, queue);
+    credit_idle(sched, queue);
+    queue->passes = 0;
+    job->has_place = false;
+    job->behind_count = 0;
+    job->started_ns = job->queued_ns;
+    open_run(sched, start, queue);
+    enter_run(start, job);
+    close_run(start, queue, job->queued_ns);
     return true;
 }

@@ -75,6 +75,10 @@ void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue);
 void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue);
 void rt_choose_feed_all(struct rt_sched *sched);
 
+/* Takes |job|, which is not in its queue yet, as running since it was queued. False: others wait or
+ * run, or it waits for others to run with it, so it goes through its queue. */
+bool rt_choose_sole(struct rt_sched *sched, struct rt_sched_job *job, struct rt_sched_start *start);
+
 /* Takes the next job, and the jobs that run as one with it, as running since |now|. False: no job
  * may run. */
 bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start *start);

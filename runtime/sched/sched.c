@@ -408,6 +408,9 @@ static enum status take_job(struct rt_sched *sched, struct rt_sched_job *job,
     if (!join_parent(job)) {
         return ST_CANCELLED;
     }
+    if (!current_pause && rt_choose_sole(sched, job, start)) {
+        return ST_OK; /* the usual case of a small model */
+    }
     rt_choose_add(sched, job);
     take_or_pause(sched, job->queued_ns, start);
     return ST_OK;
