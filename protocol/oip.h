@@ -102,6 +102,13 @@ struct oip_shared {
     uint64_t bytes;     /* of the tensor; of an output, room for it */
 };
 
+/* For the caller: which of its inputs that one is, as it has found for whatever has the number |by|
+ * and checked. It stays in the pattern of a request. */
+struct oip_bound {
+    uint64_t by; /* 0: nothing has been found yet */
+    uint32_t index;
+};
+
 struct oip_request_input {
     struct span name;
     size_t index;         /* in the request, for error paths */
@@ -117,6 +124,7 @@ struct oip_request_input {
     struct oip_shared shared; /* if given: the caller reads data.len bytes there, and data.ptr is
                                  NULL until then */
     struct span data;         /* the JSON array, or the tensor's bytes, or of gRPC a message */
+    struct oip_bound bound;
 };
 
 struct oip_request_output {

@@ -117,6 +117,13 @@ enum status model_refuse_texts(const struct model *model, const char *what, stru
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* 64 bits do not wrap. */
+static uint64_t next_serial(void)
+{
+    static _Atomic(uint64_t) last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 enum status model_new(struct origin *origin, struct span name, struct model **out_model,
                       struct error *err)
 {
@@ -126,6 +133,7 @@ enum status model_new(struct origin *origin, struct span name, struct model **ou
         return error_no_memory(err, "models");
     }
     model->magic = MODEL_MAGIC;
+    model->serial = next_serial();
     refs_init(&model->refs);
     atomic_init(&model->state, MODEL_UNKNOWN);
     arena_init(&model->arena, ARENA_BYTES_MAX);

@@ -86,6 +86,7 @@ struct model {
     const char *method_name; /* ... and this method of it; NULL if the file did not load */
     char name[MODEL_NAME_MAX + 1];
     const char *alias; /* a second name that finds the model, or NULL */
+    uint64_t serial;   /* no other model of this process has it, nor a later generation; not 0 */
     char version_text[12];
     uint32_t version;
     /* ---- its state ---- */

@@ -10,6 +10,7 @@ import hashlib
 import json
 import random
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 from run_http import MODELS, Client, Daemon, Report, build_request, expect
 
 ROUNDS = 600
+LEARN_EACH = 16  # a connection whose requests differ learns one of so many
 HEADER_BYTES_MAX = 32768  # the default of --header-bytes-max
 TOKEN = "a-token-of-the-test-0123456789"
 TRACE = b"0123456789abcdef0123456789abcdef"
@@ -214,6 +216,52 @@ def models_change(daemon, _):
         expect(f"status after {action}", client.answer(), status)
 
 
+def ask_fresh(port, data):
+    """The answer of a connection that has sent nothing before."""
+    client = Client(port)
+    client.send(data)
+    status = client.answer()
+    client.close()
+    return status, client.body
+
+
+def files_change(folder):
+    """Inputs that were found for one model are not those of another one with its name, which has
+    other types and shapes for the same names; and forms of requests take turns."""
+    file = Path(folder) / "m.pte"
+    bases = [request({"inputs": [{"name": f"input_{i}", "shape": shape, "datatype": datatype,
+                                  "data": [k + i for k in range(count)]}
+                                 for i, (shape, count) in enumerate(shapes)]},
+                     "/v2/models/m/infer")
+             for datatype, shapes in (("FP32", [([2, 3], 6)] * 2),
+                                      ("FP32", [([4, 5], 20), ([2, 3], 6)]),
+                                      ("INT64", [([6], 6)] * 2))]
+    swapped = request({"inputs": tensors(numbers)[::-1]}, "/v2/models/m/infer")
+    shutil.copy(MODELS / "add.pte", file)
+    with Daemon([f"--token-file={Path(folder) / 'tokens'}", "--admin-listen=127.0.0.1:0",
+                 "--workers=1", str(file)]) as daemon:
+        admin, clients = Client(daemon.admin_port()), [Client(daemon.port) for _ in range(4)]
+        for name, right in (("add", 0), ("found", 1), ("add", 0), ("int64_exact", 2)):
+            shutil.copy(MODELS / f"{name}.pte", Path(folder) / "fresh")
+            (Path(folder) / "fresh").rename(file)
+            admin.send(build_request("POST", "/v2/repository/models/m/load", b""))
+            expect(f"{name}: load", admin.answer(), 200)
+            row = (bases[right], *bases, swapped, bases[right])
+            fresh = {data: ask_fresh(daemon.port, data) for data in row}
+            expect(f"{name}: status", fresh[bases[right]][0], 200)
+            for data, client in zip((*bases, swapped), clients):  # as before the change
+                client.send(data)
+                expect(f"{name}: answer", (client.answer(), client.body), fresh[data])
+            for client in clients:  # forms take turns
+                client.send(b"".join(row))
+                expect(f"{name}: answers", [(client.answer(), client.body) for _ in row],
+                       [fresh[data] for data in row])
+            for data, client in zip((*bases, swapped), clients):  # each learns its form again
+                for _ in range(LEARN_EACH + 4):
+                    client.send(data)
+                    expect(f"{name}: answer", (client.answer(), client.body), fresh[data])
+
+
 def main():
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
@@ -231,6 +279,7 @@ def main():
             report.run("lengths mix", lengths_mix, daemon, "JSON")
             report.run("pauses", pauses, daemon, None)
             report.run("models change", models_change, daemon, None)
+        report.run("files change", files_change, folder)
     return report.finish()
 
 

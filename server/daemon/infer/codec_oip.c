@@ -313,6 +313,12 @@ static enum status decode_media(struct infer *infer, struct infer_call *call,
     return infer_media_decode(infer, call, io->index, items, (uint32_t)count, count > 1, err);
 }
 
+/* Has the input been found and checked for this very model? */
+static bool is_bound(const struct oip_request_input *input, const struct model *model)
+{
+    return input->bound.by == model->serial;
+}
+
 static enum status decode_input(struct infer *infer, struct infer_call *call,
                                 const struct oip_request_input *input, const struct model_io *io,
                                 struct error *err)
@@ -320,7 +326,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
     if (io->medium && input->type.is_bytes) {
         return decode_media(infer, call, input, io, err);
     }
-    TRY(oip_verify_input(input, &io->meta, err));
+    TRY(is_bound(input, call->model) ? ST_OK : oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
         return decode_tensor(infer, call, input, io->index, err);
@@ -385,12 +391,36 @@ enum status codec_oip_check_names(struct arena *arena, const struct model *model
     return find_inputs(arena, model, oip, needs_all, ios, err);
 }
 
+/* Finds the inputs as the request before this one did, if it had the same form and was for the same
+ * model: that has found all of them. */
+static bool recall_inputs(const struct infer_call *call, const struct model_io **out_ios)
+{
+    bool is_known = call->oip.input_count > 0;
+    for (size_t i = 0; is_known && i < call->oip.input_count; i++) {
+        const struct oip_request_input *input = &call->oip.inputs[i];
+        is_known = is_bound(input, call->model);
+        out_ios[i] = is_known ? &call->model->inputs[input->bound.index] : NULL;
+    }
+    return is_known;
+}
+
+/* For requests of the same form. */
+static void bind_inputs(const struct infer_call *call, const struct model_io *const *ios)
+{
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        call->oip.inputs[i].bound =
+            (struct oip_bound){call->model->serial, (uint32_t)(ios[i] - call->model->inputs)};
+    }
+}
+
 static enum status decode(struct infer *infer, struct infer_call *call, struct error *err)
 {
     const struct model_io *ios[INPUTS_MAX];
     call->nan = oip_request_nan(call->parameters);
     must(call->oip.input_count <= INPUTS_MAX);
-    TRY(find_inputs(&infer->arena, call->model, &call->oip, true, ios, err));
+    if (!recall_inputs(call, ios)) {
+        TRY(find_inputs(&infer->arena, call->model, &call->oip, true, ios, err));
+    }
     TRY(codec_oip_choose_outputs(infer, call, err));
     TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
     TRY(infer_order_choose(call, err));
@@ -399,6 +429,7 @@ static enum status decode(struct infer *infer, struct infer_call *call, struct e
             TRY(decode_input(infer, call, &call->oip.inputs[i], ios[i], err));
         }
     }
+    bind_inputs(call, ios);
     return ST_OK;
 }
 
