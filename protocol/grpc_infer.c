@@ -427,6 +427,34 @@ size_t grpc_find_tensor(struct span begin)
     return 0;
 }
 
+static bool is_input(struct span input, struct span name)
+{
+    struct protobuf in;
+    struct protobuf_field field;
+    struct span found = span_str("");
+    for (protobuf_init(&in, input); protobuf_next(&in, &field);) {
+        if (field.number == INPUT(name) && field.type == PROTOBUF_BYTES) {
+            found = field.bytes;
+            break; /* the field of a message that is no attack stands in front */
+        }
+    }
+    return span_equal(found, name);
+}
+
+bool grpc_has_input(struct span message, struct span name)
+{
+    struct protobuf in;
+    struct protobuf_field field;
+    int left = GRPC_FIELDS_MAX;
+    for (protobuf_init(&in, message); left > 0 && protobuf_next(&in, &field); left--) {
+        if (field.number == REQUEST(inputs) && field.type == PROTOBUF_BYTES &&
+            is_input(field.bytes, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum status grpc_read_model(struct span message, struct span *out_model, struct span *out_version,
                             struct error *err)
 {

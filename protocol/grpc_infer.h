@@ -31,6 +31,9 @@ MUST_CHECK enum status grpc_read_model(struct span message, struct span *out_mod
  * of which |begin| has come; 0: they do not begin there. */
 size_t grpc_find_tensor(struct span begin);
 
+/* Has the message an input of that name? Looks at no more than GRPC_FIELDS_MAX fields. */
+bool grpc_has_input(struct span message, struct span name);
+
 MUST_CHECK enum status grpc_parse_infer(struct span message, const struct oip_limits *limits,
                                         struct arena *arena, struct oip_request *out,
                                         struct error *err);
@@ -46,5 +49,9 @@ void grpc_print_reply(const struct oip_reply *reply, struct span id, struct buf 
 void grpc_print_tail(const struct oip_reply *reply, struct buf *out);
 MUST_CHECK enum status grpc_end_reply(struct buf *out, const struct oip_encoded *encoded,
                                       struct error *err);
+
+/* Appends an entry of a map of parameters, the field |number|. */
+void grpc_put_text_parameter(struct buf *out, uint32_t number, const char *name, struct span text);
+void grpc_put_number_parameter(struct buf *out, uint32_t number, const char *name, uint64_t value);
 
 #endif

@@ -20,26 +20,26 @@
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static size_t begin_parameter(struct buf *out, size_t *entry, const char *name)
+static size_t begin_parameter(struct buf *out, uint32_t number, size_t *entry, const char *name)
 {
-    *entry = protobuf_begin(out, RESULT(parameters));
+    *entry = protobuf_begin(out, number);
     protobuf_put_text(out, 1, name);
     return protobuf_begin(out, 2);
 }
 
-static void put_text(struct buf *out, const char *name, struct span text)
+void grpc_put_text_parameter(struct buf *out, uint32_t number, const char *name, struct span text)
 {
-    size_t entry, value = begin_parameter(out, &entry, name);
+    size_t entry, value = begin_parameter(out, number, &entry, name);
     protobuf_put_bytes(out, PARAMETER(string_param), text);
     protobuf_end(out, value);
     protobuf_end(out, entry);
 }
 
-static void put_number(struct buf *out, const char *name, uint64_t number)
+void grpc_put_number_parameter(struct buf *out, uint32_t number, const char *name, uint64_t value)
 {
-    size_t entry, value = begin_parameter(out, &entry, name);
-    protobuf_put_number(out, PARAMETER(int64_param), number);
-    protobuf_end(out, value);
+    size_t entry, begun = begin_parameter(out, number, &entry, name);
+    protobuf_put_number(out, PARAMETER(int64_param), value);
+    protobuf_end(out, begun);
     protobuf_end(out, entry);
 }
 
@@ -62,14 +62,17 @@ static void put_result(struct buf *out, const struct oip_result *result)
     protobuf_put_text(out, RESULT(datatype), oip_type_name(result->type));
     put_shape(out, &result->shape);
     if (result->is_shared) {
-        put_text(out, "shared_memory_region", result->shared.region);
-        put_number(out, "shared_memory_byte_size", result->shared.bytes);
+        grpc_put_text_parameter(out, RESULT(parameters), "shared_memory_region",
+                                result->shared.region);
+        grpc_put_number_parameter(out, RESULT(parameters), "shared_memory_byte_size",
+                                  result->shared.bytes);
         if (result->shared.offset) {
-            put_number(out, "shared_memory_offset", result->shared.offset);
+            grpc_put_number_parameter(out, RESULT(parameters), "shared_memory_offset",
+                                      result->shared.offset);
         }
     }
     if (result->is_channels_last) {
-        put_text(out, "order", span_str("channels_last"));
+        grpc_put_text_parameter(out, RESULT(parameters), "order", span_str("channels_last"));
     }
     protobuf_end(out, begun);
 }

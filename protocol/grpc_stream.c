@@ -82,6 +82,8 @@ struct grpc_order grpc_read_order(struct span message)
     return order;
 }
 
+static const uint8_t prefix[GRPC_PREFIX_BYTES];
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static size_t put_varint(uint8_t *out, uint64_t value)
@@ -126,6 +128,32 @@ enum status grpc_print_stream_head(uint8_t out[GRPC_STREAM_HEAD_BYTES_MAX], size
     return grpc_print_prefix(out, false, *out_len - GRPC_PREFIX_BYTES + bytes, err);
 }
 
+static void end_message(struct buf *out, size_t begin)
+{
+    struct error err;
+    if (!buf_failed(out)) {
+        enum status status =
+            grpc_print_prefix(out->ptr + begin, false, out->len - begin - GRPC_PREFIX_BYTES, &err);
+        must(status == ST_OK);
+    }
+}
+
+struct grpc_stream_answer grpc_begin_stream_answer(struct buf *out, bool is_final)
+{
+    uint8_t entry[GRPC_STREAM_HEAD_BYTES_MAX];
+    struct grpc_stream_answer answer = {.begin = out->len};
+    buf_add(out, prefix, sizeof(prefix));
+    answer.fields = protobuf_begin(out, STREAM(infer_response));
+    buf_add(out, entry, put_final(entry, is_final));
+    return answer;
+}
+
+void grpc_end_stream_answer(struct buf *out, const struct grpc_stream_answer *answer)
+{
+    protobuf_end(out, answer->fields);
+    end_message(out, answer->begin);
+}
+
 /* A field for text holds UTF-8 alone, and what an error repeats of a request need not be. */
 static void put_plain(struct buf *out, uint32_t number, struct span text)
 {
@@ -141,8 +169,6 @@ static void put_plain(struct buf *out, uint32_t number, struct span text)
 
 void grpc_print_stream_error(struct span id, const char *text, struct buf *out)
 {
-    static const uint8_t prefix[GRPC_PREFIX_BYTES];
-    struct error err;
     size_t begin = out->len;
     buf_add(out, prefix, sizeof(prefix));
     put_plain(out, STREAM(error_message), span_str(text));
@@ -151,9 +177,5 @@ void grpc_print_stream_error(struct span id, const char *text, struct buf *out)
         put_plain(out, REPLY(id), id);
         protobuf_end(out, answer);
     }
-    if (!buf_failed(out)) {
-        enum status status =
-            grpc_print_prefix(out->ptr + begin, false, out->len - begin - sizeof(prefix), &err);
-        must(status == ST_OK); /* texts of errors and ids are short */
-    }
+    end_message(out, begin);
 }

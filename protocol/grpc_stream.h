@@ -38,6 +38,15 @@ struct grpc_order grpc_read_order(struct span message);
 MUST_CHECK enum status grpc_print_stream_head(uint8_t out[GRPC_STREAM_HEAD_BYTES_MAX], size_t bytes,
                                               bool is_final, size_t *out_len, struct error *err);
 
+/* Such an answer in a buffer: what stands in front of it, the fields of the answer, which the
+ * caller appends, and the end. It has less than 4 GiB. */
+struct grpc_stream_answer {
+    size_t begin, fields;
+};
+
+struct grpc_stream_answer grpc_begin_stream_answer(struct buf *out, bool is_final);
+void grpc_end_stream_answer(struct buf *out, const struct grpc_stream_answer *answer);
+
 /* Appends a message that says why the request with |id| has no answer, with its prefix. */
 void grpc_print_stream_error(struct span id, const char *text, struct buf *out);
 

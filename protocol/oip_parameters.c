@@ -89,6 +89,11 @@ static enum status add_other(const struct oip_reader *r, const struct json_strin
 {
     struct oip_parameter parameter;
     TRY(keep_string(r, key, &parameter.name));
+    if (r->in->is_derived && span_is(parameter.name, "triton_enable_empty_final_response")) {
+        bool ignored; /* the last answer of a request has its outputs, and says that it is the last
+                       */
+        return json_read_bool(r->in, &ignored, r->err);
+    }
     if (parameter.name.len >= 7 && memcmp(parameter.name.ptr, "triton_", 7) == 0) {
         return json_fail(r->in, r->err, ST_INVALID, "names that begin with triton_ are reserved");
     }

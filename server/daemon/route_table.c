@@ -7,6 +7,7 @@
 #include "server/daemon/api/api.h"
 #include "server/daemon/generation/embedding.h"
 #include "server/daemon/generation/generation.h"
+#include "server/daemon/generation/generation_grpc.h"
 #include "server/daemon/generation/transcription.h"
 #include "server/daemon/infer/bundle.h"
 #include "server/daemon/infer/codec.h"
@@ -119,6 +120,7 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
 #define CHANGES_MODELS .changes = true, .changes_models = true
 #define CHANGES_REGIONS .changes = true
 #define REFLECTS .grpc.is_stream = true
+#define WATCHES .grpc.is_stream = true, .grpc.watches = true
 #define STREAMS_CALLS .grpc.is_stream = true, .grpc.has_calls = true
 #define MESSAGES(name, fn, needed, ...)                                                            \
     {                                                                                              \
@@ -134,7 +136,7 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
     }
 #define INFERS_MESSAGES(name)                                                                      \
     {                                                                                              \
-        .ops = &codec_grpc_ops, .codec = &codec_grpc, .scope = TOKEN_SCOPE_INFER,                  \
+        .ops = &generation_grpc_ops, .codec = &codec_grpc, .scope = TOKEN_SCOPE_INFER,                  \
         .ignores_queries = true, .print_error = print_error, .grpc.is_on = true,                   \
         .grpc.method = GRPC_METHOD_##name                                                          \
     }

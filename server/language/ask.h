@@ -54,6 +54,7 @@ struct ask {
     enum ask_form form;
     const char *model; /* NULL: the target names it, or it is the only one */
     struct span id;    /* of a request to generate, to be repeated */
+    bool is_message;   /* likewise: its answers are messages of gRPC */
     struct ask_prompt *prompts;
     uint32_t prompt_count;
     struct span suffix; /* of each prompt: the answer belongs between them; empty: none */

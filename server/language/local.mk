@@ -28,6 +28,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/generator.c %D%/generator.h \
 	%D%/infill.c %D%/infill.def %D%/infill.h \
 	%D%/reply.c %D%/reply.h \
+	%D%/reply_grpc.c %D%/reply_grpc.h \
 	%D%/reply_marks.c %D%/reply_marks.h \
 	%D%/reply_message.c %D%/reply_message.h \
 	%D%/reply_ollama.c %D%/reply_ollama.h \

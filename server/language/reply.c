@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
+#include "server/language/reply_grpc.h"
 #include "server/language/reply_marks.h"
 #include "server/language/reply_message.h"
 #include "server/language/reply_ollama.h"
@@ -408,8 +409,14 @@ static const struct printer printers[] = {
      reply_ollama_print_error_line},
 };
 
+static const struct printer message_printer = {
+    ASK_GENERATE, reply_grpc_print, NULL, reply_grpc_print_event, NULL, NULL};
+
 static const struct printer *printer_of(const struct reply *reply)
 {
+    if (reply->ask->is_message) {
+        return &message_printer;
+    }
     for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
         if (printers[i].form == reply->ask->form) {
             return &printers[i];

@@ -13,10 +13,11 @@ import time
 
 from http2_client import (CANCEL, DATA, END_STREAM, INITIAL_WINDOW_SIZE, RST_STREAM, WINDOW_UPDATE,
                           Http2Client, frame, setting)
-from load import HOLD
+from load import HOLD, wait_until
 from run_grpc import (CALL, SERVICE, SKIPPED, WAIT_S, add_inputs, addends, ask, framed, held,
                       models, outcome, refused, resident_bytes, send_raw, stub_of, tensor, triton,
                       wait_for_load)
+from run_generate import CHAT
 from run_http import Daemon, Failure, Report, expect
 
 if triton:
@@ -194,6 +195,154 @@ def large(port):
         iter([add_request(), wide_request(16384), add_request()])))
     expect("sizes", [len(one.infer_response.raw_output_contents[0]) > 1 << 16 for one in got],
            [False, True, False])
+
+
+# ---- generations ----
+
+PROMPT = "Once upon a time"
+
+
+def text_of(response):
+    """The text of an answer to a generation."""
+    expect("outputs", [(out.name, out.datatype, list(out.shape)) for out in response.outputs],
+           [("text_output", "BYTES", [1])])
+    raw = response.raw_output_contents[0]
+    expect("length", struct.unpack("<I", raw[:4])[0], len(raw) - 4)
+    return raw[4:].decode()
+
+
+def said(port, **members):
+    """What HTTP answers."""
+    status, answer = ask(port, "/v2/models/chat/generate",
+                         {"text_input": PROMPT, "parameters": {"temperature": 0, **members}})
+    expect("status", status, 200)
+    return answer
+
+
+def text_input(text=PROMPT, name="text_input", shape=(1,)):
+    item = triton.InferInput(name, shape, "BYTES")
+    item.set_data_from_numpy(numpy.array([text.encode()], numpy.object_).reshape(shape))
+    return item
+
+
+def number_input(name, value, kind, dtype, shape=(1,)):
+    item = triton.InferInput(name, shape, kind)
+    item.set_data_from_numpy(numpy.array([value], dtype).reshape(shape))
+    return item
+
+
+def is_final(response):
+    return response.parameters["triton_final_response"].bool_param
+
+
+def generates(port):
+    """Tokens as they come, until the one that says that it is the last."""
+    there = said(port, max_tokens=24, ignore_eos=True)
+    options = {"temperature": 0, "ignore_eos": True}
+    ways = (
+        ([text_input()], {"parameters": {**options, "max_tokens": 24}}),
+        ([text_input(shape=(1, 1)), number_input("max_tokens", 24, "INT32", numpy.int32, (1, 1)),
+          number_input("temperature", 0, "FP32", numpy.float32),
+          number_input("ignore_eos", True, "BOOL", numpy.bool_)],
+         {"enable_empty_final_response": True}),
+        ([text_input(), number_input("stream", True, "BOOL", numpy.bool_),
+          text_input('{"temperature": 0, "max_tokens": 24, "ignore_eos": true}',
+                     "sampling_parameters")], {}),
+    )
+    with Stream(port) as stream:
+        for inputs, more in ways:
+            stream.infer("chat", inputs, request_id="g", **more)
+            pieces = [stream.take()]
+            while not is_final(pieces[-1]):
+                pieces.append(stream.take())
+            expect("text", "".join(text_of(piece) for piece in pieces), there["text_output"])
+            expect("several", len(pieces) > 4, True)
+            expect("id", {(piece.id, piece.model_name) for piece in pieces}, {("g", "chat")})
+            last = pieces[-1].parameters
+            expect("end", (last["finish_reason"].string_param,
+                           last["prompt_tokens"].int64_param,
+                           last["completion_tokens"].int64_param),
+                   ("length", there["usage"]["prompt_tokens"], 24))
+        stream.infer("chat", [text_input(), number_input("stream", False, "BOOL", numpy.bool_)],
+                     parameters={**options, "max_tokens": 24})
+        whole = stream.take()
+        expect("one answer", (text_of(whole), is_final(whole)), (there["text_output"], True))
+
+
+def generates_once(client, port):
+    """ModelInfer has the whole text."""
+    there = said(port, max_tokens=9)
+    got = client.infer("chat", [text_input()], request_id="u",
+                       parameters={"temperature": 0, "max_tokens": 9}).get_response()
+    expect("text", (text_of(got), got.id), (there["text_output"], "u"))
+    expect("reason", got.parameters["finish_reason"].string_param, there["finish_reason"])
+    stop = triton.InferInput("stop", [2], "BYTES")
+    stop.set_data_from_numpy(numpy.array([b"the", b" a"], numpy.object_))
+    got = client.infer("chat", [text_input(), stop], parameters={"temperature": 0,
+                                                                 "max_tokens": 40})
+    expect("stops", text_of(got.get_response()),
+           said(port, max_tokens=40, stop=["the", " a"])["text_output"])
+    for inputs, parameters, text in (
+            ([text_input()], {"stream": True}, "expected ModelStreamInfer"),
+            ([text_input()], {"max_tokens": -1}, "max_tokens"),
+            ([text_input(), text_input("[]", "sampling_parameters")], {}, "JSON object"),
+            ([text_input(), text_input('{"a":1}}', "sampling_parameters")], {}, "sampling_"),
+            ([text_input(), number_input("max_tokens", 3, "INT32", numpy.int32)],
+             {"max_tokens": 3}, "max_tokens: the key repeats"),
+            ([number_input("text_input", 3, "INT32", numpy.int32)], {}, "of datatype BYTES")):
+        refused("INVALID_ARGUMENT", client.infer, "chat", inputs, parameters=parameters, text=text)
+    refused("INVALID_ARGUMENT", client.infer, "add", [text_input()])
+
+
+LONG = {"temperature": 0, "ignore_eos": True, "max_tokens": 200}
+
+
+def generate_request(**more):
+    request = service_pb2.ModelInferRequest(model_name="chat", **more)
+    request.inputs.add(name="text_input", datatype="BYTES", shape=[1]).contents.bytes_contents \
+        .append(PROMPT.encode())
+    for name, value in LONG.items():
+        kind = {bool: "bool_param", int: "int64_param"}[type(value)]
+        setattr(request.parameters[name], kind, value)
+    return request
+
+
+def mixes(port):
+    """Two generations and calls of tensors on one stream."""
+    there = said(port, **LONG)["text_output"]
+    requests = [generate_request(id="a"), generate_request(id="b"), add_request(id="t"),
+                add_request(id="u")]
+    texts, order = {"a": "", "b": ""}, []
+    for one in stub_of(port).ModelStreamInfer(iter(requests)):
+        answer = one.infer_response
+        expect("error", one.error_message, "")
+        order.append(answer.id)
+        if answer.id in texts:
+            texts[answer.id] += text_of(answer)
+    expect("texts", texts, {"a": there, "b": there})
+    expect("side by side", order.index("b") < len(order) - order[::-1].index("a"), True)
+    expect("tensors first", max(order.index("t"), order.index("u")) < len(order) - 20, True)
+
+
+def stops_in_generation(daemon):
+    """A client that stops reading in the middle of an answer, one that resets it, and one whose
+    model is asked for something wrong in between."""
+    there = said(daemon.port, **LONG)["text_output"]
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 500), gives=False)
+    number = client.begin("POST", PATH, CALL, bytes_of(generate_request(id="a")))
+    left = client.begin("POST", PATH, CALL, bytes_of(generate_request(id="b")))
+    client.until(lambda: len(client.answers[number].body) == 500)
+    client.send(frame(RST_STREAM, 0, left, struct.pack(">I", CANCEL)))
+    time.sleep(0.5)
+    client.ping()
+    expect("held", len(client.answers[number].body), 500)
+    client.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1 << 20)))
+    answer = client.answer(number)
+    found = messages_of(answer.body)
+    expect("text", "".join(text_of(one.infer_response) for one in found), there)
+    wait_until("no generation is left", lambda: ask(daemon.port, "/v2/models/chat/stats")[1][
+        "model_stats"][0]["load"]["running"] == 0)
+    client.close()
 
 
 # ---- ends ----
@@ -386,6 +535,13 @@ def main():
             report.run(check.__name__, check, daemon.port)
         for check in (leaves, stops_reading, tiny):
             report.run(check.__name__, check, daemon)
+    with Daemon([*CHAT, *served]) as daemon:
+        client = triton.InferenceServerClient(f"127.0.0.1:{daemon.port}")
+        report.run("generates_once", generates_once, client, daemon.port)
+        client.close()
+        for check in (generates, mixes):
+            report.run(check.__name__, check, daemon.port)
+        report.run("stops_in_generation", stops_in_generation, daemon)
     with Daemon(["--stream-call-count-max=2", *served, HOLD]) as daemon:
         report.run("bounds_calls", bounds_calls, daemon)
     with Daemon(["--idle-timeout=1s", "--body-timeout=500ms", *served, HOLD]) as daemon:

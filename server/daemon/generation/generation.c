@@ -430,6 +430,7 @@ static enum status print(struct infer *infer, struct error *err)
 {
     (void)err;
     reply_print_rest(&generation_of(infer)->reply, infer->out);
+    infer->encoded.is_message = generation_of(infer)->ask.is_message;
     return ST_OK;
 }
 

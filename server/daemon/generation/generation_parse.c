@@ -316,6 +316,7 @@ static enum status parse_form(struct infer *infer, enum ask_form form, bool is_s
     TRY(ask_parse(form, parts->json, (uint32_t)infer->env->params->json_depth_max, &infer->arena,
                   ask, err));
     ask->is_stream |= is_stream;
+    ask->is_message = infer->call.codec->is_message;
     infer->has_keep = ask->has_keep;
     infer->keep_ns = ask->keep_ns;
     TRY(find_model(infer, generation, err));
@@ -329,6 +330,12 @@ static enum status parse_form(struct infer *infer, enum ask_form form, bool is_s
         generation_let_go(generation);
     }
     return status;
+}
+
+enum status generation_parse_generate(struct infer *infer, bool is_stream,
+                                      const struct oip_body *body, struct error *err)
+{
+    return parse_form(infer, ASK_GENERATE, is_stream, body, err);
 }
 
 static enum status parse_completion(struct infer *infer, struct infer_call *call,

@@ -128,6 +128,10 @@ uint64_t generation_random_bits(void);
 
 /* ---- generation_parse.c ---------------------------------------------------------------------- */
 
+/* Parses the JSON of a request to generate. */
+MUST_CHECK enum status generation_parse_generate(struct infer *infer, bool is_stream,
+                                                 const struct oip_body *body, struct error *err);
+
 /* Of struct infer_ops. */
 int generation_parse_find(struct infer *infer, struct error *err);
 

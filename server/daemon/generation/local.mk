@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libgeneration.a
 	%D%/generation.c %D%/generation.h \
 	%D%/generation_choice.c \
 	%D%/generation_drafts.c \
+	%D%/generation_grpc.c %D%/generation_grpc.h \
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
 	%D%/generation_score.c \

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "protocol/grpc_infer.h"
 #include "server/daemon/infer/infer.h"
-#include "server/daemon/infer/infer_one.h"
 #include "server/model/model_name.h"
 
 static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
@@ -59,10 +58,8 @@ const struct codec codec_grpc = {.parse = parse,
                                  .store = store,
                                  .is_message = true};
 
-/* ---- the kind of request --------------------------------------------------------------------- */
-
 /* For logs and for the load of a file, the name is where that of a target would be. */
-static enum status find_model(struct infer *infer, struct span message, struct error *err)
+enum status codec_grpc_find_model(struct infer *infer, struct span message, struct error *err)
 {
     struct span name, version;
     TRY(grpc_read_model(message, &name, &version, err));
@@ -76,13 +73,3 @@ static enum status find_model(struct infer *infer, struct span message, struct e
     snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%.*s", SPAN_FMT(name));
     return infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
 }
-
-static enum status parse_call(struct infer *infer, const struct oip_body *parts, struct error *err)
-{
-    TRY(find_model(infer, parts->binary, err));
-    return infer_one_ops.life.parse(infer, parts, err);
-}
-
-const struct infer_ops codec_grpc_ops = {
-    .life = {.is_apart = true, .find = infer_find_any, .parse = parse_call},
-};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gRPC's ModelInfer: a codec, and the call of one model that the message names. */
+/* gRPC's ModelInfer: the codec of tensors. */
 #ifndef PTED_SERVER_DAEMON_INFER_CODEC_GRPC_H
 #define PTED_SERVER_DAEMON_INFER_CODEC_GRPC_H
 
@@ -7,6 +7,9 @@
 #include "server/daemon/infer/infer_ops.h"
 
 extern const struct codec codec_grpc;
-extern const struct infer_ops codec_grpc_ops;
+
+/* Finds the model that the message names. */
+MUST_CHECK enum status codec_grpc_find_model(struct infer *infer, struct span message,
+                                             struct error *err);
 
 #endif
