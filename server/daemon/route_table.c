@@ -136,7 +136,7 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
     }
 #define INFERS_MESSAGES(name)                                                                      \
     {                                                                                              \
-        .ops = &generation_grpc_ops, .codec = &codec_grpc, .scope = TOKEN_SCOPE_INFER,                  \
+        .ops = &generation_grpc_ops, .codec = &codec_grpc, .scope = TOKEN_SCOPE_INFER,           \
         .ignores_queries = true, .print_error = print_error, .grpc.is_on = true,                   \
         .grpc.method = GRPC_METHOD_##name                                                          \
     }

@@ -35,7 +35,7 @@
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* All handles except handles of sockets. */
-#define HANDLE_COUNT 21
+#define HANDLE_COUNT 22
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -50,6 +50,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->sighup,
         (uv_handle_t *)&server->listeners.retry,
         (uv_handle_t *)&server->requests.transfers.timer,
+        (uv_handle_t *)&server->requests.watches.timer,
         (uv_handle_t *)&server->trim.timer,
         (uv_handle_t *)&server->loop.turns.prepare,
         (uv_handle_t *)&server->loop.turns.idle,

@@ -477,6 +477,32 @@ def checks_health(_client, port):
     refused("NOT_FOUND", stub.Check, health_pb2.HealthCheckRequest(service="nothing"))
 
 
+def watches_health(daemon):
+    """A watcher is told what the server and its services are, and each change."""
+    serving, gone = health_pb2.HealthCheckResponse.SERVING, \
+        health_pb2.HealthCheckResponse.NOT_SERVING
+    stub = health_pb2_grpc.HealthStub(grpc.insecure_channel(f"127.0.0.1:{daemon.port}"))
+    watchers = [stub.Watch(health_pb2.HealthCheckRequest(service=name), timeout=WAIT_S)
+                for name in ("", SERVICE, "grpc.health.v1.Health")]
+    for watcher in watchers:
+        expect("first", next(watcher).status, serving)
+    unknown = stub.Watch(health_pb2.HealthCheckRequest(service="x" * 300), timeout=WAIT_S)
+    expect("unknown", next(unknown).status, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+    left = stub.Watch(health_pb2.HealthCheckRequest(), timeout=WAIT_S)
+    expect("first", next(left).status, serving)
+    left.cancel()
+    time.sleep(0.5)
+    expect("still one", stub.Check(health_pb2.HealthCheckRequest()).status, serving)
+    answer = Http2Client(daemon.port).ask("POST", "/grpc.health.v1.Health/Watch", CALL, b"\0\0\0")
+    expect("no message", outcome(answer)[0], "3")
+    daemon.process.terminate()
+    for watcher in watchers:
+        expect("then", next(watcher).status, gone)
+        refused("UNAVAILABLE", next, watcher)
+    refused("UNAVAILABLE", next, unknown)
+    expect("exit", daemon.process.wait(WAIT_S), 0)
+
+
 def reflects(_client, port):
     """A client without any files calls a method that it finds by reflection."""
     channel = grpc.insecure_channel(f"127.0.0.1:{port}")
@@ -725,12 +751,6 @@ def limits(_client, port):
             raise Failure(f"{prefix}: {answer!r}, expected {text}")
 
 
-def streams(_client, port):
-    """There is no Watch: its status says so."""
-    stub = health_pb2_grpc.HealthStub(grpc.insecure_channel(f"127.0.0.1:{port}"))
-    refused("UNIMPLEMENTED", next, stub.Watch(health_pb2.HealthCheckRequest()))
-
-
 def everything():
     """No call of the client has been left out."""
     names = {name for name in dir(triton.InferenceServerClient) if not name.startswith("_")}
@@ -761,7 +781,7 @@ def main():
     report = Report()
     run_checks(report, [describes, counts, infers, types, typed, large, classifies, sequences,
                         shares, asynchronous, outcomes, deadlines, checks_health, reflects,
-                        is_no_administrator, streams],
+                        is_no_administrator],
                ["--shared-memory=loopback",
                 *models("add", "mlp", "methods", "pointwise_types", "running", "wide"), HOLD])
     run_checks(report, [limits], ["--body-bytes-max=1048576", *models("wide")])
@@ -775,6 +795,8 @@ def main():
         for check in (bounds_questions, refuses_long_questions, leaves_reflection,
                       refuses_before_messages):
             report.run(check.__name__, check, daemon)
+    with Daemon(models("add")) as daemon:
+        report.run("watches_health", watches_health, daemon)
     report.run("everything", everything)
     return report.finish()
 

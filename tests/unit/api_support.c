@@ -202,6 +202,7 @@ void api_world_close(struct api_world *world)
     places_fini(&world->conns.places);
     serving_free(world->serving);
     uv_close((uv_handle_t *)&world->requests.transfers.timer, NULL);
+    uv_close((uv_handle_t *)&world->requests.watches.timer, NULL);
     close_loop(&world->loop);
 }
 

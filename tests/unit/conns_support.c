@@ -54,6 +54,7 @@ void close_conns(void)
     assert_true(list_is_empty(&requests.transfers.waiting));
     assert_int_equal(requests.transfers.heap_bytes, 0);
     uv_handle_t *handles[] = {(uv_handle_t *)&conns.sweep, (uv_handle_t *)&requests.transfers.timer,
+                              (uv_handle_t *)&requests.watches.timer,
                               (uv_handle_t *)&loop.turns.prepare, (uv_handle_t *)&loop.turns.idle};
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);

@@ -288,7 +288,8 @@ static int tear_down(void **state)
     requests_fini(&requests);
     waits_fini(&waits);
     uv_handle_t *handles[] = {(uv_handle_t *)&loop.turns.prepare, (uv_handle_t *)&loop.turns.idle,
-                              (uv_handle_t *)&requests.transfers.timer, (uv_handle_t *)&trim.timer};
+                              (uv_handle_t *)&requests.transfers.timer,
+                              (uv_handle_t *)&requests.watches.timer, (uv_handle_t *)&trim.timer};
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);
     }

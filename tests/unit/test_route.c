@@ -161,7 +161,7 @@ static void methods_of_grpc_are_found(void **state)
         }
     }
     struct route_match match;
-    assert_int_equal(count, 23);
+    assert_int_equal(count, 24);
     assert_int_equal(find("/inference.GRPCInferenceService/ModelInfer", ROUTE_POST_ONLY, &match),
                      200);
     assert_int_equal(match.id, ROUTE_GRPC_INFER);

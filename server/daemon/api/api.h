@@ -67,6 +67,7 @@ api_handler_f api_info;                                          /* api_info.c *
 api_handler_f api_graph;                                         /* api_graph.c */
 api_handler_f api_grpc_ready, api_grpc_model_ready;              /* api_grpc.c */
 api_handler_f api_grpc_stats, api_grpc_trace, api_grpc_health, api_grpc_reflect, api_grpc_calls;
+api_handler_f api_grpc_watch; /* api_grpc.c, likewise */
 api_handler_f api_openapi;                   /* api_openapi.c */
 api_handler_f api_console;                   /* api_console.c */
 api_handler_f api_load, api_unload;          /* api_change.c */

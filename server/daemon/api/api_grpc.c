@@ -7,7 +7,10 @@
 
 #include "base/check.h"
 #include "protocol/grpc_describe.h"
+#include "protocol/grpc_json.h"
+#include "protocol/protobuf.h"
 #include "server/daemon/api/api.h"
+#include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
 
 /* What is not ready is no error: the answer says it. */
@@ -77,8 +80,16 @@ static bool is_service(const char *name)
     return false;
 }
 
-/* Check of grpc.health.v1.Health: the server, which "" means, and its services are ready
- * together. */
+/* The server, which "" means, and its services are ready together. */
+static bool is_serving(struct request *request)
+{
+    struct error err;
+    bool is_ready = api_ready(request, &err) == ST_OK;
+    buf_reset(&request->out);
+    return is_ready;
+}
+
+/* Check of grpc.health.v1.Health. */
 enum status api_grpc_health(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -86,11 +97,60 @@ enum status api_grpc_health(struct request *request, struct error *err)
     if (*name && !is_service(name)) {
         return error_set(err, ST_NOT_FOUND, "no service '%s'", name);
     }
-    bool is_ready = api_ready(request, err) == ST_OK;
-    err->code = ST_OK;
-    buf_reset(&request->out);
     buf_add_str(&request->out,
-                is_ready ? "{\"status\":\"SERVING\"}" : "{\"status\":\"NOT_SERVING\"}");
+                is_serving(request) ? "{\"status\":\"SERVING\"}" : "{\"status\":\"NOT_SERVING\"}");
+    return ST_OK;
+}
+
+/* Numbers of HealthCheckResponse.ServingStatus. */
+enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
+
+#define SERVICE_BYTES_MAX 64
+
+/* The state of the service that the message names. */
+static enum status find_state(struct request *request, uint32_t *out, struct error *err)
+{
+    char name[SERVICE_BYTES_MAX + 1] = "";
+    struct grpc_frame frame;
+    struct protobuf in;
+    struct protobuf_field field;
+    TRY(grpc_take_only(body_span(&request->body), &frame, err));
+    if (frame.is_compressed) {
+        return error_set(err, ST_UNSUPPORTED, "compressed questions are not taken");
+    }
+    for (protobuf_init(&in, frame.message); protobuf_next(&in, &field);) {
+        if (field.number == GRPC_NUMBER_HealthCheckRequest_service &&
+            field.type == PROTOBUF_BYTES) {
+            size_t len = field.bytes.len <= SERVICE_BYTES_MAX ? field.bytes.len : 1;
+            memcpy(name, field.bytes.ptr, len); /* no service has a longer name, or one of 1 */
+            name[len] = '\0';
+        }
+    }
+    if (in.is_wrong) {
+        return grpc_refuse_message(GRPC_HealthCheckRequest, err);
+    }
+    *out = *name && !is_service(name) ? SERVICE_UNKNOWN
+           : is_serving(request)      ? SERVING
+                                      : NOT_SERVING;
+    return ST_OK;
+}
+
+/* Watch of grpc.health.v1.Health: an answer for each change. */
+enum status api_grpc_watch(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    static const uint8_t prefix[GRPC_PREFIX_BYTES] = {0, 0, 0, 0, 2};
+    uint32_t state;
+    if (!request->grpc.is_complete) {
+        return ST_OK;
+    }
+    TRY(find_state(request, &state, err));
+    if (request->grpc.told == state + 1) {
+        return request->api->loop->is_draining ? error_set(err, ST_UNAVAILABLE, "stopping") : ST_OK;
+    }
+    request->grpc.told = state + 1;
+    buf_add(&request->out, prefix, sizeof(prefix));
+    protobuf_put_number(&request->out, GRPC_NUMBER_HealthCheckResponse_status, state);
     return ST_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/request_watch.h"
 #include "server/daemon/request/requests.h"
 #include "server/daemon/request/transfers.h"
 #include "server/http/http.h"
@@ -282,7 +283,11 @@ bool request_grpc_go_on(struct request *request)
     if (http_status) {
         request_refuse(request, http_status);
     }
-    return http_status || request->grpc.is_complete;
+    bool is_watch = request_route(request)->grpc.watches && !request->http_status;
+    if (is_watch && !http_status) {
+        request_watch_begin(request);
+    }
+    return http_status || (request->grpc.is_complete && !is_watch);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/status.h"
 #include "protocol/grpc.h"
 #include "protocol/grpc_schema.h"
@@ -35,6 +36,8 @@ struct request_grpc {
     size_t taken;     /* of a stream: bytes of the body that have been answered */
     struct request_stream *stream; /* owned; of a stream of calls; NULL: of all others */
     unsigned question_count;
+    struct list watch_link; /* of one that watches: in requests->watches */
+    uint32_t told;          /* likewise: what the last answer said, and 1 more; 0: there is none */
     int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
     enum coding coding; /* of compressed messages */
     char status[4], pushback[12], text[GRPC_TEXT_BYTES_MAX];
@@ -54,6 +57,8 @@ struct route_grpc {
     bool may_change;    /* a request that sets something needs the scope admin */
     bool is_stream;     /* the handler reads and prints messages itself, one at a time: the body's
                            from grpc.taken on, if it is whole. It is called as they come */
+    bool watches;       /* of a stream: one message, and answers until the client goes
+                           (request_watch.h) */
     bool has_calls;     /* of a stream: each message is a call (request_stream.h); the handler has
                            nothing to print */
 };

@@ -131,7 +131,7 @@ static int check_started(struct request *request)
 static int count_in(struct request *request)
 {
     struct share *requests = &request->requests->admitted;
-    if (request_route(request)->is_for_probes) {
+    if (request_route(request)->is_for_probes && !request_route(request)->grpc.watches) {
         return 200;
     }
     enum share_taken taken = share_take(requests, request->client.id, 1);

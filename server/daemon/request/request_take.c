@@ -58,6 +58,7 @@ static struct request *request_new(struct requests *requests)
         buf_init(&request->out, requests->uses.params->answer_bytes_max);
         offload_init_task(&request->task, request);
         list_init(&request->link);
+        list_init(&request->grpc.watch_link);
         waiter_init(&request->waiter, request_note_changed);
     }
     return request;
@@ -133,7 +134,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->grpc.is_on = request->grpc.is_read = false;
     request->grpc.is_writing = request->grpc.is_in_turn = false;
     request->grpc.is_complete = request->grpc.is_broken = false;
-    request->grpc.taken = request->grpc.question_count = 0;
+    request->grpc.taken = request->grpc.question_count = request->grpc.told = 0;
     request->grpc.refusal = 0;
     request->grpc.coding = CODING_IDENTITY;
     request->content_type = NULL;
@@ -178,6 +179,7 @@ void request_give_back(struct request *request)
     access_end(request);
     request_stream_free(request->grpc.stream);
     request->grpc.stream = NULL;
+    list_remove(&request->grpc.watch_link);
     if (request->sender.is_counted) {
         share_give(&requests->admitted, request->client.id, 1);
     }

@@ -54,6 +54,7 @@ void requests_open(struct requests *requests)
     OBJ_CHECK(requests, REQUESTS_MAGIC);
     const struct requests_uses *uses = &requests->uses;
     transfers_init(&requests->transfers, uses->loop, uses->servings);
+    request_watches_init(&requests->watches, uses->loop);
     requests->calls = (struct infer_env){
         .options = uses->options,
         .params = uses->params,

@@ -17,6 +17,7 @@
 #include "server/daemon/infer/regions.h"
 #include "server/daemon/infer/seats.h"
 #include "server/daemon/request/access.h"
+#include "server/daemon/request/request_watch.h"
 #include "server/daemon/request/trace.h"
 #include "server/daemon/request/transfers.h"
 
@@ -71,6 +72,7 @@ struct requests {
     struct trace_source traces; /* ids of spans */
     struct regions regions;     /* of shared memory; any thread */
     struct seats seats;         /* any thread */
+    struct request_watches watches;
     struct infer_env calls;     /* what calls use */
     struct list idle;           /* to be used again */
     uint32_t idle_count;
