@@ -34,6 +34,12 @@ BENCHES += %D%/bare_server
 %C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
 EXTRA_DIST += %D%/http.sh
 
+# The same for gRPC; http2.py runs it beside pted and others.
+BENCHES += %D%/bare_grpc
+%C%_bare_grpc_CFLAGS = $(SERVER_CFLAGS)
+%C%_bare_grpc_LDADD = $(BASE_LIBS) $(UV_LIBS) $(NGHTTP2_LIBS)
+EXTRA_DIST += %D%/http2.py
+
 # The length of the loop's turns; loop_turns.py compiles the library that it preloads.
 EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 

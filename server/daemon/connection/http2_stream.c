@@ -61,11 +61,14 @@ static void set_open(struct http2_stream *stream, bool is_open)
     }
 }
 
-/* The client may send as many bytes more. */
+/* The client may send as many bytes more; of a stream that has ended, for other streams. */
 static void consume(struct http2_stream *stream, size_t bytes)
 {
-    if (bytes) {
-        (void)nghttp2_session_consume(stream->http2->frames, stream->id, bytes);
+    nghttp2_session *frames = stream->http2->frames;
+    if (bytes && nghttp2_session_get_stream_remote_close(frames, stream->id) == 1) {
+        (void)nghttp2_session_consume_connection(frames, bytes);
+    } else if (bytes) {
+        (void)nghttp2_session_consume(frames, stream->id, bytes);
     }
 }
 
@@ -367,18 +370,6 @@ static void discard(struct http2_stream *stream, size_t bytes)
     (void)nghttp2_session_consume_connection(stream->http2->frames, bytes);
 }
 
-static void add_body(struct http2_stream *stream, struct span bytes)
-{
-    int status = exchange_add_body(&stream->exchange, bytes);
-    if (!stream->content_length) {
-        stream->content_length = exchange_announced(&stream->exchange);
-    }
-    if (status) {
-        refuse(stream, status);
-        run(stream);
-    }
-}
-
 static bool has_memory(struct http2_stream *stream)
 {
     uint8_t *room;
@@ -388,6 +379,28 @@ static bool has_memory(struct http2_stream *stream)
     }
     widen_window(stream);
     return true;
+}
+
+/* The body says how long it is. A wider window tells the client all at once, and none of it is used
+ * yet in what nghttp2 would tell it. */
+static void note_announced(struct http2_stream *stream)
+{
+    stream->content_length = exchange_announced(&stream->exchange);
+    if (stream->content_length && is_wanted(stream)) {
+        (void)has_memory(stream);
+    }
+}
+
+static void add_body(struct http2_stream *stream, struct span bytes)
+{
+    int status = exchange_add_body(&stream->exchange, bytes);
+    if (!status && !stream->content_length) {
+        note_announced(stream);
+    }
+    if (status) {
+        refuse(stream, status);
+        run(stream);
+    }
 }
 
 /* Keeps bytes that wait for memory, or for the call. Those of a call take none of the window of the
