@@ -321,8 +321,34 @@ static void print_escape(struct buf *out, uint8_t c)
     buf_printf(out, "\\u%04x", c);
 }
 
+/* Longer texts are copied in pieces. */
+#define SHORT_BYTES 32
+
+/* A short text in which nothing has to be escaped, such as most names. False: it is another one. */
+static bool print_short(struct buf *out, struct span text)
+{
+    uint8_t *room = text.len <= SHORT_BYTES ? buf_reserve(out, text.len + 2) : NULL;
+    size_t i = 0;
+    if (!room) {
+        return false;
+    }
+    for (; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') {
+            return false;
+        }
+        room[1 + i] = c;
+    }
+    room[0] = room[1 + i] = '"';
+    buf_commit(out, text.len + 2);
+    return true;
+}
+
 void json_print_string(struct buf *out, struct span text)
 {
+    if (print_short(out, text)) {
+        return;
+    }
     const uint8_t *p = text.ptr, *end = p + text.len;
     buf_add_char(out, '"');
     while (p < end) {

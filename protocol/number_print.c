@@ -182,11 +182,14 @@ static size_t write_integer(uint8_t *text, uint64_t value)
 /* Halves, quarters and eighths below this have no shorter decimal that reads back to them. */
 #define EIGHTHS_BELOW 16
 
-/* A number of |units| of 2^-|places|, which is odd: of 10^-|places| it has 5^|places| as many. */
-static struct shortest shortest_of_binary(uint64_t units, int places)
+static size_t write_eighths(uint8_t *text, uint64_t eighths)
 {
-    static const uint8_t pow5[] = {1, 5, 25, 125};
-    return (struct shortest){units * pow5[places], -places};
+    static const char fractions[8][4] = {"", "125", "25", "375", "5", "625", "75", "875"};
+    static const uint8_t lengths[8] = {0, 3, 2, 3, 1, 3, 2, 3};
+    size_t count = number_print_u64(text, eighths / 8);
+    text[count] = '.';
+    memcpy(text + count + 1, fractions[eighths % 8], 4);
+    return count + 1 + lengths[eighths % 8];
 }
 
 /* A positive finite float by the fields of its bits. */
@@ -203,7 +206,7 @@ static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int manti
     }
     int zeros = __builtin_ctzll(c), places = -q - zeros;
     if (places > 0 && places <= 3 && field - bias < EIGHTHS_BELOW) {
-        return write_shortest(text, shortest_of_binary(c >> zeros, places));
+        return write_eighths(text, c >> zeros << (3 - places));
     }
     return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
 }

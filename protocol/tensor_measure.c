@@ -132,7 +132,7 @@ static enum status pass(struct measure *m, struct error *err)
 
 /* ---- the usual case -------------------------------------------------------------------------- */
 
-enum kind { OTHER, SPACE, COMMA, OPEN, CLOSE, NUMBER };
+enum kind { OTHER, OPEN, CLOSE, SPACE, COMMA, NUMBER };
 
 /* Of the bytes that stand in an array of numbers; words, for NaN and the infinities, are rare. */
 static const uint8_t kinds[256] = {
@@ -149,17 +149,14 @@ static bool count_numbers(const uint8_t **at, const uint8_t *end, int64_t *out)
     const uint8_t *p = *at;
     int64_t count = 0;
     bool is_inside = false;
-    for (; p < end && kinds[*p] != CLOSE; p++) {
+    for (; p < end && kinds[*p] > CLOSE; p++) {
         bool is_number = kinds[*p] == NUMBER;
-        count += is_number && !is_inside;
+        count += is_number > is_inside;
         is_inside = is_number;
-        if (kinds[*p] == OTHER || kinds[*p] == OPEN) {
-            return false;
-        }
     }
     *at = p;
     *out = count;
-    return p < end;
+    return p < end && kinds[*p] == CLOSE;
 }
 
 /* An array of |level| ends with |count| elements. False: an earlier one had others. */

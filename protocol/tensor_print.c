@@ -108,6 +108,7 @@ void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_
                        enum number_nan nan)
 {
     print_element_f *print = printers[dtype];
+    const size_t bytes = dtype_bytes(dtype);
     const uint8_t *p = src;
     buf_add_char(out, '[');
     for (size_t done = 0; done < count;) {
@@ -117,7 +118,7 @@ void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_
             return;
         }
         uint8_t *text = room;
-        for (size_t i = 0; i < chunk; i++, p += dtype_bytes(dtype)) {
+        for (size_t i = 0; i < chunk; i++, p += bytes) {
             text += print(text, p, nan);
             *text++ = ',';
         }

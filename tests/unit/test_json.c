@@ -342,6 +342,31 @@ static void check_print(const char *text, size_t len, const char *expected)
     buf_fini(&out);
 }
 
+/* A character that needs an escape, at each place of texts of all lengths that are copied in one
+ * piece, and some that are not. */
+static void test_print_escapes(void **state)
+{
+    static const char specials[] = "\"\\\n\x7f\xc3";
+    (void)state;
+    for (size_t len = 1; len < 48; len++) {
+        for (size_t place = 0; place < len; place++) {
+            for (const char *special = specials; *special; special++) {
+                char text[48], expected[64];
+                memset(text, 'a', len);
+                text[place] = *special;
+                const char *shown = *special == '\n'     ? "\\n"
+                                    : *special == '"'    ? "\\\""
+                                    : *special == '\\'   ? "\\\\"
+                                    : *special == '\x7f' ? "\x7f"
+                                                         : "\xef\xbf\xbd";
+                snprintf(expected, sizeof(expected), "\"%.*s%s%.*s\"", (int)place, text, shown,
+                         (int)(len - place - 1), text + place + 1);
+                check_print(text, len, expected);
+            }
+        }
+    }
+}
+
 static void test_print_string(void **state)
 {
     (void)state;
@@ -363,11 +388,12 @@ static void test_print_string(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),    cmocka_unit_test(test_paths_of_errors),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_limits),      cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_error_texts), cmocka_unit_test(test_long_path),
-        cmocka_unit_test(test_array_text),  cmocka_unit_test(test_print_string),
+        cmocka_unit_test(test_accepted),      cmocka_unit_test(test_paths_of_errors),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_pull),
+        cmocka_unit_test(test_error_texts),   cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_array_text),    cmocka_unit_test(test_print_string),
+        cmocka_unit_test(test_print_escapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
