@@ -37,6 +37,12 @@ static struct span type_of(const struct infer *infer)
     return type;
 }
 
+/* The usual type, as it is usually spelled. */
+static bool is_json_type(const struct infer *infer)
+{
+    return span_is(head_value(infer->head, HTTP_CONTENT_TYPE), "application/json");
+}
+
 /* Types that clients send if they do not know the body's: then its first bytes decide. */
 static bool says_nothing(struct span type)
 {
@@ -64,7 +70,7 @@ static bool may_be_json(struct span body)
 
 static enum form form_of(const struct infer *infer, const struct infer_call *call)
 {
-    if (head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+    if (head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH) || is_json_type(infer)) {
         return FORM_NONE;
     }
     struct span type = type_of(infer), body = body_span(infer->body);
@@ -105,7 +111,8 @@ int codec_form_check(const struct infer *infer, const struct codec *codec,
                      const struct infer_call *call, struct error *err)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    if (!codec->takes_files || head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+    if (!codec->takes_files || head_has(infer->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH) ||
+        is_json_type(infer)) {
         return 200;
     }
     const struct card_medium *kind = card_find_medium_type(type_of(infer));

@@ -62,12 +62,12 @@ static int refuse_rest(struct request *request)
 int request_grpc_begin(struct request *request, int http_status)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct span type = head_value(&request->head, HTTP_CONTENT_TYPE);
     bool has_route = request->match.id != ROUTE_COUNT;
-    bool is_grpc = grpc_is_type(type);
     if (has_route && !request_route(request)->grpc.is_on) {
         return http_status;
     }
+    struct span type = head_value(&request->head, HTTP_CONTENT_TYPE);
+    bool is_grpc = grpc_is_type(type);
     if (has_route && !is_grpc) {
         return refuse_type(request, type);
     }
