@@ -238,6 +238,10 @@ void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_wait
     OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     must(waiter->fn);
     enum status status;
+    if (settled(semaphore, waiter->value, &status)) {
+        call(waiter, status); /* usual for a submission that its own thread has run */
+        return;
+    }
     pthread_mutex_lock(&semaphore->lock);
     if (!settled(semaphore, waiter->value, &status)) {
         insert_waiter(semaphore, waiter);
