@@ -7,27 +7,35 @@
 
 #include "base/utf8.h"
 
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+char *line_print_number(char *at, uint64_t value)
+{
+    char digits[2 * LINE_DIGITS_MAX]; /* so many bytes are copied, whatever their number */
+    char *end = digits + LINE_DIGITS_MAX, *first = end;
+    for (; value >= 10; value /= 10) {
+        *--first = (char)('0' + value % 10);
+    }
+    *--first = (char)('0' + value);
+    memcpy(at, first, LINE_DIGITS_MAX);
+    return at + (end - first);
+}
 
 void line_add_number(struct line *line, uint64_t value)
 {
-    char digits[2 * LINE_DIGITS_MAX]; /* so many bytes are copied, whatever their number */
-    char *end = digits + LINE_DIGITS_MAX, *at = end;
-    for (; value >= 10; value /= 10) {
-        *--at = (char)('0' + value % 10);
-    }
-    *--at = (char)('0' + value);
-    memcpy(line_room(line, LINE_DIGITS_MAX), at, LINE_DIGITS_MAX);
-    line->len += (size_t)(end - at);
+    line_commit(line, line_print_number(line_room(line, LINE_DIGITS_MAX), value));
 }
 
+/* ---- texts ----------------------------------------------------------------------------------- */
+
 /* "\u202e", of a character in the first plane. */
-static void add_escape(struct line *line, uint32_t code)
+static char *print_escape(char *at, uint32_t code)
 {
     static const char hex[] = "0123456789abcdef";
     const char text[LINE_ESCAPED] = {
         '\\', 'u', hex[code >> 12 & 15], hex[code >> 8 & 15], hex[code >> 4 & 15], hex[code & 15]};
-    line_add(line, text, sizeof(text));
+    memcpy(at, text, sizeof(text));
+    return at + sizeof(text);
 }
 
 static inline bool is_plain(uint8_t c, bool is_quoted)
@@ -35,69 +43,87 @@ static inline bool is_plain(uint8_t c, bool is_quoted)
     return (uint8_t)(c - 0x20) < 0x7f - 0x20 && !(is_quoted && (c == '"' || c == '\\'));
 }
 
-/* Are all of the 16 bytes at |p| plain, quoted or not? */
-static bool are_plain(const uint8_t *p)
+/* Marks bytes of |word| that are zero. */
+static inline uint64_t mark_zeros(uint64_t word)
 {
-    bytes16 v;
-    uint64_t words[2];
-    memcpy(&v, p, sizeof(v));
-    bytes16 marks =
-        (bytes16)(v < 0x20) | (bytes16)(v >= 0x7f) | (bytes16)(v == '"') | (bytes16)(v == '\\');
-    memcpy(words, &marks, sizeof(words));
-    return (words[0] | words[1]) == 0;
+    return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u;
 }
 
-/* The first byte at |p| or behind it that is not plain, or |end|. */
-static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end, bool is_quoted)
+/* Are all of the eight characters plain, quoted or not? */
+static inline bool are_plain(uint64_t word)
 {
-    while (end - p >= 16 && are_plain(p)) {
-        p += 16;
-    }
-    while (p < end && is_plain(*p, is_quoted)) {
-        p++;
-    }
-    return p;
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t high = word & ones * 0x80, controls = (word - ones * 0x20) & ~word & ones * 0x80;
+    uint64_t others = mark_zeros(word ^ ones * 0x7f) | mark_zeros(word ^ ones * '"') |
+                      mark_zeros(word ^ ones * '\\');
+    return (high | controls | others) == 0;
 }
 
 /* The |len| bytes at |p|, which are a sequence, or one byte if |len| is 0. */
-static void add_character(struct line *line, const uint8_t *p, size_t len)
+static char *print_character(char *at, const uint8_t *p, size_t len)
 {
     if (len == 0) {
-        add_escape(line, 0xfffd);
-    } else if (len == 1 && (*p == '"' || *p == '\\')) {
-        line_add(line, (const char[]){'\\', (char)*p}, 2);
-    } else if (len == 1) {
-        add_escape(line, *p);
-    } else if (utf8_is_disruptive(utf8_code(p, len))) {
-        add_escape(line, utf8_code(p, len));
-    } else {
-        line_add(line, p, len);
+        return print_escape(at, 0xfffd);
     }
+    if (len == 1 && (*p == '"' || *p == '\\')) {
+        at[0] = '\\';
+        at[1] = (char)*p;
+        return at + 2;
+    }
+    if (len == 1) {
+        return print_escape(at, *p);
+    }
+    if (utf8_is_disruptive(utf8_code(p, len))) {
+        return print_escape(at, utf8_code(p, len));
+    }
+    memcpy(at, p, len);
+    return at + len;
 }
 
-static void add_escaped(struct line *line, struct span text, size_t max, bool is_quoted)
+static inline char *print_escaped(char *at, struct span text, size_t max, bool is_quoted)
 {
     const uint8_t *p = text.ptr, *end = p + (text.len < max ? text.len : max);
     while (p < end) {
-        const uint8_t *plain = p;
-        p = pass_plain(p, end, is_quoted);
-        line_add(line, plain, (size_t)(p - plain));
+        for (; end - p >= 8 && are_plain(load_le64(p)); p += 8, at += 8) {
+            memcpy(at, p, 8);
+        }
+        while (p < end && is_plain(*p, is_quoted)) {
+            *at++ = (char)*p++;
+        }
         if (p < end) {
             size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
-            add_character(line, p, len);
+            at = print_character(at, p, len);
             p += len ? len : 1;
         }
     }
+    return at;
+}
+
+char *line_print_text(char *at, struct span text, size_t max)
+{
+    return print_escaped(at, text, max, false);
+}
+
+char *line_print_quoted(char *at, struct span text, size_t max)
+{
+    *at++ = '"';
+    at = print_escaped(at, text, max, true);
+    *at++ = '"';
+    return at;
+}
+
+/* The most bytes that the first |max| of |text| take, in quotes. */
+static size_t quoted_bytes(struct span text, size_t max)
+{
+    return LINE_ESCAPED * (text.len < max ? text.len : max) + 2;
 }
 
 void line_add_text(struct line *line, struct span text, size_t max)
 {
-    add_escaped(line, text, max, false);
+    line_commit(line, line_print_text(line_room(line, quoted_bytes(text, max) - 2), text, max));
 }
 
 void line_add_quoted(struct line *line, struct span text, size_t max)
 {
-    line_add(line, "\"", 1);
-    add_escaped(line, text, max, true);
-    line_add(line, "\"", 1);
+    line_commit(line, line_print_quoted(line_room(line, quoted_bytes(text, max)), text, max));
 }

@@ -16,20 +16,24 @@
 
 #define LINE_BYTES_MAX (12 << 10) /* with the line's end */
 #define LINE_ESCAPED 6            /* bytes that a byte of text becomes at most */
+#define LINE_DIGITS_MAX 20        /* of a number */
 
 struct line {
     char text[LINE_BYTES_MAX];
     size_t len;
 };
 
-/* The most decimal digits of a number. */
-#define LINE_DIGITS_MAX 20
-
 /* Returns the place of |len| more bytes, which must fit. */
 static inline char *line_room(struct line *line, size_t len)
 {
     must(in_range(line->len, len, sizeof(line->text)));
     return line->text + line->len;
+}
+
+/* Ends the line at |end|, which lies in what line_room() has given. */
+static inline void line_commit(struct line *line, const char *end)
+{
+    line->len = (size_t)(end - line->text);
 }
 
 /* Adds bytes, which must fit. */
@@ -45,13 +49,20 @@ static inline void line_add_str(struct line *line, const char *text)
     line_add(line, text, strlen(text));
 }
 
-void line_add_number(struct line *line, uint64_t value); /* decimal digits */
+/* Writes decimal digits to |at|, where LINE_DIGITS_MAX bytes may be written. Returns their end. */
+char *line_print_number(char *at, uint64_t value);
 
 /*
- * Adds the first |max| bytes of |text|: controls, bytes that are not UTF-8 and characters that
- * disturb a line as \u202e. With quotes around it, where " and \ are escaped too, it is a string of
- * JSON.
+ * Writes the first |max| bytes of |text| to |at|, where there is room for LINE_ESCAPED times as
+ * many, and two quotes: controls, bytes that are not UTF-8 and characters that disturb a line as
+ * \u202e. With quotes around it, where " and \ are escaped too, it is a string of JSON. Returns the
+ * end.
  */
+char *line_print_text(char *at, struct span text, size_t max);
+char *line_print_quoted(char *at, struct span text, size_t max);
+
+/* Adds the same. */
+void line_add_number(struct line *line, uint64_t value);
 void line_add_text(struct line *line, struct span text, size_t max);
 void line_add_quoted(struct line *line, struct span text, size_t max);
 

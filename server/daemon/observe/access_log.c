@@ -49,7 +49,17 @@ struct name {
 
 #define NAME(text) (&(const struct name){text, ",\"" text "\":", sizeof(",\"" text "\":") - 1})
 
-static void put_journal_name(struct line *line, const struct name *name)
+/* Returns the place behind ,"status": with room for |len| more bytes. */
+__attribute__((always_inline)) static inline char *begin_member(struct line *line,
+                                                                const struct name *name, size_t len)
+{
+    char *at = line_room(line, name->json_bytes + len);
+    memcpy(at, name->json, name->json_bytes);
+    return at + name->json_bytes;
+}
+
+/* Of the journal: PTED_STATUS= */
+static void put_field(struct line *line, const struct name *name, struct span text, size_t max)
 {
     line_add(line, (const char[]){LINE_SINK_FIELD_END}, 1);
     line_add_str(line, "PTED_");
@@ -57,42 +67,36 @@ static void put_journal_name(struct line *line, const struct name *name)
         line_add(line, (const char[]){*at >= 'a' && *at <= 'z' ? (char)(*at - 32) : *at}, 1);
     }
     line_add(line, "=", 1);
+    line_add_text(line, text, max);
 }
 
-/* ,"status": or PTED_STATUS= */
-__attribute__((always_inline)) static inline void put_name(struct entry *entry,
-                                                           const struct name *name)
+static void put_number_field(struct line *line, const struct name *name, uint64_t value)
 {
-    if (entry->is_journal) {
-        put_journal_name(&entry->line, name);
-    } else {
-        line_add(&entry->line, name->json, name->json_bytes);
-    }
+    put_field(line, name, span_of(NULL, 0), 0);
+    line_add_number(line, value);
 }
 
 __attribute__((always_inline)) static inline void
 put_number(struct entry *entry, const struct name *name, uint64_t value)
 {
-    put_name(entry, name);
-    line_add_number(&entry->line, value);
+    struct line *line = &entry->line;
+    if (entry->is_journal) {
+        put_number_field(line, name, value);
+    } else {
+        line_commit(line, line_print_number(begin_member(line, name, LINE_DIGITS_MAX), value));
+    }
 }
 
 __attribute__((always_inline)) static inline void
 put_text(struct entry *entry, const struct name *name, struct span text, size_t max)
 {
-    put_name(entry, name);
-    (entry->is_journal ? line_add_text : line_add_quoted)(&entry->line, text, max);
-}
-
-/* A text of ours, in which nothing has to be escaped. */
-__attribute__((always_inline)) static inline void
-put_word(struct entry *entry, const struct name *name, const char *word)
-{
     struct line *line = &entry->line;
-    put_name(entry, name);
-    line_add(line, "\"", !entry->is_journal);
-    line_add_str(line, word);
-    line_add(line, "\"", !entry->is_journal);
+    size_t room = LINE_ESCAPED * (text.len < max ? text.len : max) + 2;
+    if (entry->is_journal) {
+        put_field(line, name, text, max);
+    } else {
+        line_commit(line, line_print_quoted(begin_member(line, name, room), text, max));
+    }
 }
 
 /* "2026-11-24T09:46:38.123456Z"; the part up to the seconds is made once a second. */
@@ -171,7 +175,8 @@ static void put_request(struct entry *entry, struct request *request)
     if (request->sender.via) {
         put_text(entry, NAME("via"), span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
     }
-    put_word(entry, NAME("method"), request->method ? request->method : "");
+    put_text(entry, NAME("method"), span_str(request->method ? request->method : ""),
+             TRANSPORT_REMOTE_MAX);
     put_text(entry, NAME("path"), head_path(&request->head), PATH_BYTES_MAX);
     put_number(entry, NAME("status"), (uint64_t)request_status(request));
     put_number(entry, NAME("bytes_in"), request->head.bytes + request->body_bytes);
