@@ -445,8 +445,7 @@ static void a_long_turn_has_the_name_of_its_step(void **state)
     turn_watch_enter(&server.loop.watch, TURN_RECEIVE);
     turn_watch_enter(&server.loop.watch, (enum turn_part)STEP_DECODE);
     watch->begin_ns -= 30000000;
-    watch->begin_ticks -= 30000000000;
-    watch->part_begin_ticks -= 25000000000;
+    watch->begin_ticks = watch->part_begin_ticks = 0; /* the part has all ticks there are */
     turn_watch_enter(&server.loop.watch, (enum turn_part)STEP_RUN);
     assert_true(turn_watch_end(&server.loop.watch) >= 30000000);
     assert_true(watch->records.longest_ns[(enum turn_part)STEP_DECODE] >= 30000000);
