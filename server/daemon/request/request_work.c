@@ -41,13 +41,12 @@ static bool reads_body(const struct request *request)
 /* Files in the body tell of their own work when they are opened. */
 uint64_t request_work_known(const struct request *request)
 {
-    if (!request->infer.ops || request->err.code != ST_OK) {
+    bool is_encode = request->step == STEP_ENCODE;
+    if (!(is_encode || reads_body(request)) || !request->infer.ops || request->err.code != ST_OK) {
         return 0;
     }
-    if (reads_body(request)) {
-        return (uint64_t)json_bytes(request) * infer_text_weight(&request->infer);
-    }
-    return request->step == STEP_ENCODE ? infer_encode_bytes(&request->infer) : 0;
+    return is_encode ? infer_encode_bytes(&request->infer)
+                     : (uint64_t)json_bytes(request) * infer_text_weight(&request->infer);
 }
 
 /* Tensors behind announced JSON are used where they lie, or tell when they are copied. The size of
