@@ -151,7 +151,8 @@ def start(*command):
         found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
         if found:
             return process, int(found[1])
-    raise SystemExit(f"{command[0]} did not start")
+    process.wait()
+    raise Failure(f"{command[0]} did not start")
 
 
 def load(port, path, seconds):
@@ -192,6 +193,17 @@ wrk.body = head .. string.rep("\\0\\0\\128\\63", 12)
     return str(path)
 
 
+def start_peers(servers, answer, peers):
+    servers["bare"] = start(BUILD / "tests" / "bench" / "bare_grpc", answer)
+    python = os.environ.get("PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import grpc"], check=False,
+                      stderr=subprocess.DEVNULL).returncode == 0:
+        servers["grpcio"] = start(python, "-c", ECHO)
+    for peer in peers:
+        name, _, command = peer.partition("=")
+        servers[name] = start(*command.split())
+
+
 def calls(options):
     if not shutil.which("h2load") or not shutil.which("wrk"):
         raise SystemExit("calls: h2load or wrk is missing")
@@ -199,18 +211,11 @@ def calls(options):
         request, answer = Path(folder) / "request", Path(folder) / "answer"
         request.write_bytes(add_message())
         answer.write_bytes(call(new_client(daemon.port), add_message()))
-        servers = {"pted": (daemon.process, daemon.port),
-                   "bare": start(BUILD / "tests" / "bench" / "bare_grpc", answer)}
-        python = os.environ.get("PYTHON", sys.executable)
-        if subprocess.run([python, "-c", "import grpc"], check=False,
-                          stderr=subprocess.DEVNULL).returncode == 0:
-            servers["grpcio"] = start(python, "-c", ECHO)
-        for peer in options.peer:
-            name, _, command = peer.partition("=")
-            servers[name] = start(*command.split())
-        rounds = {name: [] for name in [*servers, "http1"]}
+        servers = {"pted": (daemon.process, daemon.port)}
         script = wrk_script(folder)
         try:
+            start_peers(servers, answer, options.peer)
+            rounds = {name: [] for name in [*servers, "http1"]}
             for _ in range(options.rounds):
                 for name in rounds:
                     process, port = servers["pted" if name == "http1" else name]
