@@ -76,6 +76,17 @@ static enum status target_of_listen(const char *address, struct target *out, str
     return target_parse(text, out, err);
 }
 
+/* The first address of a list that answers HTTP; an empty text if there is none. */
+static const char *skip_grpc(const char *list)
+{
+    while (list && strncmp(list, "grpc:", 5) == 0 &&
+           memchr(list + 5, ':', strcspn(list + 5, ","))) {
+        list = strchr(list, ',');
+        list = list ? list + 1 : "";
+    }
+    return list;
+}
+
 static enum status find_target(const struct ping_options *options, struct target *out,
                                struct error *err)
 {
@@ -84,7 +95,7 @@ static enum status find_target(const struct ping_options *options, struct target
         return target_parse(options->url, out, err);
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *address = variable(names[i]);
+        const char *address = skip_grpc(variable(names[i]));
         if (address) {
             return target_of_listen(address, out, err) == ST_OK
                        ? ST_OK
@@ -164,14 +175,15 @@ const struct cli_command cli_ping_command = {
         "Asks a server once whether it is ready, and a model behind it whether it can be\n"
         "called. Exit status 0: it is; 1: the server says that it is not. No answer is 75, no\n"
         "server 77, no such model 66.\n",
-    .after = CLIENT_HELP "Without a URL it is the first address of $PTED_HEALTH_LISTEN, else of "
-                         "$PTED_LISTEN,\n"
-                         "else " OPTIONS_LISTEN ", where pted listens.\n"
-                         "\n"
-                         "Examples:\n"
-                         "  pte ping\n"
-                         "  pte ping --live --timeout 1s unix:/run/pted/pted.sock\n"
-                         "  pte ping http://127.0.0.1:8000/mobilenet\n",
+    .after = CLIENT_HELP
+    "Without a URL it is the first address for HTTP of $PTED_HEALTH_LISTEN, else of "
+    "$PTED_LISTEN,\n"
+    "else " OPTIONS_LISTEN ", where pted listens.\n"
+    "\n"
+    "Examples:\n"
+    "  pte ping\n"
+    "  pte ping --live --timeout 1s unix:/run/pted/pted.sock\n"
+    "  pte ping http://127.0.0.1:8000/mobilenet\n",
     .groups = ping_groups,
     .take = take,
     .run = run,

@@ -18,6 +18,7 @@
 
 #define SCHEME_UNIX "unix:"
 #define SCHEME_TLS "tls:"
+#define SCHEME_GRPC "grpc:"
 #define HOST_BYTES_MAX 253 /* of a name (RFC 1035) */
 #define PORT_MAX 65535
 
@@ -110,15 +111,27 @@ static bool is_unix(const char *text)
     return strncmp(text, SCHEME_UNIX, strlen(SCHEME_UNIX)) == 0;
 }
 
-bool address_is_tls(const char *text)
+bool address_is_grpc(const char *text)
 {
-    return strncmp(text, SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
+    size_t len = strlen(SCHEME_GRPC);
+    return strncmp(text, SCHEME_GRPC, len) == 0 && strchr(text + len, ':');
 }
 
-/* The text behind "tls:". */
-static const char *skip_tls(const char *text)
+static const char *skip_grpc(const char *text)
 {
-    return address_is_tls(text) ? text + strlen(SCHEME_TLS) : text;
+    return address_is_grpc(text) ? text + strlen(SCHEME_GRPC) : text;
+}
+
+bool address_is_tls(const char *text)
+{
+    return strncmp(skip_grpc(text), SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
+}
+
+/* The text behind "grpc:" and "tls:". */
+static const char *skip_schemes(const char *text)
+{
+    const char *rest = skip_grpc(text);
+    return address_is_tls(text) ? rest + strlen(SCHEME_TLS) : rest;
 }
 
 enum status address_verify(const char *text, struct error *err)
@@ -128,16 +141,17 @@ enum status address_verify(const char *text, struct error *err)
     const char *port;
     bool is_v6;
     const char *whole = text;
-    text = skip_tls(text);
+    text = skip_schemes(text);
     if (is_unix(text)) {
         return of_path(text + strlen(SCHEME_UNIX), &path, err);
     }
     return split(text, host, &port, &is_v6)
                ? ST_OK
-               : error_set(err, ST_INVALID,
-                           "expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: and "
-                           "one of these, got '%s'",
-                           whole);
+               : error_set(
+                     err, ST_INVALID,
+                     "expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls:, "
+                           "grpc: or grpc:tls: and one of these, got '%s'",
+                     whole);
 }
 
 enum status address_resolve(const char *text, struct address out_addresses[ADDRESS_COUNT_MAX],
@@ -149,7 +163,7 @@ enum status address_resolve(const char *text, struct address out_addresses[ADDRE
     if (address_verify(text, err) != ST_OK) {
         return error_prefix(err, "--listen: ");
     }
-    const char *rest = skip_tls(text);
+    const char *rest = skip_schemes(text);
     if (is_unix(rest)) {
         *out_count = 1;
         TRY(of_path(rest + strlen(SCHEME_UNIX), out_addresses, err));
@@ -160,6 +174,7 @@ enum status address_resolve(const char *text, struct address out_addresses[ADDRE
     }
     for (uint32_t i = 0; i < *out_count; i++) {
         out_addresses[i].is_tls = address_is_tls(text);
+        out_addresses[i].is_grpc = address_is_grpc(text);
     }
     return ST_OK;
 }
@@ -226,13 +241,21 @@ bool address_is_loopback(const struct address *address)
              in6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
 }
 
+static const char *scheme_of(const struct address *address)
+{
+    static const char *const schemes[2][2] = {{"http", "https"}, {"grpc", "grpcs"}};
+    return schemes[address->is_grpc][address->is_tls];
+}
+
 /* The kernel's path need not be terminated; in the abstract name space it begins with NUL. */
 static void print_unix_url(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
     size_t len = address->len - offsetof(struct sockaddr_un, sun_path);
-    const char *path = un->sun_path, *scheme = address->is_tls ? "https" : "http";
-    if (len > 0 && path[0]) {
+    const char *path = un->sun_path, *scheme = scheme_of(address);
+    if (len > 0 && path[0] && address->is_grpc) {
+        snprintf(text, ADDRESS_TEXT_MAX, "%s://unix:%.*s", scheme, (int)strnlen(path, len), path);
+    } else if (len > 0 && path[0]) {
         int used = (int)strnlen(path, len);
         snprintf(text, ADDRESS_TEXT_MAX, "unix:%.*s (curl --unix-socket %.*s %s://localhost/v2)",
                  used, path, used, path, scheme);
@@ -274,6 +297,5 @@ void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX
         return;
     }
     address_print(address, plain);
-    snprintf(text, ADDRESS_TEXT_MAX, "%s://%.*s", address->is_tls ? "https" : "http",
-             ADDRESS_TEXT_MAX - 9, plain);
+    snprintf(text, ADDRESS_TEXT_MAX, "%s://%.*s", scheme_of(address), ADDRESS_TEXT_MAX - 9, plain);
 }

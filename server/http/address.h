@@ -19,12 +19,14 @@
 struct address {
     struct sockaddr_storage storage;
     socklen_t len;
-    bool is_tls; /* clients of it speak TLS */
+    bool is_tls;  /* clients of it speak TLS */
+    bool is_grpc; /* it is for gRPC alone */
 };
 
 /*
  * "ADDR:PORT", "[ADDR6]:PORT" or "NAME:PORT", where a name may have several addresses, each given
- * once; "unix:PATH" is one address. With "tls:" in front of it, its clients speak TLS. Asks the
+ * once; "unix:PATH" is one address. With "tls:" in front of it, its clients speak TLS, and with
+ * "grpc:" in front of all it is for gRPC alone. Asks the
  * resolver, so it blocks. ST_INVALID: |text| has none of these forms; ST_SYSTEM: the name has no
  * address.
  */
@@ -34,6 +36,9 @@ MUST_CHECK enum status address_resolve(const char *text,
 
 /* Does |text| say "tls:"? */
 bool address_is_tls(const char *text);
+
+/* Does it say "grpc:"? A host of that name is followed by its port alone. */
+bool address_is_grpc(const char *text);
 
 /* Has |text| one of these forms? Asks nobody. ST_INVALID. */
 MUST_CHECK enum status address_verify(const char *text, struct error *err);
@@ -53,7 +58,7 @@ void address_set_port(struct address *address, uint16_t port);
 bool address_is_loopback(const struct address *address);
 
 /* Prints "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)"; of
- * TLS with https. */
+ * TLS with https, and "grpc://[::1]:8001", "grpcs://..." of those for gRPC alone. */
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
 /* Prints "127.0.0.1:40000", "[::1]:40000"; with port 0 "127.0.0.1", "::1"; "unix" for a client of a

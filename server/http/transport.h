@@ -85,6 +85,7 @@ struct transport_ops {
 /* The other side: set by the listener, and after the header of a proxy by
  * server/http/transport_proxy.h. */
 struct transport_peer {
+    bool is_for_grpc;                  /* it came to an address for gRPC alone */
     char remote[TRANSPORT_REMOTE_MAX]; /* its address, for the log; "": not known */
     char via[TRANSPORT_REMOTE_MAX];    /* of the proxy that has named |remote|; "": none has */
     uint64_t client;       /* who is charged for its requests, see server/http/client.h */

@@ -16,6 +16,7 @@ import pathlib
 import queue
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -25,7 +26,7 @@ import interpreter
 from http2_client import (CANCEL, DATA, END_STREAM, INITIAL_WINDOW_SIZE, RST_STREAM, SETTINGS,
                           WINDOW_UPDATE, Http2Client, frame, setting)
 from load import HOLD, wait_until
-from run_http import MODELS, Daemon, Failure, Report, expect
+from run_http import BUILD, MODELS, Daemon, Failure, Report, expect
 
 if interpreter.has("tritonclient.grpc", "grpc_health.v1.health_pb2", "numpy", "ml_dtypes",
                    "grpc_reflection.v1alpha.proto_reflection_descriptor_database"):
@@ -45,6 +46,7 @@ else:
     triton = None
 
 SKIPPED = 77
+PTE = os.environ.get("PTE", str(BUILD / "pte"))
 WAIT_S = 60
 SERVICE = "inference.GRPCInferenceService"
 TOKEN = "secret-of-ci"
@@ -503,6 +505,25 @@ def watches_health(daemon):
     expect("exit", daemon.process.wait(WAIT_S), 0)
 
 
+def has_its_own_port(daemon):
+    """At an address for gRPC alone others get a clear answer, by each version of HTTP."""
+    port = int(daemon.wait_for(r"listening on grpc://127\.0\.0\.1:(\d+)\n")[1])
+    expect("sum", add(Caller(port)).as_numpy("output_0").tolist(), (2 * addends()).tolist())
+    stub = health_pb2_grpc.HealthStub(grpc.insecure_channel(f"127.0.0.1:{port}"))
+    expect("health", stub.Check(health_pb2.HealthCheckRequest()).status,
+           health_pb2.HealthCheckResponse.SERVING)
+    for path in ("/v2", "/v2/health/ready", "/v2/models/add"):
+        status, answer = ask(port, path)
+        expect("HTTP/1.1", (status, "is for gRPC" in answer["error"]), (403, True))
+    answer = Http2Client(port).ask("GET", "/v2")
+    expect("HTTP/2", (answer.status, b"is for gRPC" in answer.body), (403, True))
+    expect("the other one", ask(daemon.port, "/v2")[0], 200)
+    listen = f"grpc:127.0.0.1:{port},127.0.0.1:{daemon.port}"
+    ping = subprocess.run([PTE, "ping"], env={**os.environ, "PTED_LISTEN": listen},
+                          capture_output=True, check=False)
+    expect("ping", (ping.returncode, ping.stderr), (0, b""))
+
+
 def reflects(_client, port):
     """A client without any files calls a method that it finds by reflection."""
     channel = grpc.insecure_channel(f"127.0.0.1:{port}")
@@ -797,6 +818,8 @@ def main():
             report.run(check.__name__, check, daemon)
     with Daemon(models("add")) as daemon:
         report.run("watches_health", watches_health, daemon)
+    with Daemon(["--listen", "grpc:127.0.0.1:0", *models("add")]) as daemon:
+        report.run("has_its_own_port", has_its_own_port, daemon)
     report.run("everything", everything)
     return report.finish()
 

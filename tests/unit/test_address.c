@@ -183,6 +183,25 @@ static void addresses_from_the_kernel_are_printed(void **state)
     assert_url(0, "unix:@name (curl --abstract-unix-socket name http://localhost/v2)");
 }
 
+static void addresses_for_grpc_say_so(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_ok(err, address_resolve("grpc:tls:twins:8001", addresses, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(addresses[0].is_tls && addresses[0].is_grpc && addresses[1].is_grpc);
+    assert_url(0, "grpcs://127.0.0.1:8001");
+    assert_ok(err, address_resolve("grpc:[::1]:8001", addresses, &count, &err));
+    assert_false(addresses[0].is_tls);
+    assert_url(0, "grpc://[::1]:8001");
+    assert_ok(err, address_resolve("grpc:unix:/run/s", addresses, &count, &err));
+    assert_url(0, "grpc://unix:/run/s");
+    assert_ok(err, address_verify("grpc:8001", &err)); /* a host of that name */
+    assert_false(address_is_grpc("grpc:8001"));
+    assert_fails(err, address_verify("tls:grpc:a:1", &err), ST_INVALID, "got 'tls:grpc:a:1'");
+    assert_fails(err, address_verify("grpc:grpc:a:1", &err), ST_INVALID, "got 'grpc:grpc:a:1'");
+}
+
 static void other_texts_are_refused(void **state)
 {
     (void)state;
@@ -193,8 +212,8 @@ static void other_texts_are_refused(void **state)
                                       "a]:80",  "/run/s", "http://a:80/"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_fails(err, address_resolve(bad[i], addresses, &count, &err), ST_INVALID,
-                     "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: "
-                     "and one of these, got '");
+                     "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls:, "
+                     "grpc: or grpc:tls: and one of these, got '");
     }
     char text[300];
     memset(text, 'a', sizeof(text));
@@ -236,6 +255,7 @@ int main(void)
         cmocka_unit_test(an_unknown_name_is_refused),
         cmocka_unit_test(paths_have_a_maximal_length),
         cmocka_unit_test(addresses_from_the_kernel_are_printed),
+        cmocka_unit_test(addresses_for_grpc_say_so),
         cmocka_unit_test(other_texts_are_refused),
         cmocka_unit_test(loopback_addresses_are_known),
     };

@@ -341,8 +341,8 @@ static void problems_have_places(void **state)
         {"{\"device\": \"\"}", "1:12: device: expected a text, got an empty one"},
         {"{\"listeners\": \"a:1\"}", "1:15: listeners: expected an array, got a string"},
         {"{\"listeners\": [\"a:1\",\n\"b\"]}",
-         "2:1: listeners[1]: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: and "
-         "one of these, got 'b'"},
+         "2:1: listeners[1]: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls:, "
+         "grpc: or grpc:tls: and one of these, got 'b'"},
         {"{\"models\": []}", "1:12: models: expected an object, got an array"},
         {"{\"models\": {\"a/b\": \"x\"}}",
          "1:20: models[\"a/b\"]: model name 'a/b': expected 1 to"},

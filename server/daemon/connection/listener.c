@@ -52,7 +52,7 @@
 /* The clients that a socket is for, and whether it speaks TLS. */
 struct listener_kind {
     enum listener_role role;
-    bool is_tls;
+    bool is_tls, is_grpc;
 };
 
 struct listener {
@@ -166,7 +166,7 @@ static enum status bind_address(struct listeners *listeners, const char *text,
                                 enum listener_role role, struct address *address, int *out_errno,
                                 struct error *err)
 {
-    bool is_tls = address->is_tls;
+    bool is_tls = address->is_tls, is_grpc = address->is_grpc;
     int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     *out_errno = fd < 0 ? errno : bind_fd(fd, address);
     if (*out_errno) {
@@ -183,9 +183,10 @@ static enum status bind_address(struct listeners *listeners, const char *text,
     if (path && lstat(path, &listener->made) < 0) {
         listener->made = (struct stat){0}; /* it is gone already */
     }
-    listener->kind = (struct listener_kind){role, is_tls};
+    listener->kind = (struct listener_kind){role, is_tls, is_grpc};
     places_add_role(&listeners->conns->places, role);
     listener->address.is_tls = is_tls;
+    listener->address.is_grpc = is_grpc;
     *address = listener->address;
     return ST_OK;
 }
@@ -235,16 +236,17 @@ static struct listener_kind find_kind(const char *name)
         const char *name;
         struct listener_kind kind;
     } rows[] = {
-        {"admin", {LISTENER_ADMIN, false}},   {"admin-tls", {LISTENER_ADMIN, true}},
-        {"health", {LISTENER_HEALTH, false}}, {"health-tls", {LISTENER_HEALTH, true}},
-        {"tls", {LISTENER_PUBLIC, true}},
+        {"admin", {LISTENER_ADMIN, false, false}},   {"admin-tls", {LISTENER_ADMIN, true, false}},
+        {"health", {LISTENER_HEALTH, false, false}}, {"health-tls", {LISTENER_HEALTH, true, false}},
+        {"grpc", {LISTENER_PUBLIC, false, true}},    {"grpc-tls", {LISTENER_PUBLIC, true, true}},
+        {"tls", {LISTENER_PUBLIC, true, false}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (strcmp(rows[i].name, name) == 0) {
             return rows[i].kind;
         }
     }
-    return (struct listener_kind){LISTENER_PUBLIC, false};
+    return (struct listener_kind){LISTENER_PUBLIC, false, false};
 }
 
 /* Takes over a bound stream socket. */
@@ -262,6 +264,7 @@ static enum status adopt(struct listeners *listeners, int fd, struct listener_ki
     listener->kind = kind;
     places_add_role(&listeners->conns->places, kind.role);
     listener->address.is_tls = kind.is_tls;
+    listener->address.is_grpc = kind.is_grpc;
     return ST_OK;
 }
 
@@ -436,6 +439,7 @@ static bool note_peer(const struct listener *listener, struct transport *socket)
         listener->kind.role == LISTENER_PUBLIC && proxies_have(listeners->proxies, &address);
     bool has_header = is_named && listeners->options->proxy_says == OPTIONS_PROXY_PROTOCOL;
     peer->is_proxy = is_named && !has_header;
+    peer->is_for_grpc = listener->kind.is_grpc;
     peer->place_client = is_named ? connection : peer->client;
     peer->is_local = !is_named && is_local(listeners, transport_socket_fd(socket), is_unix);
     return has_header;

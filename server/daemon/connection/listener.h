@@ -52,8 +52,8 @@ void listeners_fini(struct listeners *listeners);
 /*
  * Takes over the sockets that systemd hands over, and binds the addresses of the options, or the
  * default address. Nothing is accepted yet. The names of sockets (FileDescriptorName=) "admin",
- * "health", "tls", "admin-tls" and "health-tls" say what they are for; a socket with another name
- * is public and plain. Called after tls_open().
+ * "health", "tls", "admin-tls", "health-tls", "grpc" and "grpc-tls" say what they are for; a socket
+ * with another name is public and plain. Called after tls_open().
  */
 MUST_CHECK enum status listeners_bind_all(struct listeners *listeners, struct error *err);
 

@@ -71,6 +71,7 @@ void session_describe(const struct session *session, struct exchange *exchange)
     exchange->via = transport->peer.via[0] ? transport->peer.via : NULL;
     exchange->is_local = transport->peer.is_local;
     exchange->is_proxy = transport->peer.is_proxy;
+    exchange->is_for_grpc = transport->peer.is_for_grpc;
     exchange->role = session->role;
     exchange->tls_version = transport->version;
     exchange->tls_subject = transport->subject;

@@ -209,6 +209,11 @@ int access_begin(struct request *request)
                   "/health, /ping and /metrics alone");
         return 403;
     }
+    if (request->exchange->is_for_grpc && !request->grpc.is_on) {
+        error_set(&request->err, ST_INVALID,
+                  "this address is for gRPC: HTTP is answered at those of --listen without grpc:");
+        return 403;
+    }
     if (route->scope == TOKEN_SCOPE_NONE) {
         return 200;
     }

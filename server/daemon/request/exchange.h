@@ -148,6 +148,7 @@ struct exchange {
     uint64_t sent_bytes;       /* of the answer, including what the protocol has put around it */
     bool is_local;             /* it came by a way that --shared-memory names */
     bool is_proxy;             /* the head says who the client is, see request_begin() */
+    bool is_for_grpc;          /* the client came to an address for gRPC alone */
     enum listener_role role;   /* of the address that the client came to */
     const char *tls_version;   /* "TLSv1.3"; NULL: without TLS; the protocol's */
     const char *tls_subject;   /* of the client's certificate; NULL: it has none; the protocol's */

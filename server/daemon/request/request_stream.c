@@ -151,6 +151,7 @@ static void describe_client(struct call *call)
     exchange->client = call->stream->request->sender.via ? request->client.id : from->client;
     exchange->role = from->role;
     exchange->is_local = from->is_local;
+    exchange->is_for_grpc = from->is_for_grpc;
     exchange->tls_version = from->tls_version;
     exchange->tls_subject = from->tls_subject;
     exchange->token_memory = from->token_memory;
