@@ -118,8 +118,10 @@ server_free_tests() {
 }
 
 # AddressSanitizer need not see every shader on every case of an operator: it sees the forms for the
-# CPU in test_ops, and the host's side of Vulkan in the tests of the HAL and of models.
-MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$"
+# CPU in test_ops, and the host's side of Vulkan in the tests of the HAL and of models. Nor need it
+# see what a browser makes of the console, whose files run_console asks for, or all commands of
+# pages, which repeat what other tests ask for.
+MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$|/run_(console_pages|pages)\\.py\$"
 MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 
 # Under ThreadSanitizer run the tests of the HAL, the library, units in which threads meet, and a
