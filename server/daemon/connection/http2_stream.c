@@ -441,19 +441,16 @@ void http2_stream_take(struct http2_stream *stream, struct span bytes)
     }
 }
 
+/* The transport asks, and may not be closed meanwhile. So nobody is made to give memory back, which
+ * could be this connection. */
 struct transport_room http2_stream_room(struct http2_stream *stream, size_t missing)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
     struct transport_room room = {0};
-    struct exchange *exchange = &stream->exchange;
-    if (!is_wanted(stream) || stream->held.len) {
-        return room;
+    if (is_wanted(stream) && !stream->held.len) {
+        room.ptr = exchange_spare(&stream->exchange, &room.len);
+        room.len = room.len < missing ? room.len : missing;
     }
-    size_t left = exchange_missing(exchange);
-    if (left < missing || !exchange_room(exchange, left, &room.ptr, &room.len)) {
-        return (struct transport_room){0};
-    }
-    room.len = room.len < missing ? room.len : missing;
     return room;
 }
 

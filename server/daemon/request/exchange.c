@@ -160,11 +160,13 @@ uint64_t exchange_announced(const struct exchange *exchange)
     return body ? body->announced : 0;
 }
 
-size_t exchange_missing(const struct exchange *exchange)
+uint8_t *exchange_spare(const struct exchange *exchange, size_t *out_len)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     const struct body *body = exchange_upload(exchange);
-    return body && body->announced > body->len ? body->announced - body->len : 0;
+    size_t end = !body ? 0 : body->capacity < body->announced ? body->capacity : body->announced;
+    *out_len = end > 0 && end > body->len ? end - body->len : 0;
+    return *out_len ? body->ptr + body->len : NULL;
 }
 
 bool exchange_is_evicting(const struct exchange *exchange)

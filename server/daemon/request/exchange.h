@@ -220,8 +220,9 @@ bool exchange_is_held_back(const struct exchange *exchange);
 
 /* Returns the bytes that the body will have, once that is known; else 0. */
 uint64_t exchange_announced(const struct exchange *exchange);
-/* Returns how many of them have yet to come. */
-size_t exchange_missing(const struct exchange *exchange);
+/* Returns where the next of them may be read to, in memory that the body has already: nobody else
+ * has to give any. |*out_len| is 0 if there is no such place. */
+uint8_t *exchange_spare(const struct exchange *exchange, size_t *out_len);
 
 /* Is an exchange giving its memory back at this moment? */
 bool exchange_is_evicting(const struct exchange *exchange);
