@@ -154,6 +154,10 @@ size_t log_escape(char *out, size_t size, struct span text)
     const uint8_t *p = text.ptr, *end = p + text.len;
     size_t used = 0;
     while (p < end) {
+        if (*p >= 0x20 && *p < 0x7f && used < size) { /* nearly always */
+            out[used++] = (char)*p++;
+            continue;
+        }
         char shown[sizeof("\\u{10ffff}")];
         size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
         size_t bytes = show(shown, sizeof(shown), p, len);
@@ -170,6 +174,20 @@ size_t log_escape(char *out, size_t size, struct span text)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
+/* "2026-11-24T09:46:38", made once a second by each thread. */
+static const char *second_text(time_t second)
+{
+    static _Thread_local char text[sizeof("2026-11-24T09:46:38")];
+    static _Thread_local time_t printed;
+    if (text[0] == '\0' || second != printed) {
+        struct tm utc;
+        gmtime_r(&second, &utc);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        printed = second;
+    }
+    return text;
+}
+
 static size_t print_prefix(char *line, size_t size, enum log_level level)
 {
     int len;
@@ -177,12 +195,9 @@ static size_t print_prefix(char *line, size_t size, enum log_level level)
         len = snprintf(line, size, "<%d>", levels[level].priority);
     } else {
         struct timespec now;
-        struct tm utc;
         clock_gettime(CLOCK_REALTIME, &now);
-        gmtime_r(&now.tv_sec, &utc);
-        len = snprintf(line, size, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ %s: ", utc.tm_year + 1900,
-                       utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                       now.tv_nsec / 1000, levels[level].name);
+        len = snprintf(line, size, "%s.%06ldZ %s: ", second_text(now.tv_sec), now.tv_nsec / 1000,
+                       levels[level].name);
     }
     return len < 0 ? 0 : (size_t)len;
 }
