@@ -285,6 +285,7 @@ struct hal_cpu_uk {
     uint32_t u8_speed;   /* products in the time of one with dot products, about */
     uint32_t u8_block;   /* channels of a block in a depthwise convolution */
     uint32_t u8_word;    /* neighbours in k whose weights share a word */
+    bool u8_sorts;       /* are sorted words faster? */
     uint32_t u8_widened; /* bytes for each element of A in the copy of a tile */
     void (*gemm_u8)(const struct uk_gemm_u8 *g);
     void (*pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
@@ -344,10 +345,22 @@ static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)
     return n / uk->u8_nr + (n % uk->u8_nr != 0);
 }
 
+/* May panels of |k| rows have sorted words? */
+static inline bool uk_sorts_u8(const struct hal_cpu_uk *uk, size_t k)
+{
+    return uk->u8_sorts && k <= UK_DEPTH_U8_MAX;
+}
+
+/* Returns their bytes. */
+static inline size_t uk_sorted_panel_u8(const struct hal_cpu_uk *uk, size_t k)
+{
+    return uk->u8_nr / uk->u8_block * uk_sorted_bytes_u8(uk->u8_block, k);
+}
+
 /* Returns the bytes of scratch memory that gemm_u8 needs; |depth| is the sum of all runs. */
 static inline size_t uk_gemm_u8_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
-    return uk->u8_mr * (depth + 64) * uk->u8_widened;
+    return uk->u8_mr * (depth + 64) * (uk->u8_sorts ? 5 : uk->u8_widened);
 }
 
 /* Returns the size of packed depthwise weights. */

@@ -78,9 +78,9 @@ struct uk_gemm_u8 {
     ptrdiff_t a_line, a_row;
     const struct uk_segment *segments; /* |segment_count| of them; NULL: one, {0, 0} */
     uint32_t segment_count, run;
-    const uint8_t *b; /* packed */
-    size_t k;         /* rows of a packed panel */
-    bool is_4bit;
+    const uint8_t *b;        /* packed */
+    size_t k;                /* rows of a packed panel */
+    bool is_4bit, is_sorted; /* packed in this way; |segments| are in the order of k if sorted */
     uint32_t group;
     bool has_short_scales;
     const void *group_scales;       /* NULL: in the panels, or none */
@@ -115,18 +115,40 @@ static inline size_t uk_panel_bytes_u8(size_t nr, size_t k, size_t group, bool i
 }
 
 /*
+ * A panel with sorted words consists of strips of uk->u8_block columns, see
+ * hal/cpu/uk/gemm_u8_sorted.h. The head of a strip says how many words may be added four, two or
+ * one at a time in sums of 16 bits, if no number of A exceeds that of the row: UK_SORTED_STEP *
+ * (row + 1) - 1.
+ */
+#define UK_SORTED_STEP 64
+#define UK_SORTED_ROWS 4
+enum uk_sorted { UK_SORTED_FOUR, UK_SORTED_TWO, UK_SORTED_ONE, UK_SORTED_ENDS };
+
+struct uk_sorted_head {
+    uint16_t ends[UK_SORTED_ROWS][UK_SORTED_ENDS];
+};
+
+/* Returns the bytes of a strip |width| columns wide; with |width| 0, of what is in front of the
+ * words. |k| is at most UK_DEPTH_U8_MAX. */
+static inline size_t uk_sorted_bytes_u8(size_t width, size_t k)
+{
+    size_t front = sizeof(struct uk_sorted_head) + k / 4 * sizeof(uint16_t);
+    return (front + 63) / 64 * 64 + k * width;
+}
+
+/*
  * Packs weights into panels: B[k][j] for k = (outer * run) + (mid * inner_count + inner) is
  *
  *     src[j * column + outer * outer_stride + mid * mid_stride + inner * inner_stride]
  *
  * where run is mid_count * inner_count, rounded up to a multiple of UK_RUN_U8 (twice that for 4
- * bits).
+ * bits). With |is_sorted|, which needs uk_sorts_u8(), panels have uk_sorted_panel_u8() bytes.
  */
 struct uk_pack_u8 {
     const int8_t *src;
     ptrdiff_t column, outer_stride, mid_stride, inner_stride;
     uint32_t n, outer_count, mid_count, inner_count;
-    bool is_4bit;
+    bool is_4bit, is_sorted; /* not both */
     uint8_t *packed;
 };
 

@@ -210,6 +210,7 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
         .b = (const uint8_t *)args->bindings[RT_QGEMM_WEIGHTS] + panel * g->panel_bytes,
         .k = (size_t)g->k,
         .is_4bit = g->is_4bit,
+        .is_sorted = !g->is_4bit && !g->group && g->panel_bytes > g->k * uk->u8_nr,
         .group = g->group,
         .has_short_scales = g->has_short_scales,
         .group_scales =

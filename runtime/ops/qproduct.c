@@ -180,13 +180,21 @@ static void flatten(struct rt_qgemm *g)
     }
 }
 
+/* Rows of a packed panel. */
+static int64_t rows_of(const struct rt_qgemm *g)
+{
+    int64_t channels = g->channels / g->groups, taps = g->y.kernel * g->x.kernel;
+    return g->merges ? g->y.kernel * rt_qgemm_run(g->x.kernel * channels, false)
+                     : taps * rt_qgemm_run(channels, false);
+}
+
 static enum status conv_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *w = rt_emit_arg(emit, CONV_W);
     struct rt_qgemm g = describe(emit);
     g.merges = rt_qgemm_merges(g.x.dilation);
     g.panel_bytes = w->dims[2];
-    g.k = g.panel_bytes / hal_cpu_uk()->u8_nr;
+    g.k = rows_of(&g);
     flatten(&g);
     struct rt_qgemm_tensors tensors = {
         .out = rt_emit_out(emit, 0)->binding,

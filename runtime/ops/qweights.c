@@ -105,8 +105,15 @@ static void pack_grouped_cpu(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel pack_kernel = {.name = "pack_u8", .cpu = pack_cpu};
 static const struct hal_kernel pack_grouped_kernel = {.name = "pack_u8", .cpu = pack_grouped_cpu};
 
+/* Panels that are larger than their weights, without groups, have sorted words. */
+static bool is_sorted(const struct pack *p, const struct rt_tensor *out)
+{
+    int64_t run = rt_qgemm_run((int64_t)p->call.mid_count * p->call.inner_count, false);
+    return !p->group && out->dims[2] > p->call.outer_count * run * hal_cpu_uk()->u8_nr;
+}
+
 /* |scales| and |columns| are of weights with groups, and otherwise NULL. */
-static enum status emit_pack(struct rt_emit *emit, const struct pack *pack,
+static enum status emit_pack(struct rt_emit *emit, struct pack *pack,
                              const struct rt_tensor *scales, const struct rt_tensor *columns,
                              struct error *err)
 {
@@ -116,6 +123,7 @@ static enum status emit_pack(struct rt_emit *emit, const struct pack *pack,
         bindings[2] = scales->binding;
         bindings[3] = columns->binding;
     }
+    pack->call.is_sorted = is_sorted(pack, out);
     struct hal_dispatch dispatch = {
         .kernel = pack->group ? &pack_grouped_kernel : &pack_kernel,
         .grid = {(uint32_t)out->dims[1], (uint32_t)out->dims[0], 1},
@@ -128,9 +136,18 @@ static enum status emit_pack(struct rt_emit *emit, const struct pack *pack,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
+/* Bytes of a panel of weights of 8 bits without groups. */
+static int64_t panel_bytes(int64_t k, bool is_sorted)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    return is_sorted && uk_sorts_u8(uk, (size_t)k) ? (int64_t)uk_sorted_panel_u8(uk, (size_t)k)
+                                                   : k * uk->u8_nr;
+}
+
 /* w [n, k], or [k, n] when the flag is set; 4 bits?; for panels with the scales and columns of
  * groups in them, which need [n, k]: scales [n, groups]?, columns?, group (0: none of this),
- * bfloat16 scales? -> [1, panels, bytes] */
+ * bfloat16 scales?; are words sorted if that is faster, as only the CPU device can read them? ->
+ * [1, panels, bytes] */
 enum {
     LINEAR_W,
     LINEAR_IS_KN,
@@ -138,7 +155,8 @@ enum {
     LINEAR_SCALES,
     LINEAR_COLUMNS,
     LINEAR_GROUP,
-    LINEAR_HAS_SHORT_SCALES
+    LINEAR_HAS_SHORT_SCALES,
+    LINEAR_IS_SORTED
 };
 
 static int64_t scale_bytes(bool are_short)
@@ -152,7 +170,8 @@ static enum status pack_linear_shape(struct rt_shape_call *call)
     bool is_kn = rt_shape_arg(call, LINEAR_IS_KN)->b,
          is_4bit = rt_shape_arg(call, LINEAR_IS_4BIT)->b;
     int64_t k = w->dims[is_kn ? 0 : 1].value, n = w->dims[is_kn ? 1 : 0].value;
-    int64_t bytes = rt_qgemm_run(k, is_4bit) * hal_cpu_uk()->u8_nr / (is_4bit ? 2 : 1);
+    bool is_sorted = rt_shape_arg(call, LINEAR_IS_SORTED)->b && !is_4bit;
+    int64_t bytes = panel_bytes(rt_qgemm_run(k, is_4bit), is_sorted) / (is_4bit ? 2 : 1);
     int64_t group = rt_shape_arg(call, LINEAR_GROUP)->i.value;
     if (group) {
         int64_t scale = scale_bytes(rt_shape_arg(call, LINEAR_HAS_SHORT_SCALES)->b);
@@ -181,8 +200,9 @@ static enum status pack_linear_emit(struct rt_emit *emit, struct error *err)
                      rt_emit_arg(emit, LINEAR_COLUMNS), err);
 }
 
-/* w OIHW or OIW, groups, do the taps of a line form one run? -> [groups, panels, bytes] */
-enum { CONV_W, CONV_GROUPS, CONV_MERGES };
+/* w OIHW or OIW, groups, do the taps of a line form one run?, are words sorted, as above? ->
+ * [groups, panels, bytes] */
+enum { CONV_W, CONV_GROUPS, CONV_MERGES, CONV_IS_SORTED };
 
 /* Taps in runs, runs, channels of a group. */
 static void conv_runs(const int64_t *dims, uint8_t rank, bool merges, int64_t *mid, int64_t *outer)
@@ -201,7 +221,8 @@ static enum status pack_conv_shape(struct rt_shape_call *call)
     }
     conv_runs(dims, w->rank, rt_shape_arg(call, CONV_MERGES)->b, &mid, &outer);
     int64_t k = outer * rt_qgemm_run(mid * dims[1], false);
-    int64_t out[] = {groups, panels_of(dims[0] / groups), k * hal_cpu_uk()->u8_nr};
+    int64_t out[] = {groups, panels_of(dims[0] / groups),
+                     panel_bytes(k, rt_shape_arg(call, CONV_IS_SORTED)->b)};
     return set_packed(call, out, 3);
 }
 
@@ -467,9 +488,9 @@ static enum status group_scales_emit(struct rt_emit *emit, struct error *err)
 }
 
 const struct rt_op rt_ops_qweights[] = {
-    {"q_pack_linear", NULL, "TBBT?T?IB>T", pack_linear_shape, pack_linear_emit, 0,
+    {"q_pack_linear", NULL, "TBBT?T?IBB>T", pack_linear_shape, pack_linear_emit, 0,
      RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_kernel},
-    {"q_pack_conv", NULL, "TIB>T", pack_conv_shape, pack_conv_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,
+    {"q_pack_conv", NULL, "TIBB>T", pack_conv_shape, pack_conv_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,
      NULL, .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_kernel},
     {"q_pack_dw", NULL, "T>T", pack_dw_shape, pack_dw_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
      .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_dw_kernel},

@@ -76,8 +76,9 @@ static enum status pack(struct rt_graph *graph, uint32_t source, const struct rt
         .is_gated = is_gated,
     };
     uint32_t args[] = {
-        w[0], no, is_4bit, has_groups ? w[1] : none, has_groups ? columns : none, out->group, no};
-    return rt_op_apply(graph, RT_OP(q_pack_linear), args, 7, DT_U8, &out->packed, err);
+        w[0],       no, is_4bit, has_groups ? w[1] : none, has_groups ? columns : none,
+        out->group, no, no};
+    return rt_op_apply(graph, RT_OP(q_pack_linear), args, 8, DT_U8, &out->packed, err);
 }
 
 /* |chosen|: the experts of rows; |factors| of their results, or none. */

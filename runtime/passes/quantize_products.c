@@ -245,8 +245,9 @@ static enum status pack_linear(struct q_pass *q, const struct parts *p, bool are
         are_inside ? columns : none,
         q_int(q, are_inside ? p->w.group : 0),
         rt_graph_bool(graph, are_scales_short),
+        rt_graph_bool(graph, graph->is_host && !p->w.group),
     };
-    return rt_op_apply(graph, RT_OP(q_pack_linear), args, 7, DT_U8, out_value, q->err);
+    return rt_op_apply(graph, RT_OP(q_pack_linear), args, 8, DT_U8, out_value, q->err);
 }
 
 static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_value)
@@ -335,8 +336,9 @@ static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t di
         p->w.bytes,
         q_int(q, p->groups),
         rt_graph_bool(q->graph, rt_qgemm_merges(dilation)),
+        rt_graph_bool(q->graph, q->graph->is_host),
     };
-    return rt_op_apply(q->graph, RT_OP(q_pack_conv), args, 3, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_pack_conv), args, 4, DT_U8, out_value, q->err);
 }
 
 static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, uint32_t *out_value)

@@ -57,20 +57,25 @@ static union uk_number *column(const struct hal_cpu_uk *uk, const struct operand
     return &o->columns[(j / uk->u8_nr * UK_COLUMN_ARRAYS + array) * uk->u8_nr + j % uk->u8_nr];
 }
 
+static struct uk_pack_u8 pack_call(const struct problem *p, const struct operands *o)
+{
+    return (struct uk_pack_u8){.src = o->w,
+                               .column = p->segments * p->run,
+                               .outer_stride = p->run,
+                               .inner_stride = 1,
+                               .n = p->n,
+                               .outer_count = p->segments,
+                               .mid_count = 1,
+                               .inner_count = p->run,
+                               .is_4bit = p->is_4bit,
+                               .packed = o->packed};
+}
+
 static void pack(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
 {
-    uint32_t depth = p->segments * p->run, panels = uk_panels_u8(uk, p->n);
+    uint32_t panels = uk_panels_u8(uk, p->n);
     o->packed = random_bytes((size_t)p->segments * padded_run(p) * panels * uk->u8_nr, 9);
-    struct uk_pack_u8 call = {.src = o->w,
-                              .column = depth,
-                              .outer_stride = p->run,
-                              .inner_stride = 1,
-                              .n = p->n,
-                              .outer_count = p->segments,
-                              .mid_count = 1,
-                              .inner_count = p->run,
-                              .is_4bit = p->is_4bit,
-                              .packed = o->packed};
+    struct uk_pack_u8 call = pack_call(p, o);
     uk->pack_u8(&call, 0, panels / 2);
     uk->pack_u8(&call, panels / 2, panels);
 }
@@ -279,6 +284,48 @@ static void check_alone(const struct hal_cpu_uk *uk, const struct problem *p,
     free(c_u8);
 }
 
+/* The results must be the same with sorted words, from small weights and numbers, many of which fit
+ * 16 bits together, to the largest ones. */
+static void check_sorted(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o,
+                         struct uk_gemm_u8 g)
+{
+    size_t rows = (size_t)p->lines * p->m, count = rows * o->c_row;
+    size_t depth = (size_t)p->segments * p->run, a_bytes = (rows + p->lines * p->gap) * o->a_row;
+    uint32_t panels = uk_panels_u8(uk, p->n);
+    uint8_t *plain = o->packed, *sorted = random_bytes(panels * uk_sorted_panel_u8(uk, g.k), 9);
+    float *c_f32 = random_floats(count, 4);
+    uint8_t *c_u8 = random_bytes(count, 3);
+    for (uint32_t shift = 0; shift < 7; shift++) {
+        for (size_t i = 0; i < depth * p->n && shift > 0; i++) {
+            o->w[i] = (int8_t)(o->w[i] / 2);
+        }
+        for (size_t i = 0; i < a_bytes && shift % 3 == 2; i++) {
+            o->a[i] /= 2;
+        }
+        struct uk_pack_u8 call = pack_call(p, o);
+        uk->pack_u8(&call, 0, panels);
+        call.packed = sorted;
+        call.is_sorted = true;
+        uk->pack_u8(&call, 0, panels);
+        struct uk_gemm_u8 s = g;
+        s.b = sorted;
+        s.is_sorted = true;
+        s.c_f32 = p->is_f32 ? c_f32 : NULL;
+        s.c_u8 = p->is_f32 ? NULL : c_u8;
+        g.b = plain;
+        uk->gemm_u8(&g);
+        uk->gemm_u8(&s);
+        for (size_t i = 0; i < rows; i++) {
+            const size_t at = i * o->c_row;
+            assert_true(!p->is_f32 || !memcmp(c_f32 + at, o->c_f32 + at, p->n * sizeof(float)));
+            assert_true(p->is_f32 || !memcmp(c_u8 + at, o->c_u8 + at, p->n));
+        }
+    }
+    free(sorted);
+    free(c_f32);
+    free(c_u8);
+}
+
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
     struct operands o;
@@ -317,6 +364,8 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
         check_same(uk, p, &o, g, sizeof(float), true);
         check_same(uk, p, &o, g, sizeof(uint16_t), true);
         check_alone(uk, p, &o, g);
+    } else if (!p->is_4bit && uk->u8_sorts) {
+        check_sorted(uk, p, &o, g);
     }
     teardown(&o);
 }
@@ -324,6 +373,7 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 static void level_edges(const struct hal_cpu_uk *uk)
 {
     static const uint32_t runs[] = {1, 4, 6, 9, 33, 64, 80, 131};
+    assert_int_equal(uk->u8_sorts, !strcmp(uk->name, "avx2") || !strcmp(uk->name, "avx512"));
     for (uint32_t m = 1; m <= 2 * uk->u8_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->u8_nr + 1; n += m % 3 + 1) {
             uint32_t v = m + n;

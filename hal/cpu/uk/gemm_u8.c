@@ -114,6 +114,32 @@ UK_INLINE void accumulate(vi acc[UK_MR][UK_NV], const uint8_t *a, ptrdiff_t stri
 }
 #endif
 
+#if UK_SORTS
+#include "hal/cpu/uk/gemm_u8_sorted.h"
+#else
+UK_INLINE void accumulate_sorted(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
+                                 const int vectors)
+{
+    (void)acc;
+    (void)t;
+    (void)rows;
+    (void)vectors;
+}
+
+UK_INLINE void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+{
+    (void)g;
+    (void)t;
+    (void)rows;
+}
+
+UK_INLINE void sorted_begin_panel(const struct uk_gemm_u8 *g, struct tile *t)
+{
+    (void)g;
+    (void)t;
+}
+#endif
+
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
 #if !defined UK_LEVEL_I8MM
@@ -137,9 +163,13 @@ UK_INLINE void clear(vi acc[UK_MR][UK_NV], const int rows)
 
 UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors, const bool is_4bit)
 {
+    const bool is_sorted = UK_SORTS && !is_4bit && t->is_sorted;
     vi acc[UK_MR][UK_NV];
     clear(acc, rows);
-    for (size_t s = 0; s < t->segment_count; s++) {
+    if (is_sorted) {
+        accumulate_sorted(acc, t, rows, vectors);
+    }
+    for (size_t s = 0; s < t->segment_count && !is_sorted; s++) {
         size_t k = t->segments[s].k * UK_NR / (is_4bit ? 2 : 1), words = t->run / UK_WORD;
         const uint8_t *a = t->a + (t->is_copied ? (ptrdiff_t)(s * words * 4) : t->segments[s].a);
         accumulate(acc, a, t->a_row, t->b + k, words, rows, vectors, is_4bit);
@@ -330,6 +360,9 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
 {
     for (size_t p = panel_begin; p < panel_end;) {
         tile_begin_panel(g, t, line, first, p);
+        if (t->is_sorted) {
+            sorted_begin_panel(g, t);
+        }
         if (g->group) {
             p += run_grouped_panels(g, t, line, first, rows, p, panel_end);
         } else {
@@ -349,6 +382,9 @@ static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, si
     for (size_t i = 0; i < count; i++) {
         size_t rows = share + (i < more);
         tile_begin_rows(g, t, line, first, rows);
+        if (t->is_sorted) {
+            sorted_begin_rows(g, t, rows);
+        }
         run_panels(g, t, line, first, rows, panel_begin, panel_end);
         first += rows;
     }
@@ -367,6 +403,11 @@ static void check(const struct uk_gemm_u8 *g)
     must(!g->group || !g->segments || g->segment_count == 1);
     must(!g->c_u8 != !g->c_f32 && (!g->row_scales || g->row_zeros));
     must(g->scratch || reads_in_place(g));
+    must(!g->is_sorted || (UK_SORTS && !g->is_4bit && !g->group && g->k <= UK_DEPTH_U8_MAX));
+    for (uint32_t i = 0; g->is_sorted && g->segments && i < g->segment_count; i++) {
+        must(g->segments[i].k == (size_t)i * g->run);
+    }
+    must(!g->is_sorted || g->k == (size_t)(g->segments ? g->segment_count : 1) * g->run);
 }
 
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)

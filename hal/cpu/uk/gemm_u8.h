@@ -22,6 +22,13 @@ struct tile {
     size_t group_words;              /* 0: no groups */
     size_t group_bytes, scales_step; /* from the weights and scales of a group to the next ones */
     size_t ahead_bytes;              /* that a group asks for ahead: all of one, or none */
+    /* With sorted words: how many; of the tile, rows, the greatest number, and rows of the even
+     * bytes, widened, in front of the odd ones; NULL: not made yet. */
+    bool is_sorted;
+    size_t words, rows;
+    uint8_t greatest;
+    const uint8_t *evens;
+    ptrdiff_t evens_row;
     bool has_short_scales;
     const uint8_t *group_scales;
     const union uk_number *columns;
@@ -222,11 +229,13 @@ UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
 UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {
     *from_start = (struct uk_segment){0, 0};
-    return (struct tile){.is_copied = !reads_in_place(g),
+    return (struct tile){.is_copied = !reads_in_place(g) && !g->is_sorted,
+                         .is_sorted = g->is_sorted,
                          .segments = g->segments ? g->segments : from_start,
                          .segment_count = g->segments ? g->segment_count : 1,
                          .run = g->run,
-                         .panel_bytes = g->k * UK_NR / (g->is_4bit ? 2 : 1),
+                         .panel_bytes = g->is_sorted ? UK_NV * uk_sorted_bytes_u8(UK_VL, g->k)
+                                                     : g->k * UK_NR / (g->is_4bit ? 2 : 1),
                          .group_words = g->group / UK_WORD,
                          .has_short_scales = g->has_short_scales,
                          .c_row = g->c_row,

@@ -43,6 +43,7 @@ UK_OWN_SOURCES = \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_i8mm.h \
 	%D%/gemm_u8_neon.h \
+	%D%/gemm_u8_sorted.h \
 	%D%/level.h \
 	%D%/resize_table.c \
 	%D%/resize_u8.c \
@@ -51,9 +52,11 @@ UK_OWN_SOURCES = \
 	%D%/resize_u8_pairs.h \
 	%D%/resize_u8_plain.h \
 	%D%/pack_u8.c \
+	%D%/pack_u8_sorted.h \
 	%D%/probe_u8.c \
 	$(UK_SIMD) \
-	%D%/table.c
+	%D%/table.c \
+	%D%/u8_sorted.h
 
 # The sources for levels that multiply bfloat16 numbers by vectors.
 UK_BF16_SOURCES = \

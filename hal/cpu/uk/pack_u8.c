@@ -55,9 +55,10 @@ static size_t put_words(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size
 static void put(const struct uk_pack_u8 *p, uint8_t *run, size_t length, size_t k, size_t j,
                 int8_t weight)
 {
+    const size_t word = p->is_sorted ? 4 : UK_WORD, width = p->is_sorted ? UK_VL : UK_NR;
     (void)length;
     if (!p->is_4bit) {
-        run[(k / UK_WORD * UK_NR + j) * UK_WORD + k % UK_WORD] = (uint8_t)weight;
+        run[(k / word * width + j) * word + k % word] = (uint8_t)weight;
         return;
     }
     uint8_t *byte = &run[(k / (2 * UK_WORD) * UK_NR + j) * UK_WORD + k % UK_WORD];
@@ -66,33 +67,43 @@ static void put(const struct uk_pack_u8 *p, uint8_t *run, size_t length, size_t 
 }
 
 /* Packs whole words of |count| neighbours that begin at |k|; returns how many weights it packed. */
-static size_t put_words(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size_t j,
-                        const int8_t *from, size_t count)
+UK_INLINE size_t put_words_of(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size_t j,
+                              const int8_t *from, size_t count, const size_t word,
+                              const size_t width)
 {
-    size_t unit = p->is_4bit ? 2 * UK_WORD : UK_WORD, done = 0;
-    uint8_t *word = run + (k / unit * UK_NR + j) * UK_WORD;
+    size_t unit = p->is_4bit ? 2 * word : word, done = 0;
+    uint8_t *to = run + (k / unit * width + j) * word;
     if (p->inner_stride != 1 || k % unit != 0) {
         return 0;
     }
-    for (; count - done >= unit; done += unit, word += UK_NR * UK_WORD) {
+    for (; count - done >= unit; done += unit, to += width * word) {
         uint32_t low = 0, high = 0;
-        memcpy(&low, from + done, UK_WORD);
+        memcpy(&low, from + done, word);
         if (p->is_4bit) {
-            memcpy(&high, from + done + UK_WORD, UK_WORD);
+            memcpy(&high, from + done + word, word);
             low = (low & 0x0f0f0f0f) | (high & 0x0f0f0f0f) << 4;
         }
-        memcpy(word, &low, UK_WORD);
+        memcpy(to, &low, word);
     }
     return done;
 }
+
+static size_t put_words(const struct uk_pack_u8 *p, uint8_t *run, size_t k, size_t j,
+                        const int8_t *from, size_t count)
+{
+    return p->is_sorted ? put_words_of(p, run, k, j, from, count, 4, UK_VL)
+                        : put_words_of(p, run, k, j, from, count, UK_WORD, UK_NR);
+}
 #endif
 
+/* Packs column |j| of |panel|, or of a strip of sorted words. */
 static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, const int8_t *src)
 {
-    size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
+    const size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
+    const size_t width = p->is_sorted ? UK_VL : UK_NR;
     size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
     for (size_t outer = 0; outer < p->outer_count; outer++) {
-        uint8_t *to = panel + outer * run * UK_NR / (p->is_4bit ? 2 : 1);
+        uint8_t *to = panel + outer * run * width / (p->is_4bit ? 2 : 1);
         size_t k = 0;
         for (size_t mid = 0; mid < p->mid_count; mid++) {
             const int8_t *from =
@@ -106,19 +117,51 @@ static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, co
     }
 }
 
+#if UK_SORTS
+#include "hal/cpu/uk/pack_u8_sorted.h"
+
+static void pack_strip(const struct uk_pack_u8 *p, size_t k, uint8_t *strip, size_t first)
+{
+    for (size_t j = first; j < p->n && j < first + UK_VL; j++) {
+        pack_column(p, strip + uk_sorted_bytes_u8(0, k), j - first,
+                    p->src + (ptrdiff_t)j * p->column);
+    }
+    sort_strip(strip, k / 4);
+}
+#else
+static void pack_strip(const struct uk_pack_u8 *p, size_t k, uint8_t *strip, size_t first)
+{
+    (void)p;
+    (void)k;
+    (void)strip;
+    (void)first;
+}
+#endif
+
+/* |panel| is zeros, and |first| its first column. */
+static void pack_panel(const struct uk_pack_u8 *p, size_t k, uint8_t *panel, size_t first)
+{
+    for (size_t j = 0; p->is_sorted && j < UK_NV; j++) {
+        pack_strip(p, k, panel + j * uk_sorted_bytes_u8(UK_VL, k), first + j * UK_VL);
+    }
+    for (size_t j = first; !p->is_sorted && j < p->n && j < first + UK_NR; j++) {
+        pack_column(p, panel, j - first, p->src + (ptrdiff_t)j * p->column);
+    }
+}
+
 void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end)
 {
     size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
     size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
-    size_t bytes = p->outer_count * run * UK_NR / (p->is_4bit ? 2 : 1);
+    size_t k = p->outer_count * run;
+    size_t bytes =
+        p->is_sorted ? UK_NV * uk_sorted_bytes_u8(UK_VL, k) : k * UK_NR / (p->is_4bit ? 2 : 1);
     must(panel_begin <= panel_end && panel_end <= ((size_t)p->n + UK_NR - 1) / UK_NR);
+    must(!p->is_sorted || (UK_SORTS && !p->is_4bit && k <= UK_DEPTH_U8_MAX));
     for (size_t i = panel_begin; i < panel_end; i++) {
-        size_t left = p->n - i * UK_NR, width = left < UK_NR ? left : UK_NR;
         uint8_t *panel = p->packed + i * bytes;
         memset(panel, 0, bytes);
-        for (size_t j = 0; j < width; j++) {
-            pack_column(p, panel, j, p->src + (ptrdiff_t)(i * UK_NR + j) * p->column);
-        }
+        pack_panel(p, k, panel, i * UK_NR);
     }
 }
 

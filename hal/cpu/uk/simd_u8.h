@@ -2,7 +2,8 @@
 /*
  * The basis of the integer micro-kernels, in addition to simd.h. An integer product takes a 32-bit
  * word from each side: UK_WORD neighbours in k. They are bytes if there are 8-bit dot products, and
- * 16 bits wide otherwise, which is exact: pairs of 8-bit products would saturate 16 bits.
+ * 16 bits wide otherwise, which is exact: pairs of 8-bit products may saturate 16 bits. Where they
+ * do not, gemm_u8_sorted.h adds bytes.
  *
  * The dot products of aarch64 take signed bytes on both sides. There UK_A_SHIFT, which is 0
  * elsewhere, is subtracted from the unsigned ones first, and what that changes is added to the sums
@@ -21,6 +22,13 @@
 #define UK_WORD 4
 #else
 #define UK_WORD 2
+#endif
+/* Has the level products of bytes whose sums saturate, and no dot products? Then panels of weights
+ * may be sorted: see gemm_u8_sorted.h. */
+#if UK_WORD == 2 && (defined UK_LEVEL_AVX2 || defined UK_LEVEL_AVX512)
+#define UK_SORTS 1
+#else
+#define UK_SORTS 0
 #endif
 #if defined UK_LEVEL_DOTPROD
 #define UK_A_SHIFT 128
@@ -169,6 +177,18 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
     return v_add(acc, v_add(low, (a >> 16) * (b >> 16)));
 #endif
 }
+
+#if UK_SORTS
+/* Returns the sums of two products each, as 16 bits, where they fit; a is unsigned and b signed. */
+UK_INLINE vs v_multiply_bytes(vi a, vi b)
+{
+#if defined UK_LEVEL_AVX512
+    return (vs)_mm512_maddubs_epi16((__m512i)a, (__m512i)b);
+#else
+    return (vs)_mm256_maddubs_epi16((__m256i)a, (__m256i)b);
+#endif
+}
+#endif
 
 /* Returns the bytes as numbers of 16 bits. */
 UK_INLINE vh v_widen_bytes(v_half x)

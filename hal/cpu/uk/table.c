@@ -69,6 +69,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .u8_speed = UK_U8_SPEED,
     .u8_block = UK_VL,
     .u8_word = UK_WORD,
+    .u8_sorts = UK_SORTS,
     .u8_widened = 4 / UK_WORD,
     .gemm_u8 = UK_BYTES(gemm_u8),
     .pack_u8 = UK_DOT(pack_u8),
