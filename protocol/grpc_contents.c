@@ -113,6 +113,15 @@ enum status grpc_check_contents(const struct oip_request_input *input, struct er
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
+/* The fields of int_contents and uint_contents have 32 bits: of longer numbers the others do not
+ * count, and -1 may come as 32 bits, too. */
+static uint64_t cut(const struct list *list, uint64_t value)
+{
+    return list->number == LIST(int_contents)    ? (uint64_t)(int64_t)(int32_t)(uint32_t)value
+           : list->number == LIST(uint_contents) ? (uint32_t)value
+                                                 : value;
+}
+
 static bool is_in_range(const struct list *list, enum dtype dtype, uint64_t value)
 {
     if (dtype_infos[dtype].kind != DTYPE_INT) {
@@ -144,6 +153,7 @@ static enum status decode_numbers(const struct oip_request_input *input, struct 
         if (to->at == to->end) {
             return refuse_count(input, "more", err);
         }
+        value = cut(list, value);
         if (!is_in_range(list, dtype, value)) {
             return error_set(err, ST_INVALID,
                              "inputs[%zu].contents: %s[%zu] is out of the range of %s",

@@ -160,6 +160,7 @@ static enum status parse_shape(struct parser *p, const struct protobuf_field *fi
 /* The members that an input had. */
 struct input_fields {
     bool has_datatype, has_parameters, has_contents;
+    size_t contents_bytes; /* of all that came: a message that comes in parts is one */
 };
 
 static enum status parse_input_field(struct parser *p, const struct protobuf_field *field,
@@ -178,6 +179,7 @@ static enum status parse_input_field(struct parser *p, const struct protobuf_fie
         return ST_OK;
     case INPUT(contents):
         seen->has_contents = true;
+        seen->contents_bytes += field->bytes.len;
         input->data = field->bytes;
         return field->type == PROTOBUF_BYTES ? ST_OK : refuse_type(p, field, "contents");
     }
@@ -214,6 +216,31 @@ static enum status parse_input_parameters(struct parser *p, struct span message,
     return ST_OK;
 }
 
+/* Joins the parts of the contents, if there are several. */
+static enum status join_contents(struct parser *p, struct span message,
+                                 const struct input_fields *seen, struct oip_request_input *input)
+{
+    if (!seen->has_contents || seen->contents_bytes == input->data.len) {
+        return ST_OK;
+    }
+    uint8_t *joined = arena_alloc(p->arena, seen->contents_bytes);
+    struct protobuf in;
+    struct protobuf_field field;
+    size_t len = 0;
+    if (!joined) {
+        return arena_fail(p->arena, "the request", p->err);
+    }
+    for (protobuf_init(&in, message); protobuf_next(&in, &field);) {
+        if (field.number == INPUT(contents) && field.bytes.len > 0) {
+            memcpy(joined + len, field.bytes.ptr, field.bytes.len);
+            len += field.bytes.len;
+        }
+    }
+    must(len == seen->contents_bytes);
+    input->data = span_of(joined, len);
+    return ST_OK;
+}
+
 static enum status read_input(struct parser *p, struct span message,
                               struct oip_request_input *input)
 {
@@ -224,6 +251,7 @@ static enum status read_input(struct parser *p, struct span message,
         TRY(parse_input_field(p, &field, input, &seen));
     }
     TRY(end_fields(p, &in, GRPC_ModelInferRequest_InferInputTensor));
+    TRY(join_contents(p, message, &seen, input));
     if (input->name.len == 0 || !seen.has_datatype) {
         return error_set(p->err, ST_INVALID, "field \"%s\" is missing",
                          input->name.len ? "datatype" : "name");
@@ -239,7 +267,7 @@ static enum status parse_input(struct parser *p, const struct protobuf_field *fi
 {
     struct oip_request *request = p->request;
     if (request->input_count == p->limits->inputs_max) {
-        return error_set(p->err, ST_TOO_LARGE, "more than %zu inputs", p->limits->inputs_max);
+        return error_set(p->err, ST_TOO_LARGE, OIP_MANY_INPUTS, p->limits->inputs_max);
     }
     struct oip_request_input *input = oip_add_input(p->arena, request);
     if (!input) {
@@ -281,7 +309,7 @@ static enum status parse_output(struct parser *p, const struct protobuf_field *f
 {
     struct oip_request_output output = {.index = p->output_count};
     if (p->output_count++ == p->limits->outputs_max) {
-        return error_set(p->err, ST_TOO_LARGE, "more than %zu outputs", p->limits->outputs_max);
+        return error_set(p->err, ST_TOO_LARGE, OIP_MANY_OUTPUTS, p->limits->outputs_max);
     }
     return read_output(p, field->bytes, &output) == ST_OK
                ? ST_OK

@@ -14,6 +14,9 @@
 /* Messages in messages that the table has, at most. */
 #define DEPTH_MAX 8
 
+/* Fields behind an entry of a map in which its key is looked for again. */
+#define REPEATED_MAX 64
+
 struct printer {
     struct buf *out;
     unsigned depth;
@@ -184,25 +187,65 @@ static enum status print_texts(struct printer *p, struct span message,
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* An entry of a map: a key 1 and a value 2. */
-static enum status print_entry(struct printer *p, const struct grpc_field_info *field,
-                               struct span entry)
+/* Of an entry of a map: a key 1 and a value 2. */
+struct entry {
+    struct span key, value;
+    bool is_wrong;
+};
+
+static struct entry read_entry(struct span message)
 {
-    static const struct grpc_field_info key = {"key", 1, GRPC_STRING, GRPC_ONE, GRPC_NONE};
+    struct entry entry = {.key = span_str(""), .value = span_str("")};
     struct protobuf_field item;
-    struct span name = span_str(""), value = span_str("");
     struct protobuf in;
-    for (protobuf_init(&in, entry); protobuf_next(&in, &item);) {
+    for (protobuf_init(&in, message); protobuf_next(&in, &item);) {
         if (item.type == PROTOBUF_BYTES && item.number <= 2) {
-            *(item.number == 1 ? &name : &value) = item.bytes;
+            *(item.number == 1 ? &entry.key : &entry.value) = item.bytes;
         }
     }
-    if (in.is_wrong) {
+    entry.is_wrong = in.is_wrong;
+    return entry;
+}
+
+static enum status print_entry(struct printer *p, const struct grpc_field_info *field,
+                               const struct entry *entry)
+{
+    static const struct grpc_field_info key = {"key", 1, GRPC_STRING, GRPC_ONE, GRPC_NONE};
+    if (entry->is_wrong) {
         return error_set(p->err, ST_INVALID, "%s: an entry is damaged", field->name);
     }
-    TRY(print_text(p, &key, name));
+    TRY(print_text(p, &key, entry->key));
     buf_add_char(p->out, ':');
-    return print_message(p, value, (enum grpc_message)field->ref);
+    return print_message(p, entry->value, (enum grpc_message)field->ref);
+}
+
+/* Has one of the entries behind |in| the key, too? Then that one counts. */
+static bool is_repeated(struct protobuf in, const struct grpc_field_info *field, struct span key)
+{
+    struct protobuf_field item;
+    for (int left = REPEATED_MAX; left > 0 && protobuf_next(&in, &item); left--) {
+        if (item.number == field->number && item.type == PROTOBUF_BYTES &&
+            span_equal(read_entry(item.bytes).key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status print_map(struct printer *p, const struct grpc_field_info *field,
+                             struct span message)
+{
+    struct protobuf_field item;
+    struct protobuf in;
+    size_t count = 0;
+    for (protobuf_init(&in, message); next_item(&in, field, &item);) {
+        struct entry entry = read_entry(item.bytes);
+        if (!is_repeated(in, field, entry.key)) {
+            buf_add_str(p->out, count++ ? "," : "");
+            TRY(print_entry(p, field, &entry));
+        }
+    }
+    return in.is_wrong ? error_set(p->err, ST_INVALID, "%s: damaged", field->name) : ST_OK;
 }
 
 /* Numbers may come packed. */
@@ -234,13 +277,15 @@ static enum status print_many(struct printer *p, const struct grpc_field_info *f
     struct protobuf_field item;
     struct protobuf in;
     size_t count = 0;
+    if (field->label == GRPC_MAP) {
+        return print_map(p, field, message);
+    }
     if (wire_type(field->type) != PROTOBUF_BYTES) {
         return print_numbers(p, field, message);
     }
     for (protobuf_init(&in, message); next_item(&in, field, &item);) {
         buf_add_str(p->out, count++ ? "," : "");
-        TRY(field->label == GRPC_MAP ? print_entry(p, field, item.bytes)
-                                     : print_item(p, field, &item));
+        TRY(print_item(p, field, &item));
     }
     return in.is_wrong ? error_set(p->err, ST_INVALID, "%s: damaged", field->name) : ST_OK;
 }

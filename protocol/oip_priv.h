@@ -31,6 +31,10 @@ struct oip_parser {
  * full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 
+/* Of a request beyond the limits, in any form. */
+#define OIP_MANY_INPUTS "more than %zu inputs"
+#define OIP_MANY_OUTPUTS "more than %zu outputs"
+
 /* Adds an input that knows its place alone. NULL: |arena| has no memory. */
 struct oip_request_input *oip_add_input(struct arena *arena, struct oip_request *request);
 

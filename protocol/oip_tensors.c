@@ -203,7 +203,7 @@ enum status oip_parse_inputs(struct oip_parser *p)
             return ST_OK;
         }
         if (request->input_count == p->limits->inputs_max) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu inputs",
+            return json_fail(&p->in, p->err, ST_TOO_LARGE, OIP_MANY_INPUTS,
                              p->limits->inputs_max);
         }
         struct oip_request_input *input = oip_add_input(p->arena, request);
@@ -356,7 +356,7 @@ enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out
             return ST_OK;
         }
         if (listed_count++ == r->limits->outputs_max) {
-            return json_fail(r->in, r->err, ST_TOO_LARGE, "more than %zu outputs",
+            return json_fail(r->in, r->err, ST_TOO_LARGE, OIP_MANY_OUTPUTS,
                              r->limits->outputs_max);
         }
         struct oip_request_output output = {.index = listed_count - 1};

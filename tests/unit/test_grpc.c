@@ -366,6 +366,34 @@ static void test_refusals(void **state)
                    ST_INVALID, "outputs[0]");
 }
 
+/* As protocol buffers say: numbers of 32 bits may come without the bits above, a message may come
+ * in parts, and of two entries of a map with one key the last counts. */
+static void assert_taken(const char *hex, size_t count, const char *expected, uint64_t priority)
+{
+    const struct bytes message = from_hex(hex);
+    struct arena arena;
+    struct error err;
+    struct oip_request request;
+    struct tensor_nan nan = {.takes_null = false};
+    uint8_t bytes[8];
+    arena_init(&arena, 1 << 16);
+    assert_ok(err, grpc_parse_infer(span_of_bytes(&message), &limits, &arena, &request, &err));
+    if (count > 0) {
+        assert_ok(err, oip_decode_input(&request.inputs[0], &nan, bytes, count, &err));
+        assert_memory_equal(bytes, expected, count);
+    }
+    assert_int_equal(request.parameters.priority, priority);
+    arena_fini(&arena);
+}
+
+static void test_what_protobuf_allows(void **state)
+{
+    (void)state;
+    assert_taken("2a150a01611204494e54381a01012a071205ffffffff0f", 1, "\xff", 0);
+    assert_taken("2a180a01611204494e54381a01022a031201052a031201072a00", 2, "\5\7", 0);
+    assert_taken("220e0a087072696f7269747912021009220e0a087072696f7269747912021008", 0, "", 8);
+}
+
 /* A message of very many fields is refused before it takes long. */
 static void test_many_fields(void **state)
 {
@@ -452,12 +480,19 @@ static void test_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),       cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_timeout),     cmocka_unit_test(test_text),
-        cmocka_unit_test(test_status),      cmocka_unit_test(test_to_json),
-        cmocka_unit_test(test_from_json),   cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_typed),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_many_fields), cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_to_json),
+        cmocka_unit_test(test_from_json),
+        cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_typed),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_what_protobuf_allows),
+        cmocka_unit_test(test_many_fields),
+        cmocka_unit_test(test_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
