@@ -764,6 +764,10 @@ static void a_request_that_is_alone_tries_twice(void **state)
     assert_int_equal(world_begin(&world, "", "", &doubling_ops, &doubling_codec), 200);
     world_receive(&world, span_str("3-"));
     assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    world_hold_memory(&world); /* now it is not alone */
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
+    world_give_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY);
     assert_int_equal(world_go(&world), OUTCOME_FAILED);
     assert_int_equal(world.err.code, ST_TOO_LARGE);
     world_end(&world, 413);

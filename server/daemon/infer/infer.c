@@ -228,6 +228,7 @@ enum outcome infer_end_step(struct infer *infer, enum status status, struct erro
                            : is_short                    ? OUTCOME_WAIT_MEMORY
                                                          : OUTCOME_FAILED;
     infer->is_short = false;
+    infer->was_alone &= outcome != OUTCOME_DONE;
     must(outcome < OUTCOME_WAIT_MEMORY || err->code == status);
     if (outcome == OUTCOME_HEAVY || outcome == OUTCOME_PLAN || outcome == OUTCOME_LOAD) {
         err->code = ST_OK;
@@ -365,7 +366,7 @@ enum status infer_refuse_memory(struct infer *infer, size_t demand, bool can_wai
     bool is_alone =
         stats.used_bytes <= infer_held_bytes(infer) + infer->charged_bytes + infer->answer_bytes;
     bool may_fit = !is_alone || (can_wait && !infer->was_alone);
-    infer->was_alone |= is_alone;
+    infer->was_alone = is_alone;
     infer->is_short = demand <= size && may_fit;
     return infer->is_short
                ? err->code

@@ -160,7 +160,7 @@ struct infer {
     struct body inflated; /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* inside a step, with ST_EXHAUSTED: memory is short only for now */
-    bool was_alone;       /* no other held memory when a step of this request found too little */
+    bool was_alone;       /* no other held memory when this step found too little the last time */
     bool is_unfit;        /* the model takes no body of this kind: 415 */
     bool is_in_stream;    /* it is one of a stream of gRPC, and so are its answers */
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
@@ -338,8 +338,8 @@ size_t infer_encode_bytes(const struct infer *infer);
 
 /* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. |can_wait|:
- * the step begins again after a wait. Then a request that is alone is refused at its second try:
- * between the first and this question others may have given their memory back. */
+ * the step begins again after a wait. Then a request is refused at the second try in a row that
+ * finds it alone: between a try and this question others may have given their memory back. */
 enum status infer_refuse_memory(struct infer *infer, size_t demand, bool can_wait,
                                 struct error *err);
 

@@ -58,7 +58,14 @@ void turn_watch_note_bytes(struct turn_watch *watch, enum turn_part step, uint64
     *most = bytes > *most ? bytes : *most;
 }
 
-/* |share|: of the longest part in the turn. */
+/* Returns the share of the longest part in a turn of |ticks|, which a processor counted that may be
+ * behind another one's. */
+static double longest_share(const struct turn_watch *watch, uint64_t ticks)
+{
+    return watch->longest_part_ticks < ticks ? (double)watch->longest_part_ticks / (double)ticks
+                                             : 1;
+}
+
 static void warn(struct turn_watch *watch, uint64_t ns, double share)
 {
     if (log_gate_admits(watch->log, LOG_KIND_SLOW, SHARE_NOBODY)) {
@@ -81,7 +88,7 @@ uint64_t turn_watch_end(struct turn_watch *watch)
     uint64_t *longest = &watch->records.longest_ns[watch->longest_part];
     *longest = ns > *longest ? ns : *longest;
     if (ns > TURN_WATCH_SLOW_NS) {
-        warn(watch, ns, ticks ? (double)watch->longest_part_ticks / (double)ticks : 1);
+        warn(watch, ns, longest_share(watch, ticks));
     }
     return ns;
 }

@@ -189,8 +189,8 @@ static enum step_result run_at(struct request *request, enum work_place place)
     return steps[request->step].run(request);
 }
 
-/* Runs a step that runs ANYWHERE. |known|: bytes of request_work_known(). The memory for inputs
- * that it takes is counted apart from what it says. */
+/* Runs a step on the loop. |known|: bytes of request_work_known(), for a step that runs ANYWHERE.
+ * The memory for inputs that it takes is counted apart from what it says. */
 static enum step_result run_on_loop(struct request *request, uint64_t known)
 {
     struct turn_watch *watch = &request->requests->uses.loop->watch;
@@ -212,13 +212,9 @@ static void run_steps(struct request *request)
     must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
-        if (steps[request->step].where == LOOP) {
-            turn_watch_enter(&request->requests->uses.loop->watch, (enum turn_part)request->step);
-            result = run_at(request, WORK_ON_LOOP);
-            continue;
-        }
-        uint64_t known = request_work_known(request);
-        enum work_place place = request_work_place(request, known);
+        bool may_move = steps[request->step].where == ANYWHERE;
+        uint64_t known = may_move ? request_work_known(request) : 0;
+        enum work_place place = may_move ? request_work_place(request, known) : WORK_ON_LOOP;
         if (place != WORK_ON_LOOP) {
             offload_steps(request, place);
             return;
