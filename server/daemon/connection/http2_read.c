@@ -305,6 +305,9 @@ struct transport_room http2_read_room(struct http2 *http2)
     if (http2->frame_left >= DIRECT_BYTES_MIN && http2->data_stream && !http2_is_over(http2)) {
         struct http2_stream *stream = find(http2, http2->data_stream);
         room = stream ? http2_stream_room(stream, http2->frame_left) : room;
+        if (room.len == 0 && http2->frame_left >= LARGE_BYTES_MIN) { /* the body grows by these */
+            room = (struct transport_room){shared, FEW_BYTES};
+        }
     } else if (http2->frame_left < DIRECT_BYTES_MIN && http2->is_data_large) {
         room = (struct transport_room){shared, http2->frame_left + FEW_BYTES};
     }
