@@ -10,7 +10,7 @@
 
 #define LOOK_MS 200
 
-/* Each looks in a turn of its own. */
+/* Each looks in a turn of its own, but for those whose last answer is on its way. */
 static void on_timer(uv_timer_t *timer)
 {
     struct request_watches *watches = timer->data;
@@ -20,7 +20,7 @@ static void on_timer(uv_timer_t *timer)
     for (struct list *node = watches->all.next; node != &watches->all; node = node->next) {
         struct request *request = LIST_ENTRY(node, struct request, grpc.watch_link);
         OBJ_CHECK(request, REQUEST_MAGIC);
-        if (!request_grpc_is_busy(request)) {
+        if (request->step == STEP_READ && !request_grpc_is_busy(request)) {
             request->grpc.is_in_turn = true;
             turns_put(&request->requests->uses.loop->turns, &request->turn);
         }
