@@ -13,8 +13,6 @@
 #include "protocol/oip_priv.h"
 #include "protocol/protobuf.h"
 
-/* Bytes of the parameters of a request, or of one input or output, as JSON. */
-#define PARAMETERS_BYTES_MAX (64 << 10)
 
 #define REQUEST(name) GRPC_NUMBER_ModelInferRequest_##name
 #define INPUT(name) GRPC_NUMBER_ModelInferRequest_InferInputTensor_##name
@@ -26,6 +24,7 @@ struct parser {
     struct oip_request *request;
     struct error *err;
     uint32_t field_count;
+    size_t parameter_bytes;
     size_t output_count; /* that the request lists, with those that repeat */
     struct span *raw;    /* raw_input_contents, in the arena */
     size_t raw_count;
@@ -75,6 +74,16 @@ static enum status read_text(struct parser *p, const struct protobuf_field *fiel
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
+/* Counts the bytes of one: its own fields are not counted. */
+static enum status note_parameter(struct parser *p, const struct protobuf_field *field)
+{
+    p->parameter_bytes += field->type == PROTOBUF_BYTES ? field->bytes.len : 0;
+    return p->parameter_bytes <= GRPC_PARAMETERS_BYTES_MAX
+               ? ST_OK
+               : error_set(p->err, ST_TOO_LARGE, "parameters: more than %d bytes",
+                           GRPC_PARAMETERS_BYTES_MAX);
+}
+
 /* The parameters of |message| as JSON, in the arena; NULL: it has none. */
 static enum status take_parameters(struct parser *p, struct span message, enum grpc_message id,
                                    struct span *out)
@@ -82,7 +91,7 @@ static enum status take_parameters(struct parser *p, struct span message, enum g
     const struct grpc_message_info info = grpc_message_info(id);
     const struct grpc_field_info *field = grpc_find_name(&info, "parameters");
     struct buf text;
-    buf_init(&text, PARAMETERS_BYTES_MAX);
+    buf_init(&text, GRPC_PARAMETERS_BYTES_MAX);
     enum status status = grpc_field_to_json(message, field, &text, p->err);
     if (status == ST_OK) {
         status = buf_check(&text, "the text of the parameters", p->err);
@@ -176,7 +185,7 @@ static enum status parse_input_field(struct parser *p, const struct protobuf_fie
         return parse_shape(p, field, &input->shape);
     case INPUT(parameters):
         seen->has_parameters = true;
-        return ST_OK;
+        return note_parameter(p, field);
     case INPUT(contents):
         seen->has_contents = true;
         seen->contents_bytes += field->bytes.len;
@@ -291,7 +300,10 @@ static enum status read_output(struct parser *p, struct span message,
     struct oip_reader reader;
     for (protobuf_init(&in, message); next(p, &in, &field);) {
         TRY(field.number == OUTPUT(name) ? read_text(p, &field, "name", &output->name) : ST_OK);
-        has_parameters |= field.number == OUTPUT(parameters);
+        if (field.number == OUTPUT(parameters)) {
+            has_parameters = true;
+            TRY(note_parameter(p, &field));
+        }
     }
     TRY(end_fields(p, &in, GRPC_ModelInferRequest_InferRequestedOutputTensor));
     if (output->name.len == 0) {
@@ -347,7 +359,7 @@ static enum status parse_field(struct parser *p, const struct protobuf_field *fi
         return read_text(p, field, "id", &p->request->id);
     case REQUEST(parameters):
         *has_parameters = true;
-        return ST_OK;
+        return note_parameter(p, field);
     case REQUEST(inputs):
         return parse_input(p, field);
     case REQUEST(outputs):

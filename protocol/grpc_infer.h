@@ -23,6 +23,10 @@
 /* Fields of a request, its inputs' and outputs' included, lists of typed numbers excepted. */
 #define GRPC_FIELDS_MAX 8192
 
+/* Bytes of all parameters of a request, and of those of the request, an input or an output as JSON.
+ */
+#define GRPC_PARAMETERS_BYTES_MAX (64 << 10)
+
 /* Finds the names of the model and of its version in the message; "": it has none. */
 MUST_CHECK enum status grpc_read_model(struct span message, struct span *out_model,
                                        struct span *out_version, struct error *err);

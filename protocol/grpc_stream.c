@@ -71,14 +71,19 @@ struct grpc_order grpc_read_order(struct span message)
     struct protobuf in;
     struct protobuf_field field;
     int left = GRPC_FIELDS_MAX;
+    size_t parameters = 0; /* bytes */
     for (protobuf_init(&in, message); left > 0 && protobuf_next(&in, &field); left--) {
         if (field.type == PROTOBUF_BYTES && field.number == REQUEST(id)) {
             order.id = field.bytes;
         } else if (field.type == PROTOBUF_BYTES && field.number == REQUEST(parameters)) {
+            parameters += field.bytes.len;
+            if (parameters > GRPC_PARAMETERS_BYTES_MAX) {
+                break; /* the call will be refused */
+            }
             look_at_parameter(field.bytes, &order);
         }
     }
-    order.is_unknown = in.is_wrong || left == 0;
+    order.is_unknown = in.is_wrong || left == 0 || parameters > GRPC_PARAMETERS_BYTES_MAX;
     return order;
 }
 

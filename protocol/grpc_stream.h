@@ -27,10 +27,11 @@
 struct grpc_order {
     struct span id;    /* empty: it has none */
     uint64_t sequence; /* a hash of its name or its number; 0: it belongs to none */
-    bool is_unknown;   /* it is compressed, damaged, or has too many fields */
+    bool is_unknown;   /* it is compressed, damaged or too long to look at */
 };
 
-/* Looks at a request, but at no more than GRPC_FIELDS_MAX of its fields. */
+/* Looks at a request, but at no more than GRPC_FIELDS_MAX of its fields, and
+ * GRPC_PARAMETERS_BYTES_MAX of parameters. */
 struct grpc_order grpc_read_order(struct span message);
 
 /* Writes the prefix and all that stands in front of the |bytes| of an answer of ModelInfer. Returns

@@ -10,6 +10,7 @@
 
 #include "protocol/grpc_infer.h"
 #include "protocol/grpc_json.h"
+#include "protocol/grpc_stream.h"
 #include "tests/unit/unit.h"
 
 #define BYTES_MAX 1024
@@ -414,6 +415,31 @@ static void test_many_fields(void **state)
     arena_fini(&arena);
 }
 
+/* The fields of a parameter are not counted, but its bytes: entries of zeros in field 15. */
+static void test_long_parameters(void **state)
+{
+    static uint8_t bytes[3 * (4 + GRPC_PARAMETERS_BYTES_MAX / 2)];
+    const size_t entry = 4 + GRPC_PARAMETERS_BYTES_MAX / 2;
+    struct arena arena;
+    struct error err;
+    struct oip_request request;
+    (void)state;
+    for (size_t at = 0, i = 0; i < 3; i++) {
+        const uint8_t head[] = {0x22, 0x80, 0x80, 0x02}; /* 32 KiB of field 4 */
+        memcpy(bytes + at, head, sizeof(head));
+        for (size_t j = sizeof(head); j < entry; j += 2) {
+            bytes[at + j] = 0x78;
+        }
+        at += entry;
+    }
+    arena_init(&arena, 1 << 16);
+    assert_false(grpc_read_order(span_of(bytes, 2 * entry)).is_unknown);
+    assert_true(grpc_read_order(span_of(bytes, 3 * entry)).is_unknown);
+    assert_fails(err, grpc_parse_infer(span_of(bytes, 3 * entry), &limits, &arena, &request, &err),
+                 ST_TOO_LARGE, "parameters: more than 65536 bytes");
+    arena_fini(&arena);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static struct bytes print_answer(const struct oip_reply *reply, size_t span_count)
@@ -492,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_protobuf_allows),
         cmocka_unit_test(test_many_fields),
+        cmocka_unit_test(test_long_parameters),
         cmocka_unit_test(test_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,8 +78,9 @@ struct http2_stream {
     size_t head_bytes;     /* as RFC 9113, section 6.5.2, counts a list of fields */
     const char *method;    /* a constant; NULL: not said yet */
     struct span authority; /* in the text of the head */
-    size_t held_counted;   /* bytes of |held| that are in http2->held_bytes, and in the window of
-                              the connection: the others are held back by the call */
+    size_t held_counted;   /* bytes of |held| that are in http2->held_bytes; they are also */
+    size_t held_window;    /* those that still take a part of the window of the connection */
+    size_t held_back;      /* the others, in http2->held_back */
     bool is_open;          /* its head is complete, and the call is not over */
     bool is_closed;
     bool is_complete; /* the client sends nothing more; the call learns it behind |held| */
@@ -98,7 +99,8 @@ struct http2 {
     struct nghttp2_session *frames; /* owned */
     struct list streams, closed, out;
     uint32_t open_count; /* streams that are open */
-    size_t held_bytes;   /* of all streams */
+    size_t held_bytes;   /* of all streams, that wait for memory */
+    size_t held_back;    /* of all streams, that calls hold back beside the window */
 
     struct buf ahead;   /* bytes that wait for their turn */
     uint64_t read_turn; /* when it was last read from */

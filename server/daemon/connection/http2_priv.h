@@ -15,6 +15,9 @@
 /* Bytes of bodies that wait for memory, of one connection; then it is not read. */
 #define HTTP2_HELD_BYTES_MAX (256 << 10)
 
+/* Bytes of bodies that calls hold back, of one connection; then they take a part of its window. */
+#define HTTP2_HELD_BACK_BYTES_MAX (1 << 20)
+
 /* Bytes of a frame that a client may send. */
 #define HTTP2_FRAME_BYTES_MAX (1 << 20)
 

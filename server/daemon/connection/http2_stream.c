@@ -76,13 +76,15 @@ static void consume(struct http2_stream *stream, size_t bytes)
 static void release_held(struct http2_stream *stream, size_t bytes)
 {
     struct http2 *http2 = stream->http2;
-    must(http2->held_bytes >= stream->held_counted && bytes >= stream->held_counted);
+    must(bytes == stream->held_window + stream->held_back);
+    must(http2->held_bytes >= stream->held_counted && http2->held_back >= stream->held_back);
     http2->held_bytes -= stream->held_counted;
+    http2->held_back -= stream->held_back;
     if (bytes) {
-        (void)nghttp2_session_consume_connection(http2->frames, stream->held_counted);
+        (void)nghttp2_session_consume_connection(http2->frames, stream->held_window);
         (void)nghttp2_session_consume_stream(http2->frames, stream->id, bytes);
     }
-    stream->held_counted = 0;
+    stream->held_counted = stream->held_window = stream->held_back = 0;
 }
 
 static void drop_held(struct http2_stream *stream)
@@ -317,10 +319,12 @@ static bool verify(struct http2_stream *stream)
     return !exchange_is_refused(&stream->exchange);
 }
 
-/* There is memory for more of the body than a window of a stream has at first. */
+/* There is memory for more of the body than a window of a stream has at first. Of messages of
+ * calls, which may have to wait, no more are wanted at once. */
 static void widen_window(struct http2_stream *stream)
 {
-    if (!stream->has_wide_window && stream->content_length > WINDOW_BYTES) {
+    bool is_long = stream->content_length > WINDOW_BYTES;
+    if (is_long && !stream->has_wide_window && !exchange_has_calls(&stream->exchange)) {
         stream->has_wide_window = true;
         (void)nghttp2_session_set_local_window_size(stream->http2->frames, NGHTTP2_FLAG_NONE,
                                                     stream->id, WINDOW_BYTES_WIDE);
@@ -403,22 +407,35 @@ static void add_body(struct http2_stream *stream, struct span bytes)
     }
 }
 
-/* Keeps bytes that wait for memory, or for the call. Those of a call take none of the window of the
- * connection, and do not stop it: others of its streams go on. */
+/* Bytes of |held| that wait for memory stop the connection. Those that the call holds back do not,
+ * and take none of its window as long as they are few: others of its streams go on. */
+static void count_held(struct http2_stream *stream, size_t bytes, bool is_held_back)
+{
+    struct http2 *http2 = stream->http2;
+    if (is_held_back && http2->held_back < HTTP2_HELD_BACK_BYTES_MAX) {
+        discard(stream, bytes);
+        stream->held_back += bytes;
+        http2->held_back += bytes;
+        return;
+    }
+    stream->held_window += bytes;
+    if (!is_held_back) {
+        stream->held_counted += bytes;
+        http2->held_bytes += bytes;
+    }
+}
+
+/* Keeps bytes that wait for memory, or for the call. */
 static void hold(struct http2_stream *stream, struct span bytes)
 {
     bool is_held_back = exchange_is_held_back(&stream->exchange);
     buf_add(&stream->held, bytes.ptr, bytes.len);
     if (buf_failed(&stream->held)) {
+        discard(stream, bytes.len);
         exchange_give_up(&stream->exchange, ST_EXHAUSTED, "there is no memory for it now", 429);
         return;
     }
-    if (is_held_back) {
-        discard(stream, bytes.len);
-    } else {
-        stream->held_counted += bytes.len;
-        stream->http2->held_bytes += bytes.len;
-    }
+    count_held(stream, bytes.len, is_held_back);
     exchange_keep(&stream->exchange, stream->held.capacity);
     if (!is_held_back && !transfer_is_waiting(&stream->exchange.upload)) {
         transfers_wait_for_memory(&stream->exchange.upload);

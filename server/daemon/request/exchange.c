@@ -146,11 +146,17 @@ enum exchange_demand exchange_demand(const struct exchange *exchange)
                                                        : EXCHANGE_RESTS;
 }
 
+bool exchange_has_calls(const struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    return exchange->request && exchange->request->grpc.stream;
+}
+
 bool exchange_is_held_back(const struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    struct request_stream *stream = exchange->request->grpc.stream;
-    return stream && !request_stream_may_take(stream);
+    return exchange_has_calls(exchange) &&
+           !request_stream_may_take(exchange->request->grpc.stream);
 }
 
 uint64_t exchange_announced(const struct exchange *exchange)

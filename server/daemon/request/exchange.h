@@ -215,6 +215,9 @@ enum exchange_demand {
 
 enum exchange_demand exchange_demand(const struct exchange *exchange);
 
+/* Does the body consist of messages, each of which is a call? */
+bool exchange_has_calls(const struct exchange *exchange);
+
 /* Does the call take no more of the body for now, though there is memory? It reads on later. */
 bool exchange_is_held_back(const struct exchange *exchange);
 
