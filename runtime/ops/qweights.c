@@ -136,12 +136,16 @@ static enum status emit_pack(struct rt_emit *emit, struct pack *pack,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* Bytes of a panel of weights of 8 bits without groups. */
-static int64_t panel_bytes(int64_t k, bool is_sorted)
+/* A matrix with fewer weights multiplies too little with each copy of a tile. */
+#define SORTED_MIN 6144
+
+/* Bytes of a panel of [n, k] weights of 8 bits without groups. */
+static int64_t panel_bytes(int64_t n, int64_t k, bool may_sort)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
-    return is_sorted && uk_sorts_u8(uk, (size_t)k) ? (int64_t)uk_sorted_panel_u8(uk, (size_t)k)
-                                                   : k * uk->u8_nr;
+    return may_sort && n * k >= SORTED_MIN && uk_sorts_u8(uk, (size_t)k)
+               ? (int64_t)uk_sorted_panel_u8(uk, (size_t)k)
+               : k * uk->u8_nr;
 }
 
 /* w [n, k], or [k, n] when the flag is set; 4 bits?; for panels with the scales and columns of
@@ -171,7 +175,7 @@ static enum status pack_linear_shape(struct rt_shape_call *call)
          is_4bit = rt_shape_arg(call, LINEAR_IS_4BIT)->b;
     int64_t k = w->dims[is_kn ? 0 : 1].value, n = w->dims[is_kn ? 1 : 0].value;
     bool is_sorted = rt_shape_arg(call, LINEAR_IS_SORTED)->b && !is_4bit;
-    int64_t bytes = panel_bytes(rt_qgemm_run(k, is_4bit), is_sorted) / (is_4bit ? 2 : 1);
+    int64_t bytes = panel_bytes(n, rt_qgemm_run(k, is_4bit), is_sorted) / (is_4bit ? 2 : 1);
     int64_t group = rt_shape_arg(call, LINEAR_GROUP)->i.value;
     if (group) {
         int64_t scale = scale_bytes(rt_shape_arg(call, LINEAR_HAS_SHORT_SCALES)->b);
@@ -222,7 +226,7 @@ static enum status pack_conv_shape(struct rt_shape_call *call)
     conv_runs(dims, w->rank, rt_shape_arg(call, CONV_MERGES)->b, &mid, &outer);
     int64_t k = outer * rt_qgemm_run(mid * dims[1], false);
     int64_t out[] = {groups, panels_of(dims[0] / groups),
-                     panel_bytes(k, rt_shape_arg(call, CONV_IS_SORTED)->b)};
+                     panel_bytes(dims[0] / groups, k, rt_shape_arg(call, CONV_IS_SORTED)->b)};
     return set_packed(call, out, 3);
 }
 
