@@ -29,4 +29,5 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/status.c %D%/status.def %D%/status.h \
 	%D%/table.h \
 	%D%/ticks.h \
-	%D%/utf8.h
+	%D%/utf8.h \
+	%D%/wide.h

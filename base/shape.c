@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/wide.h"
 
 bool shape_equal(const struct shape *a, const struct shape *b)
 {
@@ -30,6 +31,7 @@ enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out
     must(shape->rank <= SHAPE_RANK_MAX);
     int64_t nonzero = (int64_t)dtype_bytes(dtype);
     bool is_empty = false;
+    size_t bytes = (size_t)nonzero;
     for (uint8_t i = 0; i < shape->rank; i++) {
         int64_t dim = shape->dims[i];
         if (dim < 0) {
@@ -37,13 +39,14 @@ enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out
         }
         if (dim == 0) {
             is_empty = true;
-        } else if (!mul_i64(nonzero, dim, &nonzero)) {
+        } else if (!mul_i64(nonzero, dim, &nonzero) || !wide_to_size((uint64_t)nonzero, &bytes) ||
+                   bytes > SIZE_MAX / 2) {
             char text[SHAPE_TEXT_MAX];
             return error_set(err, ST_TOO_LARGE, "a %s tensor of shape %.200s has too many bytes",
                              dtype_text(dtype), shape_print(shape, text));
         }
     }
-    *out_bytes = is_empty ? 0 : (size_t)nonzero;
+    *out_bytes = is_empty ? 0 : bytes;
     return ST_OK;
 }
 

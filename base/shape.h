@@ -27,7 +27,7 @@ bool shape_equal(const struct shape *a, const struct shape *b);
 int64_t shape_numel(const struct shape *shape);
 
 /* Gives the bytes of a packed tensor. ST_INVALID: a dim is negative. ST_TOO_LARGE: the product
- * overflows. */
+ * is more than half of the addresses, with dims of 0 as 1. */
 MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out_bytes,
                                    struct error *err);
 

@@ -238,11 +238,11 @@ static struct product multiply_pow10(uint64_t w, int q, const struct float_forma
 {
     /* Reciprocals of powers below 2^64 are rounded up: then exact quotients come out exact. */
     struct pow10 g = q < 0 && q >= -27 ? pow10_ceil(q) : number_pow10[q - POW10_MIN];
-    unsigned __int128 first = (unsigned __int128)w * g.high;
-    struct product out = {(uint64_t)(first >> 64), (uint64_t)first, true};
+    struct wide_product first = wide_multiply(w, g.high);
+    struct product out = {first.high, first.low, true};
     uint64_t unneeded = ~(uint64_t)0 >> (format->mantissa_bits + 3);
     if ((out.high & unneeded) == unneeded) {
-        uint64_t carry = (uint64_t)(((unsigned __int128)w * g.low) >> 64);
+        uint64_t carry = wide_multiply(w, g.low).high;
         out.low += carry;
         out.high += out.low < carry;
         out.is_certain = out.low != ~(uint64_t)0 || (q >= -27 && q <= 55);

@@ -38,9 +38,9 @@ struct shortest {
 /* floor(g x cp / 2^128) with the lowest bit saying whether anything was cut off. */
 static uint64_t multiply_to_odd(struct pow10 g, uint64_t cp)
 {
-    unsigned __int128 low = (unsigned __int128)g.low * cp;
-    unsigned __int128 high = (unsigned __int128)g.high * cp + (uint64_t)(low >> 64);
-    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+    struct wide_product high = wide_multiply(g.high, cp);
+    uint64_t low = high.low + wide_multiply(g.low, cp).high;
+    return (high.high + (low < high.low)) | (low > 1);
 }
 
 /* Of all decimals that round to c x 2^q: the shortest, and of these the closest. |is_lopsided|: the
@@ -218,7 +218,7 @@ size_t number_print_f64(uint8_t *text, double value, enum number_nan nan)
     }
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    size_t sign = bits >> 63;
+    size_t sign = (size_t)(bits >> 63);
     *text = '-'; /* overwritten unless negative */
     return sign +
            write_float(text + sign, bits & 0xfffffffffffff, (int)(bits >> 52 & 0x7ff), 52, 1023);

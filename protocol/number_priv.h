@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/wide.h"
 
 #define POW10_MIN (-342)
 #define POW10_MAX 324

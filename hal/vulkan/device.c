@@ -218,13 +218,14 @@ static void read_limits(struct hal_vulkan_device *device)
         device->lanes_max = limits->maxComputeWorkGroupInvocations;
     }
     memcpy(device->grid_max, limits->maxComputeWorkGroupCount, sizeof(device->grid_max));
-    device->import_align = device->import_align ? host.minImportedHostPointerAlignment : 0;
+    device->import_align = device->import_align ? (size_t)host.minImportedHostPointerAlignment : 0;
     props->is_gpu = rank_of(all.properties.deviceType) > RANK_SOFTWARE;
     snprintf(props->kind, sizeof(props->kind), "%s", kind_of(all.properties.deviceType));
     props->workers = 1;
     props->buffer_align = HAL_VULKAN_BUFFER_ALIGN;
     props->offset_align = 1;
-    props->memory_bytes_max = sizes.maxMemoryAllocationSize - HAL_VULKAN_BUFFER_ALIGN;
+    VkDeviceSize most = sizes.maxMemoryAllocationSize - HAL_VULKAN_BUFFER_ALIGN;
+    props->memory_bytes_max = most < PTRDIFF_MAX ? (size_t)most : PTRDIFF_MAX;
     /* The limit of the host's kernels; shaders declare their own memory. */
     props->scratch_bytes_max = device->host->props.scratch_bytes_max;
     props->host_visible =

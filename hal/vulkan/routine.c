@@ -377,7 +377,7 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
     launch->constants = routine->table_bytes; /* the copy has no constants */
     *new_entry(routine) = is_fetched ? in_slot : in_mirror;
     *new_entry(routine) = is_fetched ? in_mirror : in_slot;
-    set_transfer_grid(routine->device, launch, in_slot.length);
+    set_transfer_grid(routine->device, launch, (size_t)in_slot.length);
     return ST_OK;
 }
 

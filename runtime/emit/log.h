@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/wide.h"
 
 struct rt_log {
     uint64_t back;            /* bytes from the log before this one; 0: this is the first */
@@ -33,13 +34,14 @@ struct rt_log_entry {
 static inline size_t rt_log_describe(struct rt_log *log, uint32_t tiles, uint64_t entries,
                                      uint64_t entry_bytes)
 {
-    size_t bytes, counters = align_up(tiles * sizeof(uint64_t), 16);
-    *log = (struct rt_log){.tiles = tiles, .entries = entries};
-    log->stride = sizeof(struct rt_log_entry) + align_up(entry_bytes, 16);
-    if (!mul_size(log->stride, entries, &bytes) || !mul_size(bytes, tiles, &bytes) ||
+    size_t bytes, count, stride, counters = align_up(tiles * sizeof(uint64_t), 16);
+    if (!wide_to_size(entries, &count) || !wide_to_size(entry_bytes, &stride) ||
+        !add_size(sizeof(struct rt_log_entry), align_up(stride, 16), &stride) ||
+        !mul_size(stride, count, &bytes) || !mul_size(bytes, tiles, &bytes) ||
         !add_size(bytes, sizeof(*log) + counters, &bytes)) {
         return SIZE_MAX;
     }
+    *log = (struct rt_log){.tiles = tiles, .entries = entries, .stride = stride};
     return bytes;
 }
 

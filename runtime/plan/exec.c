@@ -89,7 +89,8 @@ static void stride_tensor(struct rt_tensor *t, const uint8_t *order, int64_t cha
 }
 
 /* Operators count elements, images and tiles in 32 bits; no tensor is so large that they cannot. */
-#define TENSOR_BYTES_MAX ((size_t)1 << 36)
+#define MANY_BYTES (UINT64_C(1) << 36)
+#define TENSOR_BYTES_MAX (MANY_BYTES < SIZE_MAX / 2 ? (size_t)MANY_BYTES : SIZE_MAX / 2)
 #define TENSOR_ELEMENTS_MAX UINT32_MAX
 
 /* Dims of 0 count as 1, because the product of the other dims has to fit as well. */

@@ -153,8 +153,9 @@ static void replay(struct rt_state *state, struct rt_log *log)
         for (uint64_t i = rt_log_counts(log)[tile]; i-- > 0;) {
             const struct rt_log_entry *entry = rt_log_entry(log, tile, i);
             must(in_range(entry->offset, entry->bytes, size));
-            memcpy(content + entry->offset, entry + 1, entry->bytes);
-            rt_state_own_from(state, log->cell, entry->offset);
+            size_t offset = (size_t)entry->offset;
+            memcpy(content + offset, entry + 1, (size_t)entry->bytes);
+            rt_state_own_from(state, log->cell, offset);
         }
     }
 }
@@ -165,7 +166,7 @@ static void replay_all(struct rt_state *state, struct memory *memory)
     while (memory->last > 0) {
         struct rt_log *log = (struct rt_log *)(void *)((char *)memory + memory->last);
         replay(state, log);
-        memory->last = log->back ? memory->last - log->back : 0;
+        memory->last = log->back ? memory->last - (size_t)log->back : 0;
     }
 }
 

@@ -172,15 +172,16 @@ static void unref(void *arg)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Of a table that has been found to lie in memory. */
 static void digest_table(const struct header *header, const struct round *rounds,
                          const struct part *parts, const struct reference *references,
                          uint64_t out[2])
 {
     struct digest digest;
     digest_init(&digest);
-    digest_add(&digest, span_of(rounds, header->round_count * sizeof(*rounds)));
-    digest_add(&digest, span_of(parts, header->part_count * sizeof(*parts)));
-    digest_add(&digest, span_of(references, header->reference_count * sizeof(*references)));
+    digest_add(&digest, span_of(rounds, (size_t)header->round_count * sizeof(*rounds)));
+    digest_add(&digest, span_of(parts, (size_t)header->part_count * sizeof(*parts)));
+    digest_add(&digest, span_of(references, (size_t)header->reference_count * sizeof(*references)));
     digest_end(&digest, out);
 }
 
@@ -438,11 +439,12 @@ static bool grow(struct rt_packed *packed, uint32_t parts)
         give_up(packed, "more than %u rounds or %u results", ROUNDS_MAX, PARTS_MAX);
         return false;
     }
-    struct round *new_rounds = realloc(packed->new_rounds, rounds * sizeof(*new_rounds));
+    struct round *new_rounds = realloc(packed->new_rounds, (size_t)rounds * sizeof(*new_rounds));
     packed->new_rounds = new_rounds ? new_rounds : packed->new_rounds;
-    struct part *new_parts = realloc(packed->new_parts, (all + 1) * sizeof(*new_parts));
+    struct part *new_parts = realloc(packed->new_parts, (size_t)(all + 1) * sizeof(*new_parts));
     packed->new_parts = new_parts ? new_parts : packed->new_parts;
-    struct part_name *new_names = realloc(packed->new_names, (all + 1) * sizeof(*new_names));
+    struct part_name *new_names =
+        realloc(packed->new_names, (size_t)(all + 1) * sizeof(*new_names));
     packed->new_names = new_names ? new_names : packed->new_names;
     if (!new_rounds || !new_parts || !new_names) {
         give_up(packed, "out of memory");
@@ -598,7 +600,7 @@ static struct span part_of(const struct rt_packed *packed, const struct round *r
 {
     const struct part *part = &packed->parts[round->first + i];
     const struct rt_packed *file = part->file ? packed->referred[part->file - 1] : packed;
-    return span_of(file->file.bytes.ptr + part->offset, part->bytes);
+    return span_of(file->file.bytes.ptr + part->offset, (size_t)part->bytes);
 }
 
 /* The file is for other constants: a new one begins with the rounds that were right. */
@@ -607,7 +609,7 @@ static void turn_to_writing(struct rt_packed *packed)
     packed->state = RT_PACKED_WRITING;
     for (uint32_t r = 0; r < packed->taken; r++) {
         const struct round *round = &packed->rounds[r];
-        struct rt_packed_result *results = calloc(round->count + 1, sizeof(*results));
+        struct rt_packed_result *results = calloc((size_t)round->count + 1, sizeof(*results));
         if (!results) {
             give_up(packed, "out of memory");
             return;
@@ -655,9 +657,9 @@ static bool write_table(struct rt_packed *packed)
                             .round_count = packed->new_round_count,
                             .part_count = packed->new_part_count,
                             .reference_count = packed->new_reference_count};
-    size_t rounds = packed->new_round_count * sizeof(struct round);
-    size_t parts = packed->new_part_count * sizeof(struct part);
-    size_t references = packed->new_reference_count * sizeof(struct reference);
+    size_t rounds = (size_t)packed->new_round_count * sizeof(struct round);
+    size_t parts = (size_t)packed->new_part_count * sizeof(struct part);
+    size_t references = (size_t)packed->new_reference_count * sizeof(struct reference);
     digest_table(&header, packed->new_rounds, packed->new_parts, packed->new_references,
                  header.digest);
     memcpy(packed->written_digest, header.digest, sizeof(packed->written_digest));

@@ -233,7 +233,7 @@ static bool charge(struct rt_prefixes *prefixes, const struct prefix *fresh)
     if (share_take(&prefixes->counts, fresh->client, 1) != SHARE_TAKEN) {
         return false;
     }
-    uint64_t bytes = fresh->bytes - fresh->lent;
+    size_t bytes = fresh->bytes - fresh->lent;
     if (share_take(&prefixes->sizes, fresh->client, bytes) != SHARE_TAKEN) {
         share_give(&prefixes->counts, fresh->client, 1);
         return false;

@@ -75,7 +75,7 @@ static void add_head(const struct png_picture *picture, struct buf *out)
 
 static void add_colors(const struct png_picture *picture, struct buf *out)
 {
-    uint8_t colors[3 * PNG_COLOR_COUNT_MAX], alphas[PNG_COLOR_COUNT_MAX];
+    uint8_t colors[3 * PNG_COLOR_COUNT_MAX] = {0}, alphas[PNG_COLOR_COUNT_MAX] = {0};
     uint32_t alpha_count = 0;
     for (uint32_t i = 0; i < picture->color_count; i++) {
         memcpy(colors + 3 * (size_t)i, picture->colors + 4 * (size_t)i, 3);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wide.h"
 #include "protocol/number.h"
 #include "protocol/number_priv.h"
 #include "tests/unit/unit.h"
@@ -705,10 +706,28 @@ static void test_powers_of_ten(void **state)
     }
 }
 
+/* The product as a processor without numbers of 128 bits has it: by (2^64 - 1)^2, by what carries
+ * from each part, and beside the other way. */
+static void test_wide_products(void **state)
+{
+    (void)state;
+    struct wide_product most = wide_multiply_halves(UINT64_MAX, UINT64_MAX);
+    assert_true(most.high == UINT64_MAX - 1 && most.low == 1);
+    const uint64_t halves = UINT64_C(0x00000001ffffffff);
+    struct wide_product carried = wide_multiply_halves(halves, halves);
+    assert_true(carried.high == 3 && carried.low == UINT64_C(0xfffffffc00000001));
+    for (int i = 0; i < 100000; i++) {
+        uint64_t a = random_u64() >> (i % 64), b = random_u64() >> (i / 64 % 64);
+        struct wide_product one = wide_multiply_halves(a, b), other = wide_multiply(a, b);
+        assert_true(one.high == other.high && one.low == other.low && one.low == a * b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_powers_of_ten),
+        cmocka_unit_test(test_wide_products),
         cmocka_unit_test(test_floats_by_hand),
         cmocka_unit_test(test_floats_at_random),
         cmocka_unit_test(test_floats_at_ties),

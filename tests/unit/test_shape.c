@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/shape.h"
+#include "base/wide.h"
 #include "tests/unit/unit.h"
 
 static void test_bytes(void **state)
@@ -19,6 +20,26 @@ static void test_bytes(void **state)
                  "dim 1 is -1");
     struct shape hidden = {3, {0, INT64_MAX, 4}};
     assert_fails(err, shape_bytes(&hidden, DT_F32, &bytes, &err), ST_TOO_LARGE, "too many bytes");
+}
+
+/* Bytes that no size can count, or more than half of the addresses. */
+static void test_too_many_bytes(void **state)
+{
+    (void)state;
+    struct error err;
+    size_t bytes;
+    const int64_t most = PTRDIFF_MAX / 8;
+    assert_ok(err, shape_bytes(&(struct shape){1, {most}}, DT_F64, &bytes, &err));
+    assert_true(bytes == (size_t)most * 8);
+    assert_fails(err, shape_bytes(&(struct shape){1, {most + 1}}, DT_F64, &bytes, &err),
+                 ST_TOO_LARGE, "too many bytes");
+    assert_fails(err, shape_bytes(&(struct shape){2, {most, 16}}, DT_F32, &bytes, &err),
+                 ST_TOO_LARGE, "too many bytes");
+    assert_fails(err, shape_bytes(&(struct shape){2, {0, most + 1}}, DT_F64, &bytes, &err),
+                 ST_TOO_LARGE, "too many bytes");
+    bool has_32_bits = sizeof(size_t) == 4;
+    assert_int_equal(wide_to_size(UINT64_C(1) << 32, &bytes), !has_32_bits);
+    assert_true(wide_to_size(UINT32_MAX, &bytes) && bytes == UINT32_MAX);
 }
 
 static void test_strides_and_text(void **state)
@@ -86,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_too_many_bytes),
         cmocka_unit_test(test_strides_and_text),
         cmocka_unit_test(test_reach),
         cmocka_unit_test(test_dtypes_meet),

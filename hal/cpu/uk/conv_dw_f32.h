@@ -521,7 +521,7 @@ static struct uk_dw_f32 undilated(const struct uk_dw_f32 *d, uint32_t first)
     every.y += (ptrdiff_t)first * d->y_pixel;
     every.x_pixel *= step;
     every.y_pixel *= step;
-    every.width = d->width > begin ? (uint32_t)((d->width - begin - 1) / step + 1) : 0;
+    every.width = (ptrdiff_t)d->width > begin ? (uint32_t)((d->width - begin - 1) / step + 1) : 0;
     every.out_width = (d->out_width - first - 1) / d->dilation_w + 1;
     every.pad_left = (begin - at) / step;
     every.dilation_w = 1;

@@ -201,7 +201,7 @@ static void refuse_model_member(const struct reader *r, const struct cJSON *memb
     for (uint32_t i = 0; i < setting_of_model_count && count < WORDS_MAX; i++) {
         words[count++] = settings_of_model[i].name;
     }
-    for (size_t i = 0; i < sizeof(card_words) / sizeof(card_words[0]); i++) {
+    for (size_t i = 0; i < sizeof(card_words) / sizeof(card_words[0]) && count < WORDS_MAX; i++) {
         words[count++] = card_words[i];
     }
     for (uint32_t i = 0; i < setting_count && count < WORDS_MAX; i++) {

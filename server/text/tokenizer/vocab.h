@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "base/wide.h"
 
 #define VOCAB_TOKENS_MAX ((uint32_t)4 << 20)
 #define VOCAB_BYTES_MAX ((size_t)32 << 20)
@@ -73,8 +74,8 @@ static inline struct span vocab_text(const struct vocab *vocab, uint32_t id)
 
 static inline uint64_t vocab_mix(uint64_t a, uint64_t b)
 {
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    struct wide_product product = wide_multiply(a, b);
+    return product.low ^ product.high;
 }
 
 static inline uint64_t vocab_hash(uint64_t seed, const uint8_t *at, size_t len)
