@@ -12,7 +12,7 @@
 
 #define RING 65536 /* bytes; divided evenly by all alignments */
 #define LIVE_MAX 64
-#define ADDRESSES ((size_t)1 << 40)
+#define ADDRESSES ((size_t)1 << (sizeof(size_t) > 4 ? 33 : 31))
 
 static struct hal_pool *pool_new(size_t size)
 {
@@ -91,7 +91,7 @@ static void test_half_of_the_addresses(void **state)
 {
     struct error err;
     struct hal_pool *pool = NULL;
-    struct rlimit before, limited;
+    struct rlimit before, limited, got;
     (void)state;
     /* Above the limit a sanitizer would end the process at the next call of malloc(). */
     if (!cts.props->is_host || addresses_used() > ADDRESSES / 4) {
@@ -101,6 +101,10 @@ static void test_half_of_the_addresses(void **state)
     limited = before;
     limited.rlim_cur = before.rlim_cur < ADDRESSES ? before.rlim_cur : ADDRESSES;
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &got), 0);
+    if (got.rlim_cur != limited.rlim_cur) {
+        skip(); /* an emulator of QEMU does not limit its programs */
+    }
     enum status status = hal_pool_new_up_to(cts.device, ADDRESSES / 4 * 3, &pool, &err);
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_ok(err, status);

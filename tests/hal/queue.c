@@ -46,6 +46,23 @@ static void meet_kernel(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+static atomic_bool has_slow;
+
+/* The first tile lasts until all others have been run, at most ten seconds. */
+static void lagging_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    double until = seconds() + 10;
+    (void)tile;
+    if (!atomic_exchange(&has_slow, true)) {
+        while (atomic_load(&tiles_run) + 1 < args->grid[0] && seconds() < until) {
+            usleep(1000);
+        }
+    }
+    if (seconds() < until) {
+        atomic_fetch_add(&tiles_run, 1);
+    }
+}
+
 static pthread_t waiting;
 static atomic_uint tiles_by_waiting;
 
@@ -185,6 +202,7 @@ static const struct hal_kernel overtaking = {.name = "overtaking", .cpu = overta
 static const struct hal_kernel cancelling = {.name = "cancelling", .cpu = cancel_kernel};
 static const struct hal_kernel company = {.name = "company", .cpu = company_kernel};
 static const struct hal_kernel meeting = {.name = "meeting", .cpu = meet_kernel};
+static const struct hal_kernel lagging = {.name = "lagging", .cpu = lagging_kernel};
 
 static struct hal_command *command_of(const struct hal_kernel *kernel, uint32_t tiles,
                                       uint64_t cost)
@@ -480,6 +498,24 @@ static void test_tiles_run_at_the_same_time(void **state)
     cts_run(command, NULL, 0);
     assert_int_equal(atomic_load(&met[0]), 1);
     assert_int_equal(atomic_load(&met[1]), 1);
+    hal_command_unref(command);
+}
+
+/* Processors have cores of several speeds. Tiles are taken and not dealt, so a worker that is still
+ * in its first one keeps no other from being run. */
+static void test_a_slow_worker_keeps_no_tiles(void **state)
+{
+    enum { TILES = 60 };
+    (void)state;
+    cpu_only();
+    if (cts.props->workers < 2) {
+        skip();
+    }
+    struct hal_command *command = command_of(&lagging, TILES, TILES * 1000000u);
+    atomic_store(&tiles_run, 0);
+    atomic_store(&has_slow, false);
+    cts_run(command, NULL, 0);
+    assert_int_equal(atomic_load(&tiles_run), TILES);
     hal_command_unref(command);
 }
 
@@ -851,6 +887,7 @@ int cts_queue(void)
         cmocka_unit_test(test_another_share_waits_for_a_tile),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_tiles_run_at_the_same_time),
+        cmocka_unit_test(test_a_slow_worker_keeps_no_tiles),
         cmocka_unit_test(test_submissions_run_at_the_same_time),
         cmocka_unit_test(test_runs_inline),
         cmocka_unit_test(test_who_waits_takes_part),
