@@ -7,7 +7,7 @@
 # for it and options of configure. The libraries are that architecture's own packages, unpacked into
 # build/cross/ARCH once: no program of them has to start. `make -C DIR` builds then. Programs that
 # it builds run in an emulator with QEMU_LD_PREFIX=build/cross/ARCH: see contrib/emulated.sh. It
-# takes mmdebstrap and the compiler: gcc-aarch64-linux-gnu, for arm64.
+# takes mmdebstrap and the compiler, such as gcc-aarch64-linux-gnu.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,14 +19,25 @@ arch=$1 dir=$2
 shift 2
 root=$top/build/cross/$arch
 
-case $arch in
-arm64) host=aarch64-linux-gnu ;;
-*) echo "cross: expected arm64, got '$arch'" >&2; exit 64 ;;
-esac
+# The architecture, the triplet of its compiler, and the first release of Debian that has it, if
+# Debian 12 has not.
+ARCHITECTURES='arm64 aarch64-linux-gnu
+    armhf arm-linux-gnueabihf
+    riscv64 riscv64-linux-gnu debian13:trixie'
+row=$(echo "$ARCHITECTURES" | awk -v arch="$arch" '$1 == arch { print $2, $3 }')
+if [ -z "$row" ]; then
+    known=$(echo "$ARCHITECTURES" | awk '{ printf "%s%s", NR > 1 ? ", " : "", $1 }')
+    echo "cross: expected one of $known, got '$arch'" >&2
+    exit 64
+fi
+host=${row% *} first=${row#* }
+# shellcheck disable=SC1091 # a file of the system
+release=$(distribution):$(. /etc/os-release && echo "$VERSION_CODENAME")
+[ "$release" != debian12:bookworm ] || release=${first:-$release}
 
 # What is linked, opened or included; tools are this machine's own.
 packages() {
-    packages_of 'build media vulkan' "$(distribution)" | tr ' ' '\n' | grep -e '-dev$' -e llhttp
+    packages_of 'build media vulkan' "${release%:*}" | tr ' ' '\n' | grep -e '-dev$' -e llhttp
     printf '%s\n' libc6-dev libcmocka-dev libedit2
 }
 
@@ -40,13 +51,13 @@ make_links_relative() {
 make_root() {
     mirror=$(apt-get indextargets --format "\$(LABEL) \$(REPO_URI)" 'Created-By: Packages' |
         sed -n 's/^Debian //p' | head -n 1)
-    # shellcheck disable=SC1091 # a file of the system
-    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     rm -rf "$root.new"
     # shellcheck disable=SC2086 # without a mirror, mmdebstrap's own
     mmdebstrap --quiet --variant=extract --architectures="$arch" \
-        --include="$(packages | paste -sd,)" "$suite" "$root.new" $mirror
+        --include="$(packages | paste -sd,)" "${release#*:}" "$root.new" $mirror
     make_links_relative "$root.new"
+    # Where Debian has merged them, a package that is not needed here has this link.
+    [ -e "$root.new/lib" ] || ln -s usr/lib "$root.new/lib"
     rm -rf "$root"
     mv "$root.new" "$root"
 }

@@ -22,14 +22,18 @@ is_registered() {
     grep -qsx 'flags:.*F.*' "/proc/sys/fs/binfmt_misc/qemu-$cpu"
 }
 
-# The first 20 bytes of a 64-bit program, and which bits of them count: ET_EXEC or ET_DYN.
+# The first 20 bytes of a program, and which bits of them count: ET_EXEC or ET_DYN. The class of the
+# file says how many bits addresses have.
 register() {
+    class='\x02'
     case $cpu in
     aarch64) machine='\xb7\x00' ;;
+    arm) machine='\x28\x00' class='\x01' ;;
+    riscv64) machine='\xf3\x00' ;;
     x86_64) machine='\x3e\x00' ;;
-    *) skip 'expected aarch64 or x86_64' ;;
+    *) skip 'expected aarch64, arm, riscv64 or x86_64' ;;
     esac
-    magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00'$machine
+    magic='\x7fELF'$class'\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00'$machine
     mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null || skip 'it takes Linux 6.7'
     printf '%s' ":qemu-$cpu:M::$magic:$mask:$qemu:F" >/proc/sys/fs/binfmt_misc/register
