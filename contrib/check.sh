@@ -21,8 +21,8 @@
 # README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh. It
 # tests them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
 # The next three build for another architecture with Debian's compiler, and run tests of units, of
-# the HAL, of operators, of models and of HTTP in an emulator of its processors. The last one does so
-# for kernels and operators of arm64 alone, and is a step like those above.
+# the HAL, of operators, of models and of HTTP in an emulator of its processors. The last one does
+# so for kernels and operators of arm64 alone, and is a step like those above.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 #   contrib/check.sh release
@@ -261,8 +261,8 @@ print_counts() {
 
 # ---- other architectures ----
 
-# Of each: its name for QEMU, the prefix of its compiler, and processors. Of arm64 the first two have
-# neon, the next one dotprod, and the last one all levels.
+# Of each: its name for QEMU, the prefix of its compiler, and processors. Of arm64 the first two
+# have neon, the next one dotprod, and the last one all levels.
 cross_row() {
     case $1 in
     arm64) echo aarch64 aarch64-linux-gnu cortex-a53 cortex-a72 neoverse-n1 max ;;
