@@ -389,6 +389,13 @@ void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms)
     exchange->answer.wait_since_ms = since_ms;
 }
 
+struct exchange *exchange_owner(struct exchange *exchange)
+{
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct exchange *outer = exchange->ops->outer ? exchange->ops->outer(exchange) : NULL;
+    return outer ? outer : exchange;
+}
+
 bool exchange_is_parked(const struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);

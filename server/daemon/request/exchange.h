@@ -125,8 +125,12 @@ struct exchange_ops {
     void (*resume)(struct exchange *exchange);
     /* The request has been refused: reads no more of it, and calls exchange_run(). */
     void (*refuse)(struct exchange *exchange);
-    /* Ends the exchange without a word to the client; calls exchange_cancel(). */
+    /* Ends the exchange without a word to the client; calls exchange_cancel(). It is called while
+     * others ask for memory, so no other exchange may be cancelled in it. */
     void (*abort)(struct exchange *exchange);
+    /* Returns the exchange that the answer is a part of the answer of, or NULL: then it has a
+     * client of its own. NULL itself: likewise, always. */
+    struct exchange *(*outer)(struct exchange *exchange);
 };
 
 struct exchange {
@@ -298,6 +302,10 @@ void exchange_end(struct exchange *exchange);
 void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 
 /* ---- for the rules of memory (transfers.c) --------------------------------------------------- */
+
+/* Returns the exchange that the client takes the answer from: itself, or that of the stream whose
+ * call it belongs to. */
+struct exchange *exchange_owner(struct exchange *exchange);
 
 /* Does a complete body wait because its model's queue is full? */
 bool exchange_is_parked(const struct exchange *exchange);

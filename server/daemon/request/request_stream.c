@@ -2,7 +2,9 @@
 /*
  * While |is_inside| is set, a function of this file is on the stack, and the functions that calls
  * reach only note what has happened; settle() looks at it when no function is, no turn is to come
- * and no write waits. It is the only one that ends the request.
+ * and no write waits. It is the only one that ends the request. What the rules of memory take from
+ * a stream is noted too: that may happen while any function asks for memory, so nothing is
+ * cancelled but the call itself.
  */
 #include "config.h"
 
@@ -38,6 +40,7 @@ struct call {
     struct list waiting_link; /* in stream->waiting */
     uint64_t sequence;        /* see struct grpc_order */
     bool is_unknown;          /* likewise; it may belong to any sequence */
+    bool is_free;             /* its answers may stand between others, as far as is known */
     uint8_t id_len;
     char id[ID_BYTES_MAX - 1];
     /* The write of its answer that is under way: */
@@ -64,7 +67,8 @@ struct request_stream {
     uint64_t due_ms;    /* grpc-timeout, on the clock of the loop; UINT64_MAX: none */
     bool is_asked;      /* the client has more, which is to be asked for later */
     bool is_inside, is_in_turn, is_writing;
-    bool is_broken; /* nothing reaches the client any more */
+    bool is_broken;     /* nothing reaches the client any more, or may reach it */
+    bool has_given_way; /* errors have taken the place of answers, whose memory is still held */
 };
 
 static const struct exchange_ops call_ops;
@@ -251,8 +255,9 @@ static void run_call(struct call *call)
 {
     struct request_stream *stream = call->stream;
     if (stream->reading == call) {
-        stream->skipped = stream->left;
+        stream->skipped = stream->left - stream->prefix_len; /* that has come already */
         stream->left = 0;
+        stream->prefix_len = 0;
         stream->reading = NULL;
     }
     stream->ready = stream->ready == call ? NULL : stream->ready;
@@ -277,11 +282,17 @@ static bool is_full(const struct request_stream *stream)
     return stream->count >= params_of(stream)->stream_call_count_max;
 }
 
+/* Takes no message any more. */
+static bool is_ending(const struct request_stream *stream)
+{
+    return !stream->request->exchange || stream->request->http_status || stream->is_broken;
+}
+
 static bool is_blocked(const struct request_stream *stream)
 {
     const struct call *reading = stream->reading;
     bool is_begun = reading || stream->skipped > 0;
-    return stream->ready || stream->writing || stream->is_broken ||
+    return stream->ready || stream->writing || is_ending(stream) ||
            (reading && transfer_is_waiting(&reading->exchange.upload)) ||
            (!is_begun && is_full(stream));
 }
@@ -314,6 +325,7 @@ static void note_order(struct call *call)
     }
     call->sequence = order.sequence;
     call->is_unknown = order.is_unknown;
+    call->is_free = order.id.len > 0;
     call->id_len = order.id.len < sizeof(call->id) ? (uint8_t)order.id.len : 0;
     memcpy(call->id, order.id.ptr, call->id_len);
 }
@@ -424,10 +436,6 @@ static int begin_message(struct request_stream *stream, struct span *bytes)
     }
     stream->left = load_be32(prefix + 1) + (uint64_t)GRPC_PREFIX_BYTES;
     begin_head(stream->reading);
-    if (!stream->reading) { /* refused */
-        stream->skipped -= stream->prefix_len;
-        stream->prefix_len = 0;
-    }
     return 0;
 }
 
@@ -487,24 +495,27 @@ static int take_backlog(struct request_stream *stream)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Its answers may stand between others. */
-static bool is_free(const struct call *call)
+/* May its answers stand between others? It has an id, or is a generation; a worker may be about to
+ * find that. */
+static bool is_free(struct call *call)
 {
     const struct request *request = call->exchange.request;
-    return call->id_len > 0 || (request && request->infer.ops && request->infer.id.len > 0) ||
-           (request && request->infer.ops && infer_has_runs(&request->infer));
+    if (request && !request->is_on_worker && request->infer.ops) {
+        call->is_free |= request->infer.id.len > 0 || infer_has_runs(&request->infer);
+    }
+    return call->is_free;
 }
 
 /* An answer without an id is known by its place alone. */
-static bool is_its_turn(const struct call *call)
+static bool is_its_turn(struct call *call)
 {
-    const struct request_stream *stream = call->stream;
+    struct request_stream *stream = call->stream;
     if (is_free(call)) {
         return true;
     }
     struct list *node = stream->calls.next;
     for (; node != &stream->calls; node = node->next) {
-        const struct call *other = LIST_ENTRY(node, struct call, link);
+        struct call *other = LIST_ENTRY(node, struct call, link);
         if (other == call || !is_free(other)) {
             return other == call;
         }
@@ -587,6 +598,30 @@ static enum exchange_written send_part(struct call *call)
     return written;
 }
 
+/* An error in the place of an answer is the end of its call. */
+static void note_part(struct call *call, bool is_ok)
+{
+    if (call->exchange.writer) {
+        exchange_note_written(&call->exchange, is_ok);
+    } else {
+        leave_calls(call);
+    }
+}
+
+/* The requests of answers that errors have taken the place of end, with their memory. */
+static void free_given(struct request_stream *stream)
+{
+    struct list *node = stream->waiting.next;
+    for (; stream->has_given_way && node != &stream->waiting; node = node->next) {
+        struct exchange *exchange = &LIST_ENTRY(node, struct call, waiting_link)->exchange;
+        if (!exchange->request && exchange->writer) {
+            exchange_note_written(exchange, false);
+            transfers_update(exchange); /* the answer's memory is free */
+        }
+    }
+    stream->has_given_way = false;
+}
+
 /* Answers whose client was slow, or whose turn it was not. */
 static void send_waiting(struct request_stream *stream)
 {
@@ -604,7 +639,7 @@ static void send_waiting(struct request_stream *stream)
         is_first = false;
         enum exchange_written written = send_part(call);
         if (written != EXCHANGE_WAITS) {
-            exchange_note_written(&call->exchange, written == EXCHANGE_WRITTEN);
+            note_part(call, written == EXCHANGE_WRITTEN);
             node = stream->waiting.next; /* it may be another's turn */
         }
     }
@@ -625,7 +660,13 @@ static bool has_answer_to_send(const struct request_stream *stream)
 
 static bool has_call_to_run(const struct request_stream *stream)
 {
-    return stream->ready && !has_elder(stream->ready);
+    return stream->ready && !is_ending(stream) && !has_elder(stream->ready);
+}
+
+/* Is a message left that will not be taken? */
+static bool has_rest(const struct request_stream *stream)
+{
+    return stream->request->http_status && (stream->reading || stream->ready || is_backlog(stream));
 }
 
 /* The client has ended the stream where a message goes on. */
@@ -640,8 +681,9 @@ static bool is_cut(const struct request_stream *stream)
 static bool has_work(const struct request_stream *stream)
 {
     bool has_more = is_backlog(stream) || has_prefix(stream) || stream->is_asked;
-    return stream->is_broken || !stream->request->exchange || has_answer_to_send(stream) ||
-           has_call_to_run(stream) || (has_more && !is_blocked(stream)) || is_cut(stream);
+    return stream->is_broken || !stream->request->exchange || stream->has_given_way ||
+           has_answer_to_send(stream) || has_call_to_run(stream) || has_rest(stream) ||
+           (has_more && !is_blocked(stream)) || is_cut(stream);
 }
 
 static bool is_over(const struct request_stream *stream)
@@ -651,12 +693,24 @@ static bool is_over(const struct request_stream *stream)
            stream->count == 0;
 }
 
+/* Is its client to be told that the stream is broken? That is not put off until it reads. */
+static bool has_to_abort(const struct request_stream *stream)
+{
+    return stream->is_broken && stream->request->exchange;
+}
+
+/* Does the write of an answer have to end first? */
+static bool waits_for_write(const struct request_stream *stream)
+{
+    return stream->is_writing && !stream->has_given_way && !has_to_abort(stream);
+}
+
 /* The stream goes on in a later turn of the loop: now others may be on the stack that look at its
  * calls. */
 static void wake(struct request_stream *stream)
 {
     struct request *request = stream->request;
-    if (stream->is_inside || stream->is_in_turn || stream->is_writing ||
+    if (stream->is_inside || stream->is_in_turn || waits_for_write(stream) ||
         (!has_work(stream) && !is_over(stream))) {
         return;
     }
@@ -684,11 +738,18 @@ static void end_reading(struct request_stream *stream)
 static void settle(struct request_stream *stream)
 {
     struct request *request = stream->request;
-    if (stream->is_inside || stream->is_in_turn || stream->is_writing) {
+    if (stream->is_inside || stream->is_in_turn) {
+        return;
+    }
+    if (has_to_abort(stream)) {
+        request->exchange->ops->abort(request->exchange); /* request_stream_leave() */
+        return;
+    }
+    if (stream->is_writing) {
         return;
     }
     reap(stream);
-    if (!request->exchange || stream->is_broken) {
+    if (!request->exchange) {
         drop_calls(stream);
         reap(stream);
         request_leave(request);
@@ -704,21 +765,23 @@ static void settle(struct request_stream *stream)
     if (is_over(stream)) {
         reap(stream);
         request_proceed(request);
-    } else if (stream->is_asked && !is_backlog(stream) && !is_blocked(stream)) {
-        stream->is_asked = false;
-        exchange_read_on(request->exchange);
-    } else if (has_work(stream)) {
-        wake(stream);
+        return;
+    }
+    bool reads_on = stream->is_asked && !is_backlog(stream) && !is_blocked(stream);
+    stream->is_asked &= !reads_on;
+    wake(stream);
+    if (reads_on) {
+        exchange_read_on(request->exchange); /* the stream may be over then */
     }
 }
 
 /* Does what can be done now, with |bytes| behind those that have come before. */
 static int go_on(struct request_stream *stream, struct span bytes)
 {
-    struct request *request = stream->request;
     int status = 0;
     must(!stream->is_inside);
     stream->is_inside = true;
+    free_given(stream);
     send_waiting(stream);
     if (has_call_to_run(stream)) {
         run_call(stream->ready);
@@ -731,7 +794,7 @@ static int go_on(struct request_stream *stream, struct span bytes)
         status = status ? status : keep(stream, bytes);
     }
     stream->is_inside = false;
-    return request->http_status ? 0 : status;
+    return is_ending(stream) ? 0 : status;
 }
 
 /* ---- the protocol of calls ------------------------------------------------------------------- */
@@ -777,16 +840,35 @@ static void run_refused(struct exchange *exchange)
     wake(stream);
 }
 
+/* An error takes the place of an answer that waits for others: its client need not be slow. */
+static bool give_way(struct call *call)
+{
+    struct request *request = call->exchange.request;
+    error_set(&request->err, ST_EXHAUSTED,
+              "the answer waits for those before it while others need its memory");
+    request_refuse(request, 429);
+    free_part(call);
+    return take_error(call);
+}
+
 /* The client could not tell an answer that is broken off from one that goes on. So all end. */
 static void break_off(struct exchange *exchange)
 {
-    struct request_stream *stream = call_of(exchange)->stream;
-    struct exchange *outer = stream->request->exchange;
-    exchange_cancel(exchange);
-    if (outer) {
-        outer->ops->abort(outer);
+    struct call *call = call_of(exchange);
+    struct request_stream *stream = call->stream;
+    if (call != stream->writing && give_way(call)) {
+        stream->has_given_way = true;
+    } else {
+        stream->is_broken = true;
     }
+    exchange_cancel(exchange);
     wake(stream);
+}
+
+/* The client takes an answer of the stream at the pace of the exchange around it. */
+static struct exchange *find_outer(struct exchange *exchange)
+{
+    return call_of(exchange)->stream->request->exchange;
 }
 
 static const struct exchange_ops call_ops = {
@@ -795,6 +877,7 @@ static const struct exchange_ops call_ops = {
     .resume = resume_call,
     .refuse = run_refused,
     .abort = break_off,
+    .outer = find_outer,
 };
 
 /* ---- for requests ---------------------------------------------------------------------------- */
@@ -855,16 +938,17 @@ int request_stream_feed(struct request *request, struct span bytes)
     return status;
 }
 
+/* Later: who refuses the stream may look at a call of it. */
 void request_stream_end_body(struct request *request)
 {
-    settle(stream_of(request));
+    wake(stream_of(request));
 }
 
 static void go_on_later(struct request_stream *stream)
 {
     struct request *request = stream->request;
-    int status = request->exchange ? go_on(stream, span_str("")) : 0;
-    if (status && !request->http_status) {
+    int status = request->exchange && !stream->is_broken ? go_on(stream, span_str("")) : 0;
+    if (status) {
         request_refuse(request, status);
     }
     settle(stream);
@@ -888,7 +972,7 @@ void request_stream_note_written(struct request *request, bool is_ok)
     stream->writing = NULL;
     free_part(call);
     stream->is_inside = true;
-    exchange_note_written(&call->exchange, is_ok && request->exchange);
+    note_part(call, is_ok && request->exchange);
     stream->is_inside = false;
     if (request->exchange) {
         transfers_update(request->exchange); /* the client has nothing left to take */

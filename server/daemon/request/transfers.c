@@ -138,10 +138,17 @@ static bool look_at_half(const struct transfer *transfer, uint64_t now_ms, uint6
     return has_time;
 }
 
+/* An answer of a call of a stream goes at the pace of the stream, while that has one to take. */
+static const struct transfer *answer_of(struct exchange *exchange)
+{
+    struct exchange *owner = exchange_owner(exchange);
+    return exchange_is_answering(owner) ? &owner->answer : &exchange->answer;
+}
+
 /* The bytes that moved recently, in the slower half that holds memory; false: the exchange is not
  * to be evicted. An upload that waits for memory has sent more than we have read, so it is not
  * slow. */
-static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
+static bool find_pace(struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
 {
     bool is_answering = exchange_is_answering(exchange), is_found = false;
     bool is_uploading = exchange_upload(exchange) && !transfer_is_waiting(&exchange->upload) &&
@@ -155,16 +162,18 @@ static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t
         is_found |= look_at_half(&exchange->upload, now_ms, out_bytes);
     }
     if (is_answering) {
-        is_found |= look_at_half(&exchange->answer, now_ms, out_bytes);
+        is_found |= look_at_half(answer_of(exchange), now_ms, out_bytes);
     }
     return is_found;
 }
 
-/* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
- * bytes; among equally slow ones the exchange that holds most. NULL: there is none. */
-static struct exchange *find_slowest(const struct transfers *transfers,
-                                     const struct exchange *except, uint64_t limit, uint64_t now_ms)
+/* The slowest exchange that holds memory, other than |except| and its stream, with fewer than
+ * |limit| recent bytes; among equally slow ones the exchange that holds most. NULL: there is none.
+ */
+static struct exchange *find_slowest(const struct transfers *transfers, struct exchange *except,
+                                     uint64_t limit, uint64_t now_ms)
 {
+    const struct exchange *spared = except ? exchange_owner(except) : NULL;
     struct exchange *slowest = NULL;
     uint64_t lowest = limit;
     size_t most = 0;
@@ -172,7 +181,7 @@ static struct exchange *find_slowest(const struct transfers *transfers,
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         uint64_t pace;
-        if (exchange == except || !find_pace(exchange, now_ms, &pace)) {
+        if (exchange_owner(exchange) == spared || !find_pace(exchange, now_ms, &pace)) {
             continue;
         }
         size_t held = exchange_held_bytes(exchange);
@@ -198,7 +207,7 @@ static void evict(struct exchange *exchange)
     transfers->is_evicting = false;
 }
 
-static bool evict_below(struct transfers *transfers, const struct exchange *except, uint64_t limit)
+static bool evict_below(struct transfers *transfers, struct exchange *except, uint64_t limit)
 {
     if (transfers->is_evicting) {
         return false;
@@ -221,8 +230,7 @@ static bool make_room(struct exchange *exchange)
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
 
-bool transfers_evict_slowest(struct transfers *transfers, const struct exchange *except,
-                             bool is_pressing)
+bool transfers_evict_slowest(struct transfers *transfers, struct exchange *except, bool is_pressing)
 {
     return evict_below(transfers, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
 }

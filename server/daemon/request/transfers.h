@@ -124,10 +124,10 @@ void transfers_wait_for_memory(struct transfer *transfer);
 bool transfers_may_send(struct exchange *exchange);
 
 /* Call when others wait for memory: the slowest of all other than |except| gives its own back if it
- * hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction makes
- * no other: with its answer the client's next request may begin, and the caller relies on
- * |except|. */
-bool transfers_evict_slowest(struct transfers *transfers, const struct exchange *except,
+ * hardly moves, or, when |is_pressing|, if it moves little. With a call of a stream, all of the
+ * stream is spared. False: there is none. An eviction makes no other: with its answer the client's
+ * next request may begin, and the caller relies on |except|. */
+bool transfers_evict_slowest(struct transfers *transfers, struct exchange *except,
                              bool is_pressing);
 
 #endif
