@@ -6,6 +6,7 @@ what they like. Skipped as run_grpc.py is.
 usage: run_grpc_stream.py, with top_srcdir and top_builddir in the environment.
 """
 import queue
+import socket
 import struct
 import sys
 import threading
@@ -415,6 +416,110 @@ def answers_others(port):
     expect("sum", sum_of(got.infer_response), SUM)
 
 
+# ---- memory ----
+
+LARGE_ROWS = 1250  # of a ring of 2 MiB there is room for six
+
+
+def send_slowly(client, number, *bodies):
+    """Each frame is taken before the next one."""
+    for body in bodies:
+        for at in range(0, len(body), 16384):
+            client.send(frame(DATA, 0, number, body[at:at + 16384]))
+            client.ping()
+
+
+def fill_memory(client, count):
+    """Streams that hold memory: an answer that is not taken, and a message that does not end."""
+    streams = [client.begin("POST", PATH, CALL, ends=False) for _ in range(count)]
+    client.ping()
+    for number in streams:
+        client.send(frame(DATA, 0, number, framed(b"\x0a\x01x")))
+    client.ping()
+    for number in streams:
+        send_slowly(client, number, b"\0" + struct.pack(">I", 1000000) + bytes(60000))
+
+
+def begin_late(daemon, client, first, *fields):
+    """A stream whose first answer is late, and a large one that waits for it."""
+    number = client.begin("POST", PATH, [*CALL, *fields], ends=False)
+    send_slowly(client, number, bytes_of(first))
+    wait_for_load(daemon.port, 1)
+    send_slowly(client, number, bytes_of(wide_request(LARGE_ROWS)))
+    return number
+
+
+def texts_of(answer):
+    """The errors of the answers of a stream that has ended well."""
+    expect("outcome", (answer.reset, outcome(answer)[0]), (None, "0"))
+    return [one.error_message for one in messages_of(answer.body)]
+
+
+GIVEN = "the answer waits for those before it while others need its memory"
+
+
+def needs_its_own(daemon):
+    """A message needs memory while an answer of its own stream waits for its turn: that stays."""
+    client = Http2Client(daemon.port)
+    other = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    number = begin_late(daemon, client, timed(held(), 2500))
+    time.sleep(0.3)
+    fill_memory(other, 30)
+    client.send(frame(DATA, END_STREAM, number, bytes_of(add_request())))
+    texts = texts_of(client.answer(number))
+    expect("errors", ("after 2500 ms" in texts[0], len(texts)), (True, 3))
+    expect("others", set(texts[1:]) <= {"", GIVEN}, True)
+    other.close()
+    client.close()
+    answers_others(daemon.port)
+
+
+def needs_more(daemon):
+    """A client that takes one of its answers sends on, where the others, which wait for their turn,
+    and an upload that has stopped hold the memory."""
+    client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    number = begin_late(daemon, client, held(), ("content-length", "50000000"))  # a wide window
+    send_slowly(client, number, bytes_of(wide_request(400)))
+    with socket.create_connection(("127.0.0.1", daemon.port)) as stalled:
+        stalled.sendall(b"POST /v2/models/wide/infer HTTP/1.1\r\nHost: x\r\n"
+                        b"Content-Type: application/octet-stream\r\n"
+                        b"Inference-Header-Content-Length: 100\r\nContent-Length: 305000\r\n\r\n" +
+                        bytes(304000))
+        time.sleep(0.5)
+        send_slowly(client, number, bytes_of(add_request(id="e")))
+        time.sleep(0.3)
+        send_slowly(client, number, bytes_of(wide_request(300), *[add_request()] * 20))
+        time.sleep(0.3)
+        client.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1000)))
+        client.until(lambda: client.answers[number].body)
+        time.sleep(0.5)
+        client.ping()
+    expect("reset", client.answers[number].reset, None)
+    client.close()
+    wait_for_load(daemon.port, 0)
+    answers_others(daemon.port)
+
+
+def gives_way(daemon):
+    """Others need the memory of answers that wait for their turn: errors take their places, and
+    the stream goes on."""
+    client = Http2Client(daemon.port)
+    number = begin_late(daemon, client, timed(held(), 2500))
+    time.sleep(0.3)
+    for _ in range(2):
+        send_slowly(client, number, bytes_of(wide_request(LARGE_ROWS)))
+    time.sleep(0.3)
+    stub = stub_of(daemon.port)
+    for _ in range(3):
+        got = stub.ModelInfer(wide_request(3 * LARGE_ROWS))
+        expect("bytes", len(got.raw_output_contents[0]), 3 * LARGE_ROWS * 256)
+    client.send(frame(DATA, END_STREAM, number, bytes_of(add_request())))
+    texts = texts_of(client.answer(number))
+    expect("errors", ("after 2500 ms" in texts[0], len(texts), texts[-1]), (True, 5, ""))
+    expect("others", set(texts[1:]), {"", GIVEN})
+    client.close()
+
+
 # ---- bounds ----
 
 def bounds_calls(daemon):
@@ -542,6 +647,9 @@ def main():
         for check in (generates, mixes):
             report.run(check.__name__, check, daemon.port)
         report.run("stops_in_generation", stops_in_generation, daemon)
+    with Daemon(["--ring-bytes=2M", *served, HOLD]) as daemon:
+        for check in (needs_its_own, needs_more, gives_way):
+            report.run(check.__name__, check, daemon)
     with Daemon(["--stream-call-count-max=2", *served, HOLD]) as daemon:
         report.run("bounds_calls", bounds_calls, daemon)
     with Daemon(["--idle-timeout=1s", "--body-timeout=500ms", *served, HOLD]) as daemon:
