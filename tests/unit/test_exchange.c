@@ -655,6 +655,89 @@ static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
     assert_int_equal(peer->answer.status, 200);
 }
 
+/* ---- streams of calls ------------------------------------------------------------------------ */
+
+static enum exchange_written do_write_on(struct exchange *exchange,
+                                         const struct exchange_part *part)
+{
+    struct peer *peer = peer_of(exchange);
+    peer->writes++;
+    for (unsigned i = 0; i < part->count; i++) {
+        buf_add(&peer->body, part->spans[i].ptr, part->spans[i].len);
+    }
+    return EXCHANGE_WRITTEN;
+}
+
+static const struct exchange_ops stream_ops = {
+    .is_duplex = true,
+    .write = do_write_on,
+    .end = do_end,
+    .resume = do_resume,
+    .refuse = do_refuse,
+    .abort = do_abort,
+};
+
+static void begin_stream(struct peer *peer)
+{
+    static const char *const fields[][2] = {{"content-type", "application/grpc"},
+                                            {"te", "trailers"}};
+    const struct exchange_head head = {
+        .method = ROUTE_POST_ONLY, .method_name = "POST", .has_body = true};
+    struct exchange *exchange = &peer->exchange;
+    exchange->ops = &stream_ops;
+    buf_reset(&peer->body);
+    peer->writes = peer->ends = peer->resumes = peer->aborts = 0;
+    assert_true(exchange_begin(exchange));
+    struct head *lines = exchange_fields(exchange);
+    struct error *err = exchange_error(exchange);
+    struct span target = span_str("/inference.GRPCInferenceService/ModelStreamInfer");
+    assert_int_equal(head_add_target(lines, server.params, target, err), 0);
+    for (int i = 0; i < 2; i++) {
+        head_add_name(lines, span_str(fields[i][0]));
+        assert_int_equal(head_add_value(lines, span_str(fields[i][1]), err), 0);
+        head_end_field(lines);
+    }
+    assert_true(exchange_end_head(exchange, &head));
+}
+
+static unsigned count_messages(struct span body)
+{
+    unsigned count = 0;
+    for (size_t at = 0; at < body.len; at += 5 + load_be32(body.ptr + at + 1)) {
+        assert_true(body.len - at >= 5);
+        count++;
+    }
+    return count;
+}
+
+/* Its prefix has come in two pieces. What is left of it is not the next message. */
+static void a_message_that_finds_no_memory_is_skipped(void **state)
+{
+    struct peer *peer = &peers[0];
+    struct exchange *other = &peers[1].exchange;
+    struct transfers *transfers = &server.requests.transfers;
+    (void)state;
+    exchange_keep(other, hal_pool_size(server.servings.current->transfers));
+    begin_stream(peer);
+    add(peer, "\0\0\0", 3);
+    add(peer, "\0\024", 2);
+    assert_false(list_is_empty(&transfers->waiting));
+    LIST_ENTRY(transfers->waiting.next, struct transfer, wait_link)->wait_since_ms -=
+        TRANSFERS_WAIT_MS_MAX;
+    wait_for(&peer->writes);
+    assert_int_equal(count_messages(buf_span(&peer->body)), 1);
+    buf_add_char(&peer->body, '\0');
+    assert_non_null(strstr((char *)peer->body.ptr + 5, "there is no memory for it now"));
+    buf_reset(&peer->body);
+    exchange_keep(other, 0);
+    add(peer, "twenty bytes of noise", 20);
+    add(peer, "\0\0\0\0\0", 5);
+    run(peer);
+    wait_for(&peer->ends);
+    assert_int_equal(count_messages(buf_span(&peer->body)), 1);
+    peer->exchange.ops = &peer_ops;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,6 +758,7 @@ int main(void)
         cmocka_unit_test(the_slowest_exchange_gives_way_and_others_go_on),
         cmocka_unit_test(an_eviction_makes_no_other),
         cmocka_unit_test(an_upload_that_waits_for_memory_is_told_to_go_on),
+        cmocka_unit_test(a_message_that_finds_no_memory_is_skipped),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
