@@ -123,7 +123,7 @@ class Http2Client:
         self.inflater = Inflater()
         self.answers, self.gives, self.goaway, self.settings = {}, gives, None, {}
         self.pongs, self.acks, self.windows, self.block = [], 0, {}, b""
-        self.next = 1
+        self.next, self.sent = 1, {}
         self.client.send(preface + frame(SETTINGS, 0, 0, settings))
 
     def close(self):
@@ -146,6 +146,17 @@ class Http2Client:
         if body == b"" and ends:
             self.send(frame(DATA, END_STREAM, stream))
         return stream
+
+    def send_body(self, stream, body):
+        """In frames, each of which has come before the next one, as the window of the stream
+        allows. All of the body goes this way."""
+        for at in range(0, len(body), 16384):
+            piece = body[at:at + 16384]
+            sent = self.sent[stream] = self.sent.get(stream, 0) + len(piece)
+            while sent > 65535 + self.windows.get(stream, 0):
+                self.read()
+            self.send(frame(DATA, 0, stream, piece))
+            self.ping()
 
     def read(self):
         """Takes the next frame: its kind, flags, stream and payload."""

@@ -421,14 +421,6 @@ def answers_others(port):
 LARGE_ROWS = 1250  # of a ring of 2 MiB there is room for six
 
 
-def send_slowly(client, number, *bodies):
-    """Each frame is taken before the next one."""
-    for body in bodies:
-        for at in range(0, len(body), 16384):
-            client.send(frame(DATA, 0, number, body[at:at + 16384]))
-            client.ping()
-
-
 def fill_memory(client, count):
     """Streams that hold memory: an answer that is not taken, and a message that does not end."""
     streams = [client.begin("POST", PATH, CALL, ends=False) for _ in range(count)]
@@ -437,15 +429,15 @@ def fill_memory(client, count):
         client.send(frame(DATA, 0, number, framed(b"\x0a\x01x")))
     client.ping()
     for number in streams:
-        send_slowly(client, number, b"\0" + struct.pack(">I", 1000000) + bytes(60000))
+        client.send_body(number, b"\0" + struct.pack(">I", 1000000) + bytes(60000))
 
 
-def begin_late(daemon, client, first, *fields):
+def begin_late(daemon, client, first):
     """A stream whose first answer is late, and a large one that waits for it."""
-    number = client.begin("POST", PATH, [*CALL, *fields], ends=False)
-    send_slowly(client, number, bytes_of(first))
+    number = client.begin("POST", PATH, CALL, ends=False)
+    client.send_body(number, bytes_of(first))
     wait_for_load(daemon.port, 1)
-    send_slowly(client, number, bytes_of(wide_request(LARGE_ROWS)))
+    client.send_body(number, bytes_of(wide_request(LARGE_ROWS)))
     return number
 
 
@@ -461,16 +453,18 @@ GIVEN = "the answer waits for those before it while others need its memory"
 def needs_its_own(daemon):
     """A message needs memory while an answer of its own stream waits for its turn: that stays."""
     client = Http2Client(daemon.port)
-    other = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+    others = [Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
+              for _ in range(2)]
     number = begin_late(daemon, client, timed(held(), 2500))
     time.sleep(0.3)
-    fill_memory(other, 30)
+    for other in others:
+        fill_memory(other, 15)
     client.send(frame(DATA, END_STREAM, number, bytes_of(add_request())))
     texts = texts_of(client.answer(number))
     expect("errors", ("after 2500 ms" in texts[0], len(texts)), (True, 3))
     expect("others", set(texts[1:]) <= {"", GIVEN}, True)
-    other.close()
-    client.close()
+    for one in (client, *others):
+        one.close()
     answers_others(daemon.port)
 
 
@@ -478,22 +472,20 @@ def needs_more(daemon):
     """A client that takes one of its answers sends on, where the others, which wait for their turn,
     and an upload that has stopped hold the memory."""
     client = Http2Client(daemon.port, setting(INITIAL_WINDOW_SIZE, 0), gives=False)
-    number = begin_late(daemon, client, held(), ("content-length", "50000000"))  # a wide window
-    send_slowly(client, number, bytes_of(wide_request(400)))
+    number = begin_late(daemon, client, held())
+    client.send_body(number, bytes_of(wide_request(400)))
     with socket.create_connection(("127.0.0.1", daemon.port)) as stalled:
         stalled.sendall(b"POST /v2/models/wide/infer HTTP/1.1\r\nHost: x\r\n"
                         b"Content-Type: application/octet-stream\r\n"
                         b"Inference-Header-Content-Length: 100\r\nContent-Length: 305000\r\n\r\n" +
                         bytes(304000))
         time.sleep(0.5)
-        send_slowly(client, number, bytes_of(add_request(id="e")))
+        client.send_body(number, bytes_of(add_request(id="e")))
         time.sleep(0.3)
-        send_slowly(client, number, bytes_of(wide_request(300), *[add_request()] * 20))
-        time.sleep(0.3)
+        body = bytes_of(wide_request(300), add_request())
+        client.send_body(number, body[:30000])
         client.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1000)))
-        client.until(lambda: client.answers[number].body)
-        time.sleep(0.5)
-        client.ping()
+        client.send_body(number, body[30000:])
     expect("reset", client.answers[number].reset, None)
     client.close()
     wait_for_load(daemon.port, 0)
@@ -507,7 +499,7 @@ def gives_way(daemon):
     number = begin_late(daemon, client, timed(held(), 2500))
     time.sleep(0.3)
     for _ in range(2):
-        send_slowly(client, number, bytes_of(wide_request(LARGE_ROWS)))
+        client.send_body(number, bytes_of(wide_request(LARGE_ROWS)))
     time.sleep(0.3)
     stub = stub_of(daemon.port)
     for _ in range(3):
