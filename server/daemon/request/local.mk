@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/librequest.a
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
 	%D%/request_grpc.c %D%/request_grpc.h %D%/request_stream.c %D%/request_stream.h \
+	%D%/request_stream_call.c %D%/request_stream_priv.h \
 	%D%/request_watch.c %D%/request_watch.h \
 	%D%/request_head.c \
 	%D%/request_log.c %D%/request_log.h \

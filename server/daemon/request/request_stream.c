@@ -10,73 +10,25 @@
 
 #include "server/daemon/request/request_stream.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "protocol/grpc.h"
-#include "protocol/grpc_stream.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/access.h"
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_priv.h"
-
-#define STREAM_MAGIC 0x73747265u
-#define CALL_MAGIC 0x63616c6cu
+#include "server/daemon/request/request_stream_priv.h"
 
 #define US_PER_MS 1000u
 
-/* An id that is longer is not repeated beside an error. */
-#define ID_BYTES_MAX 256
-/* Spans of an answer that need no memory of their own. */
-#define SPANS_HERE 4
-
-struct call {
-    uint32_t magic;
-    struct request_stream *stream;
-    struct exchange exchange;
-    struct list link;         /* in stream->calls, by arrival; later in stream->over */
-    struct list waiting_link; /* in stream->waiting */
-    uint64_t sequence;        /* see struct grpc_order */
-    bool is_unknown;          /* likewise; it may belong to any sequence */
-    bool is_free;             /* its answers may stand between others, as far as is known */
-    uint8_t id_len;
-    char id[ID_BYTES_MAX - 1];
-    /* The write of its answer that is under way: */
-    uint8_t head[GRPC_STREAM_HEAD_BYTES_MAX];
-    struct buf error; /* its only span, of an error */
-    struct span here[SPANS_HERE], *spans;
-    unsigned span_count;
-};
-
-struct request_stream {
-    uint32_t magic;
-    struct request *request; /* that it belongs to */
-    struct list calls;       /* that are not over, by arrival */
-    struct list over;        /* to be freed: nobody uses them any more */
-    struct list waiting;     /* whose answers wait, for the client or for their turn */
-    struct call *reading;    /* whose message comes, */
-    struct call *ready;      /* or has come, but its sequence has another call */
-    struct call *writing;    /* whose answer the client takes now */
-    uint32_t count;          /* of |calls| */
-    uint8_t prefix[GRPC_PREFIX_BYTES];
-    uint8_t prefix_len; /* bytes of a prefix that came in pieces */
-    uint64_t left;      /* bytes of the message of |reading|, with those of its prefix */
-    uint64_t skipped;   /* bytes to come of a message that has been refused */
-    uint64_t due_ms;    /* grpc-timeout, on the clock of the loop; UINT64_MAX: none */
-    bool is_asked;      /* the client has more, which is to be asked for later */
-    bool is_inside, is_in_turn, is_writing;
-    bool is_broken;     /* nothing reaches the client any more, or may reach it */
-    bool has_given_way; /* errors have taken the place of answers, whose memory is still held */
-};
-
 static const struct exchange_ops call_ops;
 
-static struct call *call_of(struct exchange *exchange)
+static struct stream_call *call_of(struct exchange *exchange)
 {
-    struct call *call;
-    OBJ_CAST(call, LIST_ENTRY(exchange, struct call, exchange), CALL_MAGIC);
+    struct stream_call *call;
+    OBJ_CAST(call, LIST_ENTRY(exchange, struct stream_call, exchange), CALL_MAGIC);
     return call;
 }
 
@@ -87,158 +39,15 @@ static struct request_stream *stream_of(struct request *request)
     return request->grpc.stream;
 }
 
-static const struct params *params_of(const struct request_stream *stream)
-{
-    return stream->request->requests->uses.params;
-}
-
-static uint64_t now_of(const struct request_stream *stream)
-{
-    return uv_now(&stream->request->requests->uses.loop->uv);
-}
-
-/* ---- the life of a call ---------------------------------------------------------------------- */
-
-static int add_field(struct call *call, const char *name, struct span value)
-{
-    struct head *head = exchange_fields(&call->exchange);
-    head_add_name(head, span_str(name));
-    int status = head_add_value(head, value, exchange_error(&call->exchange));
-    head_end_field(head);
-    return status;
-}
-
-/* What is left of the time of the stream. */
-static int add_timeout(struct call *call)
-{
-    uint64_t now_ms = now_of(call->stream), due_ms = call->stream->due_ms;
-    uint64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
-    char text[16];
-    if (due_ms == UINT64_MAX || left_ms > 99999999) {
-        return 0;
-    }
-    int len = snprintf(text, sizeof(text), left_ms ? "%llum" : "1n", (unsigned long long)left_ms);
-    return add_field(call, "grpc-timeout", span_of(text, (size_t)len));
-}
-
-/* The head of the stream is that of each call. Returns 0, or the status to refuse the call with. */
-static int add_head(struct call *call)
-{
-    static const struct {
-        const char *name;
-        enum http_field field;
-    } fields[] = {
-        {"content-type", HTTP_CONTENT_TYPE},   {"te", HTTP_TE},
-        {"grpc-encoding", HTTP_GRPC_ENCODING}, {"authorization", HTTP_AUTHORIZATION},
-        {"x-api-key", HTTP_X_API_KEY},         {"traceparent", HTTP_TRACEPARENT},
-        {"user-agent", HTTP_USER_AGENT},
-    };
-    static const char target[] = "/inference.GRPCInferenceService/ModelInfer";
-    const struct head *from = &call->stream->request->head;
-    int status = head_add_target(exchange_fields(&call->exchange), params_of(call->stream),
-                                 span_str(target), exchange_error(&call->exchange));
-    for (size_t i = 0; !status && i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (head_has(from, fields[i].field)) {
-            status = add_field(call, fields[i].name, head_value(from, fields[i].field));
-        }
-    }
-    return status ? status : add_timeout(call);
-}
-
-/* Whoever sends the stream sends its calls. */
-static void describe_client(struct call *call)
-{
-    const struct request *request = call->stream->request;
-    const struct exchange *from = request->exchange;
-    struct exchange *exchange = &call->exchange;
-    exchange->via = request->sender.via;
-    exchange->client = call->stream->request->sender.via ? request->client.id : from->client;
-    exchange->role = from->role;
-    exchange->is_local = from->is_local;
-    exchange->is_for_grpc = from->is_for_grpc;
-    exchange->tls_version = from->tls_version;
-    exchange->tls_subject = from->tls_subject;
-    exchange->token_memory = from->token_memory;
-}
-
-static void free_part(struct call *call)
-{
-    if (call->spans != call->here) {
-        free(call->spans);
-    }
-    call->spans = NULL;
-    call->span_count = 0;
-    buf_reset(&call->error);
-}
-
-static void free_call(struct call *call)
-{
-    free_part(call);
-    buf_fini(&call->error);
-    exchange_fini(&call->exchange);
-    list_remove(&call->link);
-    list_remove(&call->waiting_link);
-    call->magic = 0;
-    free(call);
-}
-
-/* NULL: there is no memory. */
-static struct call *begin_call(struct request_stream *stream)
-{
-    const struct request *request = stream->request;
-    struct call *call = calloc(1, sizeof(*call));
-    if (!call) {
-        return NULL;
-    }
-    call->magic = CALL_MAGIC;
-    call->stream = stream;
-    list_init(&call->link);
-    list_init(&call->waiting_link);
-    buf_init(&call->error, GRPC_STREAM_ERROR_BYTES_MAX);
-    exchange_init(&call->exchange, request->requests, &call_ops, request->sender.remote);
-    describe_client(call);
-    if (!exchange_begin(&call->exchange)) {
-        free_call(call);
-        return NULL;
-    }
-    call->exchange.request->infer.is_in_stream = true;
-    list_push_back(&stream->calls, &call->link);
-    stream->count++;
-    return call;
-}
-
-static void leave_calls(struct call *call)
-{
-    struct request_stream *stream = call->stream;
-    must(stream->count > 0 && call != stream->writing);
-    stream->count--;
-    stream->reading = stream->reading == call ? NULL : stream->reading;
-    stream->ready = stream->ready == call ? NULL : stream->ready;
-    list_remove(&call->link);
-    list_remove(&call->waiting_link);
-    list_push_back(&stream->over, &call->link);
-}
-
-/* The answer does not matter any more. */
-static void drop_call(struct call *call)
-{
-    struct exchange *exchange = &call->exchange;
-    if (exchange->request) {
-        exchange_cancel(exchange);
-    }
-    leave_calls(call);
-    if (exchange->writer) {
-        exchange_note_written(exchange, false);
-    }
-}
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void drop_calls(struct request_stream *stream)
 {
     for (struct list *node = stream->calls.next, *next; node != &stream->calls; node = next) {
-        struct call *call = LIST_ENTRY(node, struct call, link);
+        struct stream_call *call = LIST_ENTRY(node, struct stream_call, link);
         next = node->next;
         if (call != stream->writing) {
-            drop_call(call);
+            stream_call_drop(call);
         }
     }
 }
@@ -246,12 +55,12 @@ static void drop_calls(struct request_stream *stream)
 static void reap(struct request_stream *stream)
 {
     while (!list_is_empty(&stream->over)) {
-        free_call(LIST_ENTRY(stream->over.next, struct call, link));
+        stream_call_free(LIST_ENTRY(stream->over.next, struct stream_call, link));
     }
 }
 
 /* Its message is complete, or it has been refused. The call may be over then. */
-static void run_call(struct call *call)
+static void run_call(struct stream_call *call)
 {
     struct request_stream *stream = call->stream;
     if (stream->reading == call) {
@@ -279,7 +88,7 @@ static bool has_prefix(const struct request_stream *stream)
 
 static bool is_full(const struct request_stream *stream)
 {
-    return stream->count >= params_of(stream)->stream_call_count_max;
+    return stream->count >= stream_params(stream)->stream_call_count_max;
 }
 
 /* Takes no message any more. */
@@ -290,59 +99,26 @@ static bool is_ending(const struct request_stream *stream)
 
 static bool is_blocked(const struct request_stream *stream)
 {
-    const struct call *reading = stream->reading;
+    const struct stream_call *reading = stream->reading;
     bool is_begun = reading || stream->skipped > 0;
     return stream->ready || stream->writing || is_ending(stream) ||
            (reading && transfer_is_waiting(&reading->exchange.upload)) ||
            (!is_begun && is_full(stream));
 }
 
-/* Is another call of its sequence under way? Then it comes later. */
-static bool has_elder(const struct call *call)
-{
-    const struct request_stream *stream = call->stream;
-    struct list *node = stream->calls.next;
-    for (; node != &stream->calls; node = node->next) {
-        const struct call *other = LIST_ENTRY(node, struct call, link);
-        if (other == call) {
-            return false;
-        }
-        if ((call->is_unknown && (other->sequence || other->is_unknown)) ||
-            (call->sequence && (other->is_unknown || other->sequence == call->sequence))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void note_order(struct call *call)
-{
-    struct span body = body_span(&call->exchange.request->body);
-    struct grpc_order order = {.id = span_str(""), .is_unknown = true};
-    if (body.ptr[0] == 0) { /* as its prefix says, it is not compressed */
-        order =
-            grpc_read_order(span_of(body.ptr + GRPC_PREFIX_BYTES, body.len - GRPC_PREFIX_BYTES));
-    }
-    call->sequence = order.sequence;
-    call->is_unknown = order.is_unknown;
-    call->is_free = order.id.len > 0;
-    call->id_len = order.id.len < sizeof(call->id) ? (uint8_t)order.id.len : 0;
-    memcpy(call->id, order.id.ptr, call->id_len);
-}
-
 static void end_message(struct request_stream *stream)
 {
-    struct call *call = stream->reading;
-    note_order(call);
+    struct stream_call *call = stream->reading;
+    stream_call_note_order(call);
     stream->reading = NULL;
-    if (has_elder(call)) {
+    if (stream_call_has_elder(call)) {
         stream->ready = call;
     } else {
         run_call(call);
     }
 }
 
-static void refuse_call(struct call *call, int http_status)
+static void refuse_call(struct stream_call *call, int http_status)
 {
     if (!exchange_is_refused(&call->exchange)) {
         exchange_refuse(&call->exchange, http_status);
@@ -353,7 +129,7 @@ static void refuse_call(struct call *call, int http_status)
 /* Takes more of the message that comes; its prefix is a part of the body. */
 static void add_to_message(struct request_stream *stream, struct span *bytes)
 {
-    struct call *call = stream->reading;
+    struct stream_call *call = stream->reading;
     uint8_t *room;
     size_t room_len;
     if (!exchange_room(&call->exchange, 0, &room, &room_len)) {
@@ -394,7 +170,7 @@ static const uint8_t *find_prefix(struct request_stream *stream, struct span *by
 static int check_prefix(struct request_stream *stream, const uint8_t *prefix)
 {
     struct error *err = &stream->request->err;
-    uint64_t max = params_of(stream)->body_bytes_max;
+    uint64_t max = stream_params(stream)->body_bytes_max;
     if (prefix[0] > 1) {
         return http_status_of(grpc_refuse_prefix(prefix[0], err));
     }
@@ -409,11 +185,11 @@ static int check_prefix(struct request_stream *stream, const uint8_t *prefix)
     return 0;
 }
 
-static void begin_head(struct call *call)
+static void begin_head(struct stream_call *call)
 {
     static const struct exchange_head head = {
         .method = ROUTE_POST_ONLY, .method_name = "POST", .has_body = true};
-    int status = add_head(call);
+    int status = stream_call_add_head(call);
     if (status) {
         refuse_call(call, status);
     } else if (!exchange_end_head(&call->exchange, &head)) {
@@ -429,7 +205,7 @@ static int begin_message(struct request_stream *stream, struct span *bytes)
     if (!prefix || status) {
         return status;
     }
-    stream->reading = begin_call(stream);
+    stream->reading = stream_call_begin(stream, &call_ops);
     if (!stream->reading) {
         error_no_memory(&stream->request->err, "a call");
         return 503;
@@ -495,91 +271,7 @@ static int take_backlog(struct request_stream *stream)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* May its answers stand between others? It has an id, or is a generation; a worker may be about to
- * find that. */
-static bool is_free(struct call *call)
-{
-    const struct request *request = call->exchange.request;
-    if (request && !request->is_on_worker && request->infer.ops) {
-        call->is_free |= request->infer.id.len > 0 || infer_has_runs(&request->infer);
-    }
-    return call->is_free;
-}
-
-/* An answer without an id is known by its place alone. */
-static bool is_its_turn(struct call *call)
-{
-    struct request_stream *stream = call->stream;
-    if (is_free(call)) {
-        return true;
-    }
-    struct list *node = stream->calls.next;
-    for (; node != &stream->calls; node = node->next) {
-        struct call *other = LIST_ENTRY(node, struct call, link);
-        if (other == call || !is_free(other)) {
-            return other == call;
-        }
-    }
-    unreachable();
-}
-
-static bool take_error(struct call *call)
-{
-    const struct request *request = call->exchange.request;
-    grpc_print_stream_error(span_of(call->id, call->id_len), request->err.text, &call->error);
-    call->spans = call->here;
-    call->here[0] = buf_span(&call->error);
-    call->span_count = 1;
-    return !buf_failed(&call->error);
-}
-
-/* The prefix of the answer gives way to what stands in front of it here. */
-static bool take_answer(struct call *call, const struct exchange_part *part)
-{
-    struct request *request = call->exchange.request;
-    size_t bytes = 0, head_len;
-    for (unsigned i = 0; i < part->count; i++) {
-        bytes += part->spans[i].len;
-    }
-    must(part->count > 0 && part->count < EXCHANGE_PARTS_MAX);
-    must(part->spans[0].len >= GRPC_PREFIX_BYTES);
-    if (grpc_print_stream_head(call->head, bytes - GRPC_PREFIX_BYTES, true, &head_len,
-                               &request->err) != ST_OK) {
-        return take_error(call);
-    }
-    unsigned count = part->count + 1;
-    call->spans = count <= SPANS_HERE ? call->here : malloc(count * sizeof(*call->spans));
-    if (!call->spans) {
-        return false;
-    }
-    memcpy(call->spans + 1, part->spans, part->count * sizeof(*part->spans));
-    call->spans[0] = span_of(call->head, head_len);
-    call->spans[1] =
-        span_of(part->spans[0].ptr + GRPC_PREFIX_BYTES, part->spans[0].len - GRPC_PREFIX_BYTES);
-    call->span_count = count;
-    return true;
-}
-
-/* Events of a generation are messages of the stream as they stand. */
-static bool take_events(struct call *call, const struct exchange_part *part)
-{
-    must(part->count == 1);
-    call->spans = call->here;
-    call->here[0] = part->spans[0];
-    call->span_count = part->spans[0].len > 0;
-    return true;
-}
-
-/* False: there is no memory. */
-static bool take_part(struct call *call, const struct exchange_part *part)
-{
-    const struct request *request = call->exchange.request;
-    return request->http_status               ? take_error(call)
-           : infer_is_stream(&request->infer) ? take_events(call, part)
-                                              : take_answer(call, part);
-}
-
-static enum exchange_written send_part(struct call *call)
+static enum exchange_written send_part(struct stream_call *call)
 {
     struct request_stream *stream = call->stream;
     struct request *request = stream->request;
@@ -594,17 +286,17 @@ static enum exchange_written send_part(struct call *call)
         return written;
     }
     stream->is_broken |= written == EXCHANGE_BROKEN;
-    free_part(call);
+    stream_call_free_part(call);
     return written;
 }
 
 /* An error in the place of an answer is the end of its call. */
-static void note_part(struct call *call, bool is_ok)
+static void note_part(struct stream_call *call, bool is_ok)
 {
     if (call->exchange.writer) {
         exchange_note_written(&call->exchange, is_ok);
     } else {
-        leave_calls(call);
+        stream_call_leave(call);
     }
 }
 
@@ -613,7 +305,7 @@ static void free_given(struct request_stream *stream)
 {
     struct list *node = stream->waiting.next;
     for (; stream->has_given_way && node != &stream->waiting; node = node->next) {
-        struct exchange *exchange = &LIST_ENTRY(node, struct call, waiting_link)->exchange;
+        struct exchange *exchange = &LIST_ENTRY(node, struct stream_call, waiting_link)->exchange;
         if (!exchange->request && exchange->writer) {
             exchange_note_written(exchange, false);
             transfers_update(exchange); /* the answer's memory is free */
@@ -630,9 +322,9 @@ static void send_waiting(struct request_stream *stream)
     bool is_first = true;
     while (node != &stream->waiting && !stream->writing && !stream->is_broken &&
            (is_first || turns_has_time(turns))) {
-        struct call *call = LIST_ENTRY(node, struct call, waiting_link);
+        struct stream_call *call = LIST_ENTRY(node, struct stream_call, waiting_link);
         node = node->next;
-        if (!is_its_turn(call)) {
+        if (!stream_call_is_its_turn(call)) {
             continue;
         }
         list_remove(&call->waiting_link);
@@ -651,7 +343,7 @@ static bool has_answer_to_send(const struct request_stream *stream)
 {
     struct list *node = stream->waiting.next;
     for (; node != &stream->waiting; node = node->next) {
-        if (is_its_turn(LIST_ENTRY(node, struct call, waiting_link))) {
+        if (stream_call_is_its_turn(LIST_ENTRY(node, struct stream_call, waiting_link))) {
             return !stream->writing;
         }
     }
@@ -660,7 +352,7 @@ static bool has_answer_to_send(const struct request_stream *stream)
 
 static bool has_call_to_run(const struct request_stream *stream)
 {
-    return stream->ready && !is_ending(stream) && !has_elder(stream->ready);
+    return stream->ready && !is_ending(stream) && !stream_call_has_elder(stream->ready);
 }
 
 /* Is a message left that will not be taken? */
@@ -723,10 +415,10 @@ static void end_reading(struct request_stream *stream)
 {
     struct request *request = stream->request;
     if (stream->reading) {
-        drop_call(stream->reading);
+        stream_call_drop(stream->reading);
     }
     if (stream->ready) {
-        drop_call(stream->ready);
+        stream_call_drop(stream->ready);
     }
     stream->skipped = 0;
     stream->prefix_len = 0;
@@ -801,30 +493,30 @@ static int go_on(struct request_stream *stream, struct span bytes)
 
 static enum exchange_written write_part(struct exchange *exchange, const struct exchange_part *part)
 {
-    struct call *call = call_of(exchange);
+    struct stream_call *call = call_of(exchange);
     struct request_stream *stream = call->stream;
-    if (!stream->request->exchange || stream->is_broken || !take_part(call, part)) {
+    if (!stream->request->exchange || stream->is_broken || !stream_call_take_part(call, part)) {
         stream->is_broken = true;
-        free_part(call);
+        stream_call_free_part(call);
         return EXCHANGE_BROKEN;
     }
     if (call->span_count == 0) {
-        free_part(call);
+        stream_call_free_part(call);
         return EXCHANGE_WRITTEN;
     }
-    if (!stream->writing && is_its_turn(call)) {
+    if (!stream->writing && stream_call_is_its_turn(call)) {
         return send_part(call);
     }
     list_push_back(&stream->waiting, &call->waiting_link);
-    pace_begin(&exchange->answer.pace, now_of(stream));
+    pace_begin(&exchange->answer.pace, stream_now(stream));
     return EXCHANGE_WAITS;
 }
 
 static void end_call(struct exchange *exchange)
 {
-    struct call *call = call_of(exchange);
+    struct stream_call *call = call_of(exchange);
     struct request_stream *stream = call->stream;
-    leave_calls(call);
+    stream_call_leave(call);
     wake(stream);
 }
 
@@ -841,20 +533,20 @@ static void run_refused(struct exchange *exchange)
 }
 
 /* An error takes the place of an answer that waits for others: its client need not be slow. */
-static bool give_way(struct call *call)
+static bool give_way(struct stream_call *call)
 {
     struct request *request = call->exchange.request;
     error_set(&request->err, ST_EXHAUSTED,
               "the answer waits for those before it while others need its memory");
     request_refuse(request, 429);
-    free_part(call);
-    return take_error(call);
+    stream_call_free_part(call);
+    return stream_call_take_error(call);
 }
 
 /* The client could not tell an answer that is broken off from one that goes on. So all end. */
 static void break_off(struct exchange *exchange)
 {
-    struct call *call = call_of(exchange);
+    struct stream_call *call = call_of(exchange);
     struct request_stream *stream = call->stream;
     if (call != stream->writing && give_way(call)) {
         stream->has_given_way = true;
@@ -965,12 +657,12 @@ void request_stream_take_turn(struct request *request)
 void request_stream_note_written(struct request *request, bool is_ok)
 {
     struct request_stream *stream = stream_of(request);
-    struct call *call = stream->writing;
+    struct stream_call *call = stream->writing;
     must(stream->is_writing && call);
     stream->is_writing = false;
     stream->is_broken |= !is_ok;
     stream->writing = NULL;
-    free_part(call);
+    stream_call_free_part(call);
     stream->is_inside = true;
     note_part(call, is_ok && request->exchange);
     stream->is_inside = false;
