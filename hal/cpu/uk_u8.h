@@ -161,7 +161,7 @@ struct uk_pack_u8 {
  * UK_DW_U8_TAPS taps of all channels. A window is UK_DW_U8_TAPS neighbouring pixels. All outputs
  * that begin in a window share its pixels: the taps of output |shift| are moved |shift| pixels to
  * the right, and taps outside the window are zeros. The taps of a channel are a word of bytes; or,
- * with uk->u8_word 2, 16 bits wide, taps 0 and 2 of all channels in front of taps 1 and 3.
+ * with uk->u8_word 2, 16 bits wide, in an order of the level: see pack_u8.c.
  */
 struct uk_dw_u8 {
     const uint8_t *x; /* the first tap of output 0, 0 */

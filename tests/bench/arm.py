@@ -7,11 +7,14 @@ runs with one worker, once with few calls and once with more; the difference is 
 alone, without loading. Beside the counts are those of the level generic, plain C, over them.
 
 It takes qemu-aarch64 with plugins (Debian: qemu-user), a compiler for this machine, and a build of
-pte for aarch64: contrib/cross.sh. With --loops it prints, for the innermost loops of the kernels,
+pte for aarch64: contrib/cross.sh. With --peer, the shared library of ONNX Runtime's package for
+aarch64, each network is counted there, too: NAME.onnx beside NAME.pte, on the same input,
+NAME.in.npy, with one thread. tests/bench/arm_networks.py exports them. The ratio is that of pted's
+count to ONNX Runtime's, on a processor that has this level and not the next one. With --loops it prints, for the innermost loops of the kernels,
 how many of their instructions are multiply-adds, dot products or products of matrices; that takes
 the objdump of aarch64.
 
-usage: arm.py [--build DIR] [--root DIR] [--cpu LEVEL]... [--loops] FILE.pte...
+usage: arm.py [--build DIR] [--root DIR] [--cpu LEVEL]... [--peer LIBRARY] [--loops] FILE.pte...
 """
 import argparse
 import os
@@ -22,6 +25,7 @@ import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
+PROCESSORS = {"neon": "cortex-a53", "dotprod": "neoverse-n1"}
 LEVELS = ("generic", "neon", "dotprod", "i8mm", "bf16")
 CALLS = (1, 3)  # the first call makes plans, which the second run has, too
 PRODUCT = re.compile(r"fmla|fmul\b|bfmmla|bfdot|[su]?dot|usdot|u?s?mmla|smlal2?|umlal2?")
@@ -42,36 +46,91 @@ def make_plugin(folder):
     return plugin
 
 
+def make_view(folder, root):
+    """The root of aarch64, and a description of processors: that of this machine is no such one,
+    and ONNX Runtime believes it."""
+    view = Path(folder) / "view"
+    (view / "proc").mkdir(parents=True)
+    (view / "proc" / "cpuinfo").write_text("".join(
+        f"processor\t: {i}\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\n"
+        f"CPU part\t: 0xd0c\nCPU revision\t: 1\n\n" for i in range(os.cpu_count())))
+    for name in ("bin", "etc", "lib", "usr"):
+        (view / name).symlink_to(root.resolve() / name)
+    return view
+
+
 class Emulator:
-    def __init__(self, plugin, root, build):
-        self.command = ["qemu-aarch64", "-cpu", "max", "-plugin", str(plugin), "-L", str(root)]
+    def __init__(self, folder, root, build):
+        self.folder, self.root = Path(folder), root.resolve()
+        self.plugin, self.view = make_plugin(folder), make_view(folder, root)
         self.pte = str(build / "pte")
 
-    def count(self, args):
-        done = subprocess.run([*self.command, self.pte, *args], capture_output=True, text=True,
-                              check=False)
+    def count(self, args, processor="max"):
+        done = subprocess.run(["qemu-aarch64", "-cpu", processor, "-plugin", str(self.plugin), "-L",
+                               str(self.view), *args], capture_output=True, text=True, check=False)
         found = re.search(r"^instructions: (\d+)$", done.stderr, re.M)
         if done.returncode or not found:
             sys.exit(f"arm: {' '.join(args)}: {(done.stderr or done.stdout).strip()}")
         return int(found.group(1))
 
-    def count_call(self, file, level):
-        few, more = (self.count(["run", str(file), "--workers", "1", "--cpu", level, "--precision",
-                                 "bf16" if level == "bf16" else "exact", "--repeat", str(calls)])
-                     for calls in CALLS)
+    def count_call(self, args_of, processor="max"):
+        """|args_of| makes a command of a number of calls."""
+        few, more = (self.count(args_of(calls), processor) for calls in CALLS)
         return (more - few) / (CALLS[1] - CALLS[0])
 
+    def count_pted(self, file, level):
+        value = file.with_suffix(".in.npy")
+        inputs = ("--input", f"input_0={value}") if value.exists() else ()
+        precision = "bf16" if level == "bf16" else "exact"
+        return self.count_call(lambda calls: [
+            self.pte, "run", str(file), *inputs, "--workers", "1", "--cpu", level, "--precision",
+            precision, "--repeat", str(calls)])
 
-def print_counts(emulator, files, levels):
-    print("instructions of a call, in thousands; in brackets: those of generic over them")
+
+class Peer:
+    """ONNX Runtime, by a small program: onnx_calls.c."""
+
+    def __init__(self, emulator, library):
+        self.emulator, self.library = emulator, str(library)
+        self.program = str(emulator.folder / "onnx_calls")
+        self.counts = {}
+        subprocess.run(["aarch64-linux-gnu-gcc", f"--sysroot={emulator.root}", "-std=c11", "-O1",
+                        f"-I{emulator.folder}", "-o", self.program,
+                        TOP / "tests" / "bench" / "onnx_calls.c"], check=True)
+
+    def count(self, file, level):
+        import numpy
+        processor = PROCESSORS.get(level, "max")
+        if (file, processor) not in self.counts:
+            value = numpy.load(file.with_suffix(".in.npy"))
+            raw, result = (str(self.emulator.folder / name) for name in ("input", "output"))
+            value.tofile(raw)
+            kind = {"float32": "f32", "int64": "i64"}[str(value.dtype)]
+            self.counts[file, processor] = self.emulator.count_call(lambda calls: [
+                self.program, self.library, str(file.with_suffix(".onnx")), str(calls), kind, raw,
+                result, *map(str, value.shape)], processor)
+            expected = numpy.load(file.with_suffix(".out.npy"))
+            error = abs(numpy.fromfile(result, "f4") - expected.ravel()).max()
+            if not error <= abs(expected).max() / 2:  # 8-bit numbers of a deep network
+                sys.exit(f"arm: {file.stem}: ONNX Runtime's result is off by {error}")
+        return self.counts[file, processor]
+
+
+def print_counts(emulator, peer, files, levels):
+    print("instructions of a call, in thousands; in brackets: those of generic over them"
+          + ("; behind it: their ratio to those of ONNX Runtime" if peer else ""))
     print("\t".join(("network", *levels)))
     for file in files:
         row, generic = [], None
         for level in levels:
-            count = emulator.count_call(file, level)
+            count = emulator.count_pted(file, level)
             generic = count if level == "generic" else generic
             over = f" ({generic / count:.2f})" if generic and level != "generic" else ""
-            row.append(f"{count / 1000:.0f}{over}")
+            ratio = f" {count / peer.count(file, level):.2f}" if peer and level != "generic" else ""
+            row.append(f"{count / 1000:.0f}{over}{ratio}")
+        if peer:
+            row += [f"{processor}: {count / 1000:.0f}"
+                    for (of, processor), count in peer.counts.items() if of == file]
         print("\t".join((file.stem, *row)), flush=True)
 
 
@@ -102,7 +161,8 @@ def print_loops(build):
     print("of a loop's instructions, those that multiply")
     for level, kernels in LOOPS.items():
         for source, function in kernels:
-            archive = build / "hal" / "cpu" / "uk" / f"libuk_{level}_a-{source}.o"
+            full = "_full" if (level, source) == ("neon", "gemm_f32") else ""
+            archive = build / "hal" / "cpu" / "uk" / f"libuk_{level}{full}_a-{source}.o"
             loops = innermost_loops(instructions_of(archive, function))
             counts = [(sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop), len(loop))
                       for loop in loops]
@@ -116,6 +176,7 @@ def main():
     parser.add_argument("--build", type=Path, default=Path("build/arm64"))
     parser.add_argument("--root", type=Path, default=Path("build/cross/arm64"))
     parser.add_argument("--cpu", action="append", choices=LEVELS)
+    parser.add_argument("--peer", type=Path, metavar="LIBRARY")
     parser.add_argument("--loops", action="store_true")
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
@@ -123,8 +184,9 @@ def main():
         print_loops(args.build)
     with tempfile.TemporaryDirectory() as folder:
         if args.files:
-            emulator = Emulator(make_plugin(folder), args.root, args.build)
-            print_counts(emulator, args.files, args.cpu or LEVELS)
+            emulator = Emulator(folder, args.root, args.build)
+            peer = Peer(emulator, args.peer) if args.peer else None
+            print_counts(emulator, peer, args.files, args.cpu or LEVELS)
 
 
 if __name__ == "__main__":

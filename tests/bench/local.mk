@@ -48,7 +48,7 @@ TESTS += %D%/instructions.py
 EXTRA_DIST += %D%/instructions.py %D%/instructions.tsv
 
 # The instructions of a call on aarch64, counted in an emulator.
-EXTRA_DIST += %D%/arm.py %D%/count_plugin.c
+EXTRA_DIST += %D%/arm.py %D%/arm_networks.py %D%/count_plugin.c %D%/onnx_calls.c
 
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc

@@ -3,7 +3,8 @@
  * Depthwise convolution of 8-bit integers. A window is UK_DW_U8_TAPS neighbouring pixels of a block
  * of channels; transposed, each of its words holds the taps of one channel in one kernel row. A
  * tile of outputs transposes each window once, for all the outputs that it has below each other,
- * and for two neighbours if the stride is 1: their weights differ by a shift.
+ * and for two neighbours if the stride is 1: their weights differ by a shift. NEON multiplies the
+ * pixels one by one, which takes less than a transposed window without dot products.
  */
 #include "config.h"
 
@@ -54,9 +55,40 @@ UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
     n->least = (uint8_t)((int32_t)p->d->min + p->d->zero);
 }
 
-/* acc + the products of a transposed window and its weights, one vector or two. */
-UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD])
+#if defined UK_LEVEL_NEON && UK_WORD == 2
+UK_INLINE vi arrange(vb window)
 {
+    return (vi)window;
+}
+
+/* acc + the products of the pixels [begin, end) of a window and their weights. */
+UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD], const size_t begin,
+                      const size_t end)
+{
+    const int16x8_t pixels[2] = {(int16x8_t)vmovl_u8(vget_low_u8((uint8x16_t)window)),
+                                 (int16x8_t)vmovl_high_u8((uint8x16_t)window)};
+    int32x4_t sum = (int32x4_t)acc;
+    UK_UNROLL
+    for (size_t i = begin; i < end; i++) {
+        const int16x8_t x = pixels[i / 2], y = (int16x8_t)w[i / 2];
+        sum = i % 2 ? vmlal_high_s16(sum, x, y) : vmlal_s16(sum, vget_low_s16(x), vget_low_s16(y));
+    }
+    return (vi)sum;
+}
+#else
+/* A window as multiply() takes it. */
+UK_INLINE vi arrange(vb window)
+{
+    return v_transpose(window);
+}
+
+/* acc + the products of a transposed window and its weights, one vector or two. Those outside of
+ * [begin, end) are zeros. */
+UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD], const size_t begin,
+                      const size_t end)
+{
+    (void)begin;
+    (void)end;
 #if UK_WORD == 4
     return v_dot(acc, (vi)v_shift_bytes((vb)window), w[0]);
 #else
@@ -65,6 +97,7 @@ UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD])
     return v_dot(acc, (vi)(((vu)window >> 8) & low), w[1]);
 #endif
 }
+#endif
 
 UK_INLINE void load_weights(vi w[4 / UK_WORD], const uint8_t *from)
 {
@@ -139,12 +172,16 @@ UK_INLINE void add_window(vi acc[OUTS_MAX], vi window, const struct part *p,
         UK_UNROLL
         for (size_t shift = 0; shift < f.shifts; shift++) {
             size_t i = (row * f.groups + group) * f.shifts + shift;
+            size_t from = at * UK_DW_U8_TAPS, end = shift + f.height - from;
+            size_t begin = shift > from ? shift - from : 0;
+            end = end < UK_DW_U8_TAPS ? end : UK_DW_U8_TAPS;
             if (f.height == 3) {
-                acc[i] = multiply(acc[i], window, n->weights + (first + shift) * (4 / UK_WORD));
+                const vi *w = n->weights + (first + shift) * (4 / UK_WORD);
+                acc[i] = multiply(acc[i], window, w, begin, end);
             } else {
                 vi w[4 / UK_WORD];
                 load_weights(w, p->w + (first + shift) * UK_DW_WINDOW_BYTES);
-                acc[i] = multiply(acc[i], window, w);
+                acc[i] = multiply(acc[i], window, w, begin, end);
             }
         }
     }
@@ -167,7 +204,7 @@ UK_INLINE void tile(const struct part *p, const struct numbers *n, const struct 
             UK_UNROLL
             for (size_t at = 0; at < f.windows; at++) {
                 size_t pixel = group * f.shifts * f.stride_w + at * UK_DW_U8_TAPS;
-                vi window = v_transpose(V_GET(vb, x + pixel * UK_VL));
+                vi window = arrange(V_GET(vb, x + pixel * UK_VL));
                 add_window(acc, window, p, n, line, group, at, f);
             }
         }
@@ -226,7 +263,7 @@ FORM(5, 2, 2, 1, 4, 1)
 UK_INLINE vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t tap, const bool is_dense)
 {
     if (is_dense) {
-        return v_transpose(V_GET(vb, x + tap * UK_VL));
+        return arrange(V_GET(vb, x + tap * UK_VL));
     }
     const uint8_t *pixels[UK_DW_U8_TAPS];
     UK_UNROLL
@@ -234,7 +271,7 @@ UK_INLINE vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t tap, c
         size_t last = d->kernel_w - 1, at = tap + i < last ? tap + i : last;
         pixels[i] = x + at * d->dilation_w * UK_VL;
     }
-    return v_transpose(v_load_quarters(pixels));
+    return arrange(v_load_quarters(pixels));
 }
 
 /* Computes four outputs of a row; an output that does not exist repeats the last one. */
@@ -257,7 +294,8 @@ UK_INLINE void tile_any(const struct part *p, const struct numbers *n, const boo
             UK_UNROLL
             for (size_t i = 0; i < 4; i++) {
                 const uint8_t *at = x[i] + (ptrdiff_t)y * line;
-                acc[i] = multiply(acc[i], window_of(d, at, tap, is_dense), weights);
+                vi pixels = window_of(d, at, tap, is_dense);
+                acc[i] = multiply(acc[i], pixels, weights, 0, UK_DW_U8_TAPS);
             }
         }
     }

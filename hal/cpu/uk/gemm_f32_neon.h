@@ -27,14 +27,13 @@
     (vf) vfmaq_laneq_f32((float32x4_t)(acc), (float32x4_t)(of_b), (float32x4_t)(x), lane)
 
 /* acc += UK_VL numbers of each row times as many rows of B, from |first| behind |b| on. */
-UK_INLINE void multiply_four(vf acc[UK_MR][UK_NV], const float *at[UK_MR], const float *b,
+UK_INLINE void multiply_four(vf acc[UK_MR][UK_NV], const void *at[UK_MR], const float *b,
                              const int first, const int rows, const int vectors)
 {
     vf x[UK_MR];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
-        x[i] = v_load(at[i]);
-        at[i] += UK_VL;
+        x[i] = v_load_next(&at[i]);
     }
     MULTIPLY_LANE(0)
     MULTIPLY_LANE(1)
@@ -46,7 +45,7 @@ UK_INLINE void multiply_four(vf acc[UK_MR][UK_NV], const float *at[UK_MR], const
 UK_INLINE void accumulate(vf acc[UK_MR][UK_NV], const float *a, ptrdiff_t row, const float *b,
                           size_t run, const int rows, const int vectors)
 {
-    const float *at[UK_MR];
+    const void *at[UK_MR];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         at[i] = a + i * row;
@@ -63,7 +62,9 @@ UK_INLINE void accumulate(vf acc[UK_MR][UK_NV], const float *a, ptrdiff_t row, c
         vf x[UK_MR];
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
-            x[i] = v_splat(*at[i]++);
+            const float *from = at[i];
+            x[i] = v_splat(*from);
+            at[i] = from + 1;
         }
         const int first = 0;
         MULTIPLY_LANE(0)

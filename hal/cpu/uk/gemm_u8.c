@@ -171,7 +171,8 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     }
     for (size_t s = 0; s < t->segment_count && !is_sorted; s++) {
         size_t k = t->segments[s].k * UK_NR / (is_4bit ? 2 : 1), words = t->run / UK_WORD;
-        const uint8_t *a = t->a + (t->is_copied ? (ptrdiff_t)(s * words * 4) : t->segments[s].a);
+        const uint8_t *a =
+            t->a + (t->is_copied ? (ptrdiff_t)(s * words * A_STEP(rows)) : t->segments[s].a);
         accumulate(acc, a, t->a_row, t->b + k, words, rows, vectors, is_4bit);
     }
     settle(acc, rows, vectors);
@@ -226,7 +227,7 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     clear_sums(sums, rows);
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         add_group(sums, t, a, b, scales, rows, vectors, is_4bit);
-        a += t->group_words * 4;
+        a += t->group_words * A_STEP(rows);
         b += t->group_bytes;
         scales += t->scales_step;
     }
@@ -302,7 +303,7 @@ UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t lin
             add_group(sums[i], t, a, b + (size_t)i * next, scales + (size_t)i * next_scales, 1,
                       UK_NV, is_4bit);
         }
-        a += t->group_words * 4;
+        a += t->group_words * A_STEP(1);
         b += t->group_bytes;
         scales += t->scales_step;
     }

@@ -204,6 +204,48 @@ UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
 #endif
 }
 
+#ifdef UK_LEVEL_I8MM
+/* Bytes from a word of a copied tile of |rows| to the next one. */
+#define A_STEP(rows) (((rows) + 1) / 2 * 8)
+
+/* Copies a run of two rows, pair |pair| of the tile at |to|: eight numbers of the first row, then
+ * those of the other. |step| bytes are between them and the next ones: those of other pairs. If
+ * four numbers remain, they take half the place. */
+UK_INLINE void copy_pair(uint8_t *to, size_t step, size_t pair, const uint8_t *a, const uint8_t *b,
+                         size_t run)
+{
+    uint8_t *at = to + pair * 16;
+    size_t k = 0;
+    for (; run - k >= 16; k += 16, at += 2 * step) {
+        int64x2_t one = (int64x2_t)v_shift_bytes(V_GET(vb, a + k));
+        int64x2_t two = (int64x2_t)v_shift_bytes(V_GET(vb, b + k));
+        vst1q_s64((int64_t *)(void *)at, vzip1q_s64(one, two));
+        vst1q_s64((int64_t *)(void *)(at + step), vzip2q_s64(one, two));
+    }
+    for (; run - k >= 8; k += 8, at += step) {
+        uint8x16_t both = vcombine_u8(vld1_u8(a + k), vld1_u8(b + k));
+        vst1q_u8(at, (uint8x16_t)v_shift_bytes((vb)both));
+    }
+    for (at -= pair * 8; k < run; k++, at++) {
+        at[0] = a[k] ^ UK_A_SHIFT;
+        at[4] = b[k] ^ UK_A_SHIFT;
+    }
+}
+
+UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+{
+    uint8_t *to = g->scratch;
+    for (size_t s = 0; s < t->segment_count; s++, to += t->run / 4 * A_STEP(rows)) {
+        for (size_t i = 0; i < rows; i += 2) {
+            const uint8_t *a = t->a + (ptrdiff_t)i * t->a_row + t->segments[s].a;
+            copy_pair(to, 2 * A_STEP(rows), i / 2, a, i + 1 < rows ? a + t->a_row : a, t->run);
+        }
+    }
+    t->a = g->scratch;
+}
+#else
+#define A_STEP(rows) 4
+
 UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
 {
     size_t depth = t->segment_count * t->run, row_bytes = (depth + SKEW) * (4 / UK_WORD);
@@ -217,6 +259,7 @@ UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows
     t->a = to;
     t->a_row = (ptrdiff_t)row_bytes;
 }
+#endif
 
 /* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
 UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)

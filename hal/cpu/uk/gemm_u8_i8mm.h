@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sums of an integer tile by products of matrices: eight numbers of two rows of A times eight
- * of two columns of B are four sums. A panel has eight neighbours in k of a column side by side:
- * see pack_u8.c. A row without a partner is multiplied twice.
+ * of two columns of B are four sums. A panel has eight neighbours in k of a column side by side,
+ * see pack_u8.c, and a copied tile those of a pair of rows, see copy_pair(). A row without a
+ * partner is multiplied twice.
  *
  * While products are added, acc[2 * p][j] has columns 4 * j and 4 * j + 1 of rows 2 * p and
  * 2 * p + 1, and acc[2 * p + 1][j] the next two columns: settle() brings them in order.
@@ -12,16 +13,35 @@
 
 #include "hal/cpu/uk/gemm_u8.h"
 
-#define A_WORDS 4 /* in sixteen bytes of a row */
 #define PAIRS_OF(rows) (((rows) + 1) / 2)
 
-/* Pairs of columns in vector |j| of 4-bit weights: the low halves, or the high ones, times 16. */
-UK_INLINE int8x16_t half_of(vf raw, const bool is_high)
+/* Loads |count| vectors, at most four, and moves |*from| behind them. gcc 12 would move it by an
+ * instruction of its own. */
+UK_INLINE void load_next(int8x16_t v[], const uint8_t **from, const int count)
 {
-    uint8x16_t x = (uint8x16_t)raw;
-    return vreinterpretq_s8_u8(is_high ? vandq_u8(x, vdupq_n_u8(0xf0)) : vshlq_n_u8(x, 4));
+#if defined __OPTIMIZE__ && !defined __clang__ && !defined UK_SANITIZED
+#define LOAD_NEXT(n, last)                                                                         \
+    if (count == n) {                                                                              \
+        int8x16x##n##_t x;                                                                         \
+        __asm__("ld1 {%S0.16b - %" last "0.16b}, [%1], %3"                                         \
+                : "=w"(x), "+r"(*from)                                                             \
+                : "m"(*(const struct v_far *)(const void *)*from), "i"(n * 16));                   \
+        memcpy(v, &x, sizeof(x));                                                                  \
+        return;                                                                                    \
+    }
+    LOAD_NEXT(2, "T")
+    LOAD_NEXT(3, "U")
+    LOAD_NEXT(4, "V")
+#undef LOAD_NEXT
+#endif
+    UK_UNROLL
+    for (int i = 0; i < count; i++, *from += 16) {
+        v[i] = vld1q_s8((const int8_t *)*from);
+    }
 }
 
+/* acc += eight numbers of each pair of rows times those of two columns: of vector |j| the first
+ * two, or with |half| the others. */
 UK_INLINE void multiply_columns(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x16_t w, const int j,
                                 const int half, const int rows)
 {
@@ -32,80 +52,54 @@ UK_INLINE void multiply_columns(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x
     }
 }
 
-/* acc += eight numbers of each pair of rows times the weights at |b| + |offset|. */
-UK_INLINE void multiply_eight(vi acc[UK_MR][UK_NV], const int8x16_t x[], const uint8_t *b,
-                              const int offset, const int rows, const int vectors,
-                              const bool is_4bit)
+/* The same of 4-bit weights: the low halves are the first two columns, the high ones, times 16, the
+ * others. */
+UK_INLINE void multiply_halves(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x16_t raw,
+                               const int j, const int rows)
 {
-    vf raw[2];
+    const int8x16_t low = vshlq_n_s8(raw, 4), high = vandq_s8(raw, vdupq_n_s8(-16));
+    multiply_columns(acc, x, low, j, 0, rows);
+    multiply_columns(acc, x, high, j, 1, rows);
+}
+
+/* acc += eight numbers of each row times the weights of as many. */
+UK_INLINE void multiply_eight(vi acc[UK_MR][UK_NV], const uint8_t **a, const uint8_t **b,
+                              const int rows, const int vectors, const bool is_4bit)
+{
+    int8x16_t x[4], w[4];
+    load_next(x, a, PAIRS_OF(rows));
     if (is_4bit) {
+        load_next(w, b, vectors);
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            if (j % 2 == 0) {
-                v_load_pair(raw, b, offset + j * 16, j + 1 < vectors);
-            }
-            multiply_columns(acc, x, half_of(raw[j % 2], false), j, 0, rows);
-            multiply_columns(acc, x, half_of(raw[j % 2], true), j, 1, rows);
+            multiply_halves(acc, x, w[j], j, rows);
         }
+        *b += (UK_NV - vectors) * 16;
         return;
     }
     UK_UNROLL
-    for (int j = 0; j < vectors; j++) {
-        v_load_pair(raw, b, offset + j * 32, true);
-        multiply_columns(acc, x, (int8x16_t)raw[0], j, 0, rows);
-        multiply_columns(acc, x, (int8x16_t)raw[1], j, 1, rows);
+    for (int j = 0; j < vectors; j += 2) {
+        const int count = vectors - j < 2 ? 2 : 4;
+        load_next(w, b, count);
+        UK_UNROLL
+        for (int i = 0; i < count; i++) {
+            multiply_columns(acc, x, w[i], j + i / 2, i % 2, rows);
+        }
     }
-}
-
-/* acc += four words of each row times the weights of as many. */
-UK_INLINE void multiply_four(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], const uint8_t *b,
-                             const int rows, const int vectors, const bool is_4bit)
-{
-    int8x16_t low[PAIRS_OF(UK_MR)], high[PAIRS_OF(UK_MR)];
-    UK_UNROLL
-    for (int p = 0; p < PAIRS_OF(rows); p++) {
-        int64x2_t one = vld1q_s64((const int64_t *)(const void *)at[2 * p]);
-        int64x2_t two =
-            2 * p + 1 < rows ? vld1q_s64((const int64_t *)(const void *)at[2 * p + 1]) : one;
-        low[p] = vreinterpretq_s8_s64(vzip1q_s64(one, two));
-        high[p] = vreinterpretq_s8_s64(vzip2q_s64(one, two));
-    }
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        at[i] += 16;
-    }
-    multiply_eight(acc, low, b, 0, rows, vectors, is_4bit);
-    multiply_eight(acc, high, b, UK_NR * (is_4bit ? 4 : 8), rows, vectors, is_4bit);
-}
-
-/* acc += two words of each row, if the run has so many left. */
-UK_INLINE void multiply_two(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], const uint8_t *b,
-                            const int rows, const int vectors, const bool is_4bit)
-{
-    int8x16_t x[PAIRS_OF(UK_MR)];
-    UK_UNROLL
-    for (int p = 0; p < PAIRS_OF(rows); p++) {
-        const uint8_t *two = at[2 * p + 1 < rows ? 2 * p + 1 : 2 * p];
-        x[p] = vreinterpretq_s8_u8(vcombine_u8(vld1_u8(at[2 * p]), vld1_u8(two)));
-    }
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        at[i] += 8;
-    }
-    multiply_eight(acc, x, b, 0, rows, vectors, is_4bit);
+    *b += (UK_NV - vectors) * 32;
 }
 
 /* acc += the last word of a run, whose weights have no neighbours: zeros take their place. */
-UK_INLINE void multiply_one(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], const uint8_t *b,
-                            const int rows, const int vectors)
+UK_INLINE void multiply_word(vi acc[UK_MR][UK_NV], const uint8_t *a, const uint8_t *b,
+                             const int rows, const int vectors)
 {
     const int32x4_t zero = vdupq_n_s32(0);
     int8x16_t x[PAIRS_OF(UK_MR)];
     UK_UNROLL
     for (int p = 0; p < PAIRS_OF(rows); p++) {
-        const uint8_t *two = at[2 * p + 1 < rows ? 2 * p + 1 : 2 * p];
-        int32x4_t words = vdupq_n_s32(V_GET(int32_t, at[2 * p]));
-        x[p] = vreinterpretq_s8_s32(vsetq_lane_s32(V_GET(int32_t, two), words, 2));
+        int32x2_t pair = vld1_s32((const int32_t *)(const void *)(a + p * 8));
+        int32x4_t both = vcombine_s32(pair, pair);
+        x[p] = vreinterpretq_s8_s32(vzip1q_s32(both, both));
     }
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
@@ -120,21 +114,16 @@ UK_INLINE void accumulate(vi acc[UK_MR][UK_NV], const uint8_t *a, ptrdiff_t stri
                           const uint8_t *b, size_t words, const int rows, const int vectors,
                           const bool is_4bit)
 {
-    const uint8_t *at[UK_MR];
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        at[i] = a + i * stride;
-    }
-    for (size_t k = words / A_WORDS; k > 0; k--) {
-        multiply_four(acc, at, b, rows, vectors, is_4bit);
-        b += UK_NR * (is_4bit ? 8 : 16);
+    (void)stride;
+    for (size_t k = words / 4; k > 0; k--) {
+        multiply_eight(acc, &a, &b, rows, vectors, is_4bit);
+        multiply_eight(acc, &a, &b, rows, vectors, is_4bit);
     }
     if (words & 2) {
-        multiply_two(acc, at, b, rows, vectors, is_4bit);
-        b += UK_NR * (is_4bit ? 4 : 8);
+        multiply_eight(acc, &a, &b, rows, vectors, is_4bit);
     }
     if (words & 1) {
-        multiply_one(acc, at, b, rows, vectors);
+        multiply_word(acc, a, b, rows, vectors);
     }
 }
 

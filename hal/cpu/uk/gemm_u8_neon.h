@@ -11,7 +11,8 @@
 
 #include "hal/cpu/uk/gemm_u8.h"
 
-#define A_WORDS 4 /* in sixteen bytes of a row */
+#define A_WORDS 4           /* in sixteen bytes of a row */
+#define TIMES (UK_WORD / 2) /* that the loop over them is unrolled */
 
 /* Sixteen bytes of weights of words |k| and following: with |is_4bit| the low halves, or the high
  * ones, times 16. */
@@ -61,7 +62,8 @@ UK_INLINE int8x16_t weights_of(uint8x16_t raw, const bool is_4bit, const bool is
     for (int j = 0; j < B_VECTORS; j += 2) {                                                       \
         const bool is_pair = j + 1 < B_VECTORS;                                                    \
         vf raw[2];                                                                                 \
-        v_load_pair(raw, b, (is_4bit ? word / 2 : word) * UK_NR * UK_WORD + j * 16, is_pair);      \
+        v_load_pair(raw, b, first + (is_4bit ? word / 2 : word) * UK_NR * UK_WORD + j * 16,        \
+                    is_pair);                                                                      \
         {                                                                                          \
             int8x16_t w = weights_of((uint8x16_t)raw[0], is_4bit, word % 2);                       \
             MULTIPLY_WORD(w, j, lane)                                                              \
@@ -72,15 +74,14 @@ UK_INLINE int8x16_t weights_of(uint8x16_t raw, const bool is_4bit, const bool is
         }                                                                                          \
     }
 
-/* acc += four words of each row times the weights of as many. */
-UK_INLINE void multiply_four(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], const uint8_t *b,
-                             const int rows, const int vectors, const bool is_4bit)
+/* acc += four words of each row times the weights at |b| + |first| bytes. */
+UK_INLINE void multiply_four(vi acc[UK_MR][UK_NV], const void *at[UK_MR], const uint8_t *b,
+                             const int first, const int rows, const int vectors, const bool is_4bit)
 {
     vf x[UK_MR];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
-        x[i] = v_load((const float *)(const void *)at[i]);
-        at[i] += sizeof(x[i]);
+        x[i] = v_load_next(&at[i]);
     }
     MULTIPLY_ALL(0, 0)
     MULTIPLY_ALL(1, 1)
@@ -89,16 +90,17 @@ UK_INLINE void multiply_four(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], con
 }
 
 /* acc += the least that a run has beside fours: one word, or two of 4-bit weights. */
-UK_INLINE void multiply_rest(vi acc[UK_MR][UK_NV], const uint8_t *at[UK_MR], const uint8_t *b,
+UK_INLINE void multiply_rest(vi acc[UK_MR][UK_NV], const void *at[UK_MR], const uint8_t *b,
                              const int rows, const int vectors, const bool is_4bit)
 {
     vf x[UK_MR];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
-        const float *from = (const float *)(const void *)at[i];
+        const float *from = at[i];
         x[i] = (vf)(is_4bit ? vcombine_f32(vld1_f32(from), vdup_n_f32(0)) : vld1q_dup_f32(from));
-        at[i] += is_4bit ? 8 : 4;
+        at[i] = from + (is_4bit ? 2 : 1);
     }
+    const int first = 0;
     MULTIPLY_ALL(0, 0)
     if (is_4bit) {
         MULTIPLY_ALL(1, 1)
@@ -110,14 +112,21 @@ UK_INLINE void accumulate(vi acc[UK_MR][UK_NV], const uint8_t *a, ptrdiff_t stri
                           const uint8_t *b, size_t words, const int rows, const int vectors,
                           const bool is_4bit)
 {
-    const uint8_t *at[UK_MR];
+    const void *at[UK_MR];
+    const int four = (is_4bit ? A_WORDS / 2 : A_WORDS) * UK_NR * UK_WORD;
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         at[i] = a + i * stride;
     }
-    for (size_t k = words / A_WORDS; k > 0; k--) {
-        multiply_four(acc, at, b, rows, vectors, is_4bit);
-        b += (is_4bit ? A_WORDS / 2 : A_WORDS) * UK_NR * UK_WORD;
+    for (size_t k = words / (TIMES * A_WORDS); k > 0; k--, b += TIMES * four) {
+        UK_UNROLL
+        for (int i = 0; i < TIMES; i++) {
+            multiply_four(acc, at, b, i * four, rows, vectors, is_4bit);
+        }
+    }
+    if (TIMES == 2 && words & A_WORDS) {
+        multiply_four(acc, at, b, 0, rows, vectors, is_4bit);
+        b += four;
     }
     for (size_t k = words % A_WORDS; k > 0; k -= is_4bit ? 2 : 1) {
         multiply_rest(acc, at, b, rows, vectors, is_4bit);

@@ -19,11 +19,14 @@ UK_SIMD = \
 	%D%/simd_types.h \
 	%D%/simd_u8.h
 UK_SOURCES = \
+	%D%/gemm_f32.c \
+	$(UK_REST_SOURCES)
+# The others, where it has flags of its own.
+UK_REST_SOURCES = \
 	%D%/attend_f32.c \
 	%D%/conv_dw_f32.c \
 	%D%/conv_dw_f32.h \
 	%D%/convert.c \
-	%D%/gemm_f32.c \
 	%D%/gemm_f32.h \
 	%D%/gemm_f32_neon.h \
 	%D%/math_f32.h \
@@ -140,17 +143,21 @@ endif
 
 if CPU_ARM64
 UK_NEON_CFLAGS = $(UK_CFLAGS) $(ORDER_CFLAGS)
+UK_FULL_CFLAGS = $(UK_NEON_CFLAGS) $(FULL_CFLAGS)
 
-noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_dotprod.a %D%/libuk_i8mm.a \
+noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_neon_full.a %D%/libuk_dotprod.a %D%/libuk_i8mm.a \
 	%D%/libuk_bf16.a
-%C%_libuk_neon_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_neon_a_SOURCES = $(UK_REST_SOURCES)
 %C%_libuk_neon_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=neon
+%C%_libuk_neon_full_a_SOURCES = %D%/gemm_f32.c %D%/gemm_f32.h %D%/gemm_f32_neon.h %D%/level.h \
+	$(UK_SIMD)
+%C%_libuk_neon_full_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=neon
 %C%_libuk_dotprod_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_dotprod_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=dotprod -march=armv8.2-a+dotprod
+%C%_libuk_dotprod_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=dotprod -march=armv8.2-a+dotprod
 %C%_libuk_i8mm_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_i8mm_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=i8mm -march=armv8.2-a+dotprod+i8mm
+%C%_libuk_i8mm_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=i8mm -march=armv8.2-a+dotprod+i8mm
 %C%_libuk_bf16_a_SOURCES = $(UK_BF16_SOURCES)
 %C%_libuk_bf16_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=bf16 -march=armv8.2-a+dotprod+i8mm+bf16
-UK_OBJECTS += $(%C%_libuk_neon_a_OBJECTS) $(%C%_libuk_dotprod_a_OBJECTS) \
-	$(%C%_libuk_i8mm_a_OBJECTS) $(%C%_libuk_bf16_a_OBJECTS)
+UK_OBJECTS += $(%C%_libuk_neon_a_OBJECTS) $(%C%_libuk_neon_full_a_OBJECTS) \
+	$(%C%_libuk_dotprod_a_OBJECTS) $(%C%_libuk_i8mm_a_OBJECTS) $(%C%_libuk_bf16_a_OBJECTS)
 endif

@@ -165,18 +165,22 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
     }
 }
 
-/* Puts tap |tap| of channel |c|, which may lie in another window than the first. */
+/* Puts tap |tap| of channel |c|, which may lie in another window than the first. With 16 bits, taps 0
+ * and 2 of all channels are in front of taps 1 and 3, but in NEON tap follows tap. */
 static void put_tap(uint8_t *row, size_t tap, size_t shift, size_t c, int8_t weight)
 {
     size_t window = tap / UK_DW_U8_TAPS * UK_DW_U8_SHIFTS + shift;
-    size_t word = tap % UK_DW_U8_TAPS % (UK_DW_U8_TAPS / UK_WORD);
-    size_t at = tap % UK_DW_U8_TAPS / (UK_DW_U8_TAPS / UK_WORD);
-    uint8_t *words = row + window * UK_DW_WINDOW_BYTES + (word * UK_VL + c) * 4;
+    size_t words = UK_DW_U8_TAPS / UK_WORD, word = tap % UK_DW_U8_TAPS % words;
+    size_t number = (word * UK_VL + c) * UK_WORD + tap % UK_DW_U8_TAPS / words;
     int16_t wide = weight;
+#if defined UK_LEVEL_NEON && UK_WORD == 2
+    number = tap % UK_DW_U8_TAPS * UK_VL + c;
+#endif
+    row += window * UK_DW_WINDOW_BYTES;
     if (UK_WORD == 4) {
-        words[at] = (uint8_t)weight;
+        row[number] = (uint8_t)weight;
     } else {
-        memcpy(words + at * sizeof(wide), &wide, sizeof(wide));
+        memcpy(row + number * sizeof(wide), &wide, sizeof(wide));
     }
 }
 
