@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Exports the networks that tests/bench/arm.py counts: NAME.pte, NAME.onnx, NAME.in.npy, NAME.out.npy.
+"""Exports the networks that tests/bench/arm.py counts: NAME.pte, NAME.onnx, and NumPy arrays of an
+input and of PyTorch's result, NAME.in.npy and NAME.out.npy.
 
 Those of tests/bench/peers.py are exported as there. Beside them are one layer of BERT, and a small
 decoder in the form of Llama, once with one token behind 128 earlier ones, which are constants, and
