@@ -59,7 +59,8 @@ def make_decoder(new, past):
             self.down = nn.Linear(HIDDEN, WIDTH, bias=False)
             for name in ("keys", "values"):
                 self.register_buffer(name, torch.randn(1, KEY_HEADS, past, HEAD))
-            at = torch.arange(past, past + new)[:, None] / 10000 ** (torch.arange(0, HEAD, 2) / HEAD)
+            rates = 10000 ** -(torch.arange(0, HEAD, 2) / HEAD)
+            at = torch.arange(past, past + new)[:, None] * rates
             self.register_buffer("cosine", at.cos().repeat(1, 2))
             self.register_buffer("sine", at.sin().repeat(1, 2))
             seen = torch.ones(new, past + new).tril(past)

@@ -165,8 +165,8 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
     }
 }
 
-/* Puts tap |tap| of channel |c|, which may lie in another window than the first. With 16 bits, taps 0
- * and 2 of all channels are in front of taps 1 and 3, but in NEON tap follows tap. */
+/* Puts tap |tap| of channel |c|, which may lie in another window than the first. With 16 bits,
+ * taps 0 and 2 of all channels are in front of taps 1 and 3, but in NEON tap follows tap. */
 static void put_tap(uint8_t *row, size_t tap, size_t shift, size_t c, int8_t weight)
 {
     size_t window = tap / UK_DW_U8_TAPS * UK_DW_U8_SHIFTS + shift;
