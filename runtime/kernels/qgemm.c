@@ -111,6 +111,8 @@ void rt_qgemm_copy_planes(const struct rt_qcopy *c, uint8_t *to, int64_t plane)
         split_lines(c, to, (struct split){plane, count, 16, 0});
     } else if (block == 8 && rest == 0) {
         split_lines(c, to, (struct split){plane, count, 8, 0});
+    } else if (block == 4 && rest == 0) {
+        split_lines(c, to, (struct split){plane, count, 4, 0});
     } else {
         split_lines(c, to, (struct split){plane, count, block, rest});
     }
