@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     open_library(argv[1]);
     open_network(&n, argv[2]);
     open_input(&n, strcmp(argv[4], "f32") == 0 ? F32 : I64, argv[5], argv + 7, argc - 7);
-    for (int calls = atoi(argv[3]); calls > 0; calls--) {
+    for (long calls = strtol(argv[3], NULL, 10); calls > 0; calls--) {
         output = run(&n);
     }
     write_output(output, argv[6]);

@@ -52,8 +52,8 @@ UK_INLINE void multiply_columns(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x
     }
 }
 
-/* The same of 4-bit weights: the low halves are the first two columns, the high ones, times 16, the
- * others. */
+/* Multiplies by 4-bit weights: the low halves are the first two columns, the high ones, times 16,
+ * the others. */
 UK_INLINE void multiply_halves(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x16_t raw,
                                const int j, const int rows)
 {
