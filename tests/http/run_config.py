@@ -207,7 +207,7 @@ def problems():
                  f"{path}:4:22: body_byte_max: expected a setting, got an unknown member; did you "
                  "mean 'body_bytes_max'?",
                  f"{path}:5:19: listeners[0]: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or "
-                 "unix:PATH, or tls: and one of these, got '127.0.0.1'"]
+                 "unix:PATH, or tls:, grpc: or grpc:tls: and one of these, got '127.0.0.1'"]
         for arguments in (["--check-config"], []):
             expect_run(78, lines, "--config", str(path), *arguments)
             expect_run(78, [*lines, "pted: PTED_WEIGHT: expected 1 to 1000, got '0'"],
