@@ -140,7 +140,7 @@ enum status api_grpc_watch(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     static const uint8_t prefix[GRPC_PREFIX_BYTES] = {0, 0, 0, 0, 2};
-    uint32_t state;
+    uint32_t state = NOT_SERVING;
     if (!request->grpc.is_complete) {
         return ST_OK;
     }
