@@ -23,8 +23,8 @@
 /* Fields of a request, its inputs' and outputs' included, lists of typed numbers excepted. */
 #define GRPC_FIELDS_MAX 8192
 
-/* Bytes of all parameters of a request, and of those of the request, an input or an output as JSON.
- */
+/* The most bytes of all parameters of a message: those of the request, its inputs and its outputs.
+ * Each of these has at most as many as JSON, too. */
 #define GRPC_PARAMETERS_BYTES_MAX (64 << 10)
 
 /* Finds the names of the model and of its version in the message; "": it has none. */

@@ -91,16 +91,6 @@ static const uint8_t prefix[GRPC_PREFIX_BYTES];
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static size_t put_varint(uint8_t *out, uint64_t value)
-{
-    size_t len = 0;
-    for (; value >= 0x80; value >>= 7) {
-        out[len++] = (uint8_t)(value | 0x80);
-    }
-    out[len++] = (uint8_t)value;
-    return len;
-}
-
 /* The entry triton_final_response of the parameters: its key, and a value that is a message. */
 static size_t put_final(uint8_t *out, bool is_final)
 {
@@ -126,7 +116,7 @@ enum status grpc_print_stream_head(uint8_t out[GRPC_STREAM_HEAD_BYTES_MAX], size
     size_t entry_len = put_final(entry, is_final);
     uint8_t *at = out + GRPC_PREFIX_BYTES;
     *at++ = STREAM(infer_response) << 3 | PROTOBUF_BYTES;
-    at += put_varint(at, entry_len + bytes);
+    at += protobuf_print_varint(at, entry_len + bytes);
     must((size_t)(at - out) + entry_len <= GRPC_STREAM_HEAD_BYTES_MAX);
     memcpy(at, entry, entry_len);
     *out_len = (size_t)(at - out) + entry_len;

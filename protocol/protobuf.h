@@ -74,6 +74,10 @@ static inline int64_t protobuf_zigzag(uint64_t value)
 /* Returns the bytes that a number takes. */
 size_t protobuf_varint_bytes(uint64_t value);
 
+/* Writes a number into memory with room for all of its bytes, at most PROTOBUF_VARINT_BYTES_MAX.
+ * Returns how many they are. */
+size_t protobuf_print_varint(uint8_t *out, uint64_t value);
+
 void protobuf_put_varint(struct buf *out, uint64_t value);
 
 /* Appends a field, also one with the value that a missing field stands for. */

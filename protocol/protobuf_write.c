@@ -16,7 +16,7 @@ size_t protobuf_varint_bytes(uint64_t value)
     return bytes;
 }
 
-static size_t print_varint(uint8_t *out, uint64_t value)
+size_t protobuf_print_varint(uint8_t *out, uint64_t value)
 {
     size_t len = 0;
     for (; value >= 0x80; value >>= 7) {
@@ -29,7 +29,7 @@ static size_t print_varint(uint8_t *out, uint64_t value)
 void protobuf_put_varint(struct buf *out, uint64_t value)
 {
     uint8_t bytes[PROTOBUF_VARINT_BYTES_MAX];
-    buf_add(out, bytes, print_varint(bytes, value));
+    buf_add(out, bytes, protobuf_print_varint(bytes, value));
 }
 
 static void put_key(struct buf *out, uint32_t number, enum protobuf_type type)
@@ -102,7 +102,7 @@ void protobuf_end(struct buf *out, size_t begun)
         return;
     }
     must(begun > 0 && begun <= out->len);
-    size_t len = out->len - begun, more = print_varint(length, len) - 1;
+    size_t len = out->len - begun, more = protobuf_print_varint(length, len) - 1;
     if (more > 0) {
         if (!buf_reserve(out, more)) {
             return;

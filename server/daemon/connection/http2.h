@@ -78,10 +78,10 @@ struct http2_stream {
     size_t head_bytes;     /* as RFC 9113, section 6.5.2, counts a list of fields */
     const char *method;    /* a constant; NULL: not said yet */
     struct span authority; /* in the text of the head */
-    size_t held_counted;   /* bytes of |held| that are in http2->held_bytes; they are also */
-    size_t held_window;    /* those that still take a part of the window of the connection */
-    size_t held_back;      /* the others, in http2->held_back */
-    bool is_open;          /* its head is complete, and the call is not over */
+    /* Bytes of |held| that still take a part of the connection's window, and the others, which are
+     * in http2->held_back. Of the first, those that wait for memory are in http2->held_bytes. */
+    size_t held_window, held_back, held_counted;
+    bool is_open; /* its head is complete, and the call is not over */
     bool is_closed;
     bool is_complete; /* the client sends nothing more; the call learns it behind |held| */
     bool has_length;  /* |content_length| is known */
