@@ -42,7 +42,7 @@ static void a_row_is_near_its_numbers(void **state)
         assert_float_equal(scale, most / 127, 1e-9);
         for (int64_t i = 0; i < depth; i++) {
             assert_true(fabsf(x[i] - y[i]) <= most / 254 * 1.001f);
-            assert_true(fabsf(x[i]) != most || abs(row[i]) == 127);
+            assert_true(fabsf(x[i]) != most || abs((int8_t)row[i]) == 127);
         }
         assert_true(y[depth] == 99);
     }

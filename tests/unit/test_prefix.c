@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/share.h"
 #include "hal/device.h"
@@ -353,6 +354,11 @@ static struct rt_state *write_notes(struct world *w, struct rt_program *notebook
     return state;
 }
 
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static size_t kept_bytes(const struct world *w)
 {
     return rt_prefixes_load(w->prefixes).bytes;
@@ -404,7 +410,7 @@ static void test_chains_give_way(void **state)
     rt_state_unref(first);
     rt_state_unref(second);
     assert_int_equal(kept(w), 2);
-    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * 4096);
+    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * page_bytes());
     size_t less = kept_bytes(w) - 1;
     assert_in_range(rt_prefixes_shrink(w->prefixes, less), NOTE_BYTES, less);
     assert_int_equal(kept(w), 1);
@@ -425,7 +431,7 @@ static struct rt_state *keep_two_turns(struct world *w, struct rt_program *noteb
     key.count = 30;
     rt_prefixes_keep(w->prefixes, &key, second, true, &w->is_closed);
     assert_int_equal(kept(w), 1);
-    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * 4096);
+    assert_in_range(kept_bytes(w), NOTE_BYTES, NOTE_BYTES + 4 * page_bytes());
     return second;
 }
 

@@ -6,7 +6,9 @@
 #include "runtime/program/state.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "hal/buffer.h"
@@ -505,7 +507,18 @@ static void test_new_memory_gets_only_written_rows(void **unused)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-enum { PAGE = 4096, NOTE_ROWS = 2048, NOTE_BYTES = 32 * sizeof(float), NOTE_OUTER = 2 };
+enum { NOTE_ROWS = 2048, NOTE_BYTES = 32 * sizeof(float), NOTE_OUTER = 2 };
+
+/* What pted takes for the size of a page here: all multiples of the system's are good for it. */
+static size_t page_bytes;
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+    return name == _SC_PAGESIZE && page_bytes ? (long)page_bytes : __real_sysconf(name);
+}
 
 /* A state's account, which gives up to |max| bytes. */
 struct purse {
@@ -562,7 +575,7 @@ static enum status note(struct world *w, const char *method, struct rt_state *st
 
 static size_t pages_of(int64_t rows)
 {
-    return NOTE_OUTER * (((size_t)rows * NOTE_BYTES + PAGE - 1) / PAGE * PAGE);
+    return NOTE_OUTER * align_up((size_t)rows * NOTE_BYTES, page_bytes);
 }
 
 /* A state has pages for the rows that calls have written. A call that may not have more fails and
@@ -611,7 +624,18 @@ static void test_a_state_has_pages_for_its_rows(void **unused)
 
 /* ---- pages that states have in common -------------------------------------------------------- */
 
-enum { ROWS_A_PAGE = PAGE / NOTE_BYTES };
+static int64_t rows_a_page(void)
+{
+    return (int64_t)(page_bytes / NOTE_BYTES);
+}
+
+/* Fewer pages than four have nothing in common, and of the largest ones "notebook" has no more. */
+static void skip_if_pages_are_large(void)
+{
+    if (page_bytes > (size_t)16 << 10) {
+        skip();
+    }
+}
 
 /* A sequence, and what the host expects in the first number of each of its rows. */
 struct notes {
@@ -652,8 +676,8 @@ static void assert_notes(const struct notes *notes, int64_t rows)
 static size_t own_pages(const struct notes *notes)
 {
     size_t bytes = rt_state_bytes(notes->state) - rt_state_log_bytes(notes->state);
-    assert_int_equal(bytes % (NOTE_OUTER * PAGE), 0);
-    return bytes / (NOTE_OUTER * PAGE);
+    assert_int_equal(bytes % (NOTE_OUTER * page_bytes), 0);
+    return bytes / (NOTE_OUTER * page_bytes);
 }
 
 /* Two states have the rows that a third one has written: what one writes, behind them or among
@@ -664,10 +688,12 @@ static void test_states_have_pages_in_common(void **unused)
     static const char *const methods[] = {"forward", "put"};
     struct world w;
     (void)unused;
+    skip_if_pages_are_large();
     open_world(&w, "notebook");
     for (int k = 0; k < 2; k++) {
         static struct notes from, a, b, c;
-        const int64_t kept = 20 * ROWS_A_PAGE + 7; /* the last page is not whole */
+        const int64_t rows = rows_a_page(), whole = 900 / rows, middle = (whole + 1) / 2;
+        const int64_t kept = whole * rows + 7; /* the last page is not whole */
         open_notes(&from, &w, NULL, 0);
         put_notes(&from, methods[k], 0, 500, 1);
         put_notes(&from, methods[k], 500, 500, 2);
@@ -677,28 +703,28 @@ static void test_states_have_pages_in_common(void **unused)
         open_notes(&b, &w, &from, kept);
         assert_int_equal(own_pages(&a), 1);
         assert_int_equal(own_pages(&b), 1);
-        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
-        put_notes(&a, methods[k], kept, 2 * ROWS_A_PAGE, 3);
-        put_notes(&b, methods[k], kept, ROWS_A_PAGE, 4);
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(whole * rows));
+        put_notes(&a, methods[k], kept, 2 * rows, 3);
+        put_notes(&b, methods[k], kept, rows, 4);
         assert_int_equal(own_pages(&a), 3);
         assert_int_equal(own_pages(&b), 2);
-        put_notes(&b, methods[k], 10 * ROWS_A_PAGE + 1, 1, 5); /* its own from there on */
-        assert_int_equal(own_pages(&b), 12);
+        put_notes(&b, methods[k], middle * rows + 1, 1, 5); /* its own from there on */
+        assert_int_equal(own_pages(&b), whole + 2 - middle);
         assert_notes(&from, 1000);
-        assert_notes(&a, kept + 2 * ROWS_A_PAGE);
-        assert_notes(&b, kept + ROWS_A_PAGE);
+        assert_notes(&a, kept + 2 * rows);
+        assert_notes(&b, kept + rows);
         assert_int_equal(rt_state_trim(from.state), pages_of(1000));
         rt_state_retire(from.state);
-        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(whole * rows));
         rt_state_unref(a.state);
         open_notes(&c, &w, &b, RT_STATE_ALL_ROWS); /* has pages of both */
         memcpy(c.want, b.want, sizeof(c.want));
-        put_notes(&c, methods[k], kept + ROWS_A_PAGE, 1, 6);
-        assert_notes(&c, kept + ROWS_A_PAGE + 1);
+        put_notes(&c, methods[k], kept + rows, 1, 6);
+        assert_notes(&c, kept + rows + 1);
         assert_int_equal(own_pages(&c), 1);
         rt_state_unref(b.state);
-        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(20 * ROWS_A_PAGE));
-        assert_notes(&c, kept + ROWS_A_PAGE + 1);
+        assert_int_equal(rt_state_lent_bytes(from.state), pages_of(whole * rows));
+        assert_notes(&c, kept + rows + 1);
         rt_state_unref(c.state);
         assert_int_equal(rt_state_lent_bytes(from.state), 0);
         rt_state_unref(from.state);
@@ -745,11 +771,12 @@ static void test_a_failed_call_in_common_pages(void **unused)
  * each other have an end; then the first ones remain in common. */
 static void test_turns_have_pages_of_all_before(void **unused)
 {
-    enum { TURNS = 20, STEP = 3 * ROWS_A_PAGE, FIRST = 10 * ROWS_A_PAGE };
+    enum { TURNS = 20, STEP = 96, FIRST = 320 };
     static struct notes turns[TURNS + 1];
     struct world w;
     size_t bytes = 0;
     (void)unused;
+    skip_if_pages_are_large();
     open_world(&w, "notebook");
     open_notes(&turns[0], &w, NULL, 0);
     put_notes(&turns[0], "forward", 0, FIRST, 1);
@@ -760,7 +787,7 @@ static void test_turns_have_pages_of_all_before(void **unused)
         open_notes(turn, &w, &turns[i - 1], RT_STATE_ALL_ROWS);
         memcpy(turn->want, turns[i - 1].want, sizeof(turn->want));
         put_notes(turn, "forward", at > 1900 ? 1900 : at, at > 1900 ? 1 : 2 * STEP, (float)(i + 1));
-        assert_true(own_pages(turn) * NOTE_OUTER * PAGE <= pages_of(NOTE_ROWS - FIRST));
+        assert_true(own_pages(turn) * NOTE_OUTER * page_bytes <= pages_of(NOTE_ROWS - FIRST));
         bytes += rt_state_trim(turn->state);
         assert_notes(turn, NOTE_ROWS);
     }
@@ -776,7 +803,7 @@ static void test_turns_have_pages_of_all_before(void **unused)
  * chat and another begin with the same rows, and pages have the rows of both. */
 static void test_a_cut_stack_has_no_rows_of_others(void **unused)
 {
-    enum { TURNS = 10, STEP = 5 * ROWS_A_PAGE, FIRST = 10 * ROWS_A_PAGE, LONG = 20 * ROWS_A_PAGE };
+    enum { TURNS = 10, STEP = 160, FIRST = 320, LONG = 640 };
     static struct notes from, other, turns[TURNS];
     struct world w;
     (void)unused;
@@ -808,13 +835,14 @@ static struct hal_buffer *use_parts(struct world *w, size_t left)
 {
     struct hal_buffer *from, *many;
     struct hal_pages *pages;
+    const size_t page = page_bytes, parts = HAL_CPU_PAGES_PARTS_MAX - left;
     assert_ok(w->err, hal_buffer_new_sparse(w->device, 1 << 20, &from, &w->err));
-    assert_ok(w->err, hal_buffer_new_sparse(w->device, (size_t)1 << 28, &many, &w->err));
-    size_t page = hal_buffer_page_bytes(from);
+    assert_ok(w->err, hal_buffer_new_sparse(w->device, 2 * page * parts, &many, &w->err));
+    assert_int_equal(hal_buffer_page_bytes(from), page);
     assert_ok(w->err, hal_pages_new(w->device, page, &pages, &w->err));
     assert_ok(w->err, hal_pages_take(pages, 0, from, 0, page, &w->err));
     hal_buffer_unref(from);
-    for (size_t i = 0; i < HAL_CPU_PAGES_PARTS_MAX - left; i++) {
+    for (size_t i = 0; i < parts; i++) {
         assert_ok(w->err, hal_pages_map(pages, 0, many, 2 * page * i, page, &w->err));
     }
     hal_pages_unref(pages);
@@ -828,10 +856,11 @@ static void test_rows_that_cannot_become_pages(void **unused)
     static struct notes from, other;
     struct world w;
     (void)unused;
+    skip_if_pages_are_large();
     open_world(&w, "notebook");
     for (size_t left = 0; left < NOTE_OUTER; left++) {
         open_notes(&from, &w, NULL, 0);
-        put_notes(&from, "forward", 0, 20 * ROWS_A_PAGE / 2, 1);
+        put_notes(&from, "forward", 0, 512, 1);
         size_t bytes = rt_state_trim(from.state);
         struct hal_buffer *many = use_parts(&w, left);
         open_notes(&other, &w, &from, RT_STATE_ALL_ROWS);
@@ -1012,5 +1041,11 @@ int main(void)
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    const size_t largest = (size_t)64 << 10; /* of Linux, on aarch64 */
+    for (page_bytes = (size_t)sysconf(_SC_PAGESIZE); page_bytes <= largest; page_bytes *= 4) {
+        print_message("# pages of %zu bytes\n", page_bytes);
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
 }
