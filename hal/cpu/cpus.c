@@ -53,34 +53,85 @@ static struct span read_file(const char *path, char *text, size_t size)
     return span_of(text, len > 0 ? (size_t)len : 0);
 }
 
-/* The path after "0::" in /proc/self/cgroup, terminated; "" if there is no version 2. */
-static void read_cgroup(char *path, size_t size)
+/* ---- control groups -------------------------------------------------------------------------- */
+
+/* Version 2 has one tree of groups for all controllers, and names none. Version 1 has one for each,
+ * or for several, which has a link of this name. */
+struct tree {
+    const char *root, *controller;
+};
+
+static const struct tree trees[] = {{CGROUP_ROOT, ""}, {CGROUP_ROOT "/cpu", "cpu"}};
+
+/* Removes what is before the first |end|, and |end|, from |text|, and returns it; without |end|,
+ * all. */
+static struct span cut(struct span *text, char end)
+{
+    const uint8_t *at = text->len > 0 ? memchr(text->ptr, end, text->len) : NULL;
+    size_t len = at ? (size_t)(at - text->ptr) : text->len, used = at ? len + 1 : len;
+    struct span part = span_of(text->ptr, len);
+    *text = span_of(text->ptr + used, text->len - used);
+    return part;
+}
+
+static bool has_word(struct span list, const char *word)
+{
+    do {
+        if (span_equal(cut(&list, ','), span_str(word))) {
+            return true;
+        }
+    } while (list.len > 0);
+    return false;
+}
+
+/* The process's group in |tree|, from lines ID:CONTROLLER,...:PATH; "" if there is none. */
+static void read_group(const struct tree *tree, char *path, size_t size)
 {
     char text[PATH_MAX];
     struct span rest = read_file("/proc/self/cgroup", text, sizeof(text));
     path[0] = '\0';
     while (rest.len > 0) {
-        const uint8_t *newline = memchr(rest.ptr, '\n', rest.len);
-        size_t len = newline ? (size_t)(newline - rest.ptr) : rest.len;
-        if (len > 3 && memcmp(rest.ptr, "0::", 3) == 0 && len - 3 < size) {
-            memcpy(path, rest.ptr + 3, len - 3);
-            path[len - 3] = '\0';
+        struct span line = cut(&rest, '\n');
+        (void)cut(&line, ':');
+        if (has_word(cut(&line, ':'), tree->controller) && line.len < size) {
+            memcpy(path, line.ptr, line.len);
+            path[line.len] = '\0';
             return;
         }
-        size_t used = newline ? len + 1 : len;
-        rest = span_of(rest.ptr + used, rest.len - used);
     }
 }
 
-/* The smallest quota from the process's own group up to the root; 0: none. */
-static unsigned quota_cpus(void)
+/* The text of a file of |group| without its newline, from |text| on. Returns its length. */
+static size_t read_limit(const struct tree *tree, const char *group, const char *name, char *text,
+                         size_t size)
 {
-    char group[PATH_MAX], path[PATH_MAX + sizeof(CGROUP_ROOT "/cpu.max")], text[64];
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof(path), "%s%s/%s", tree->root, group, name);
+    struct span all = read_file(path, text, size);
+    return cut(&all, '\n').len;
+}
+
+static unsigned group_cpus(const struct tree *tree, const char *group)
+{
+    char text[64];
+    if (!tree->controller[0]) {
+        return hal_cpu_parse_quota(
+            span_of(text, read_limit(tree, group, "cpu.max", text, sizeof(text))));
+    }
+    size_t len = read_limit(tree, group, "cpu.cfs_quota_us", text, sizeof(text) / 2);
+    text[len++] = ' ';
+    len += read_limit(tree, group, "cpu.cfs_period_us", text + len, sizeof(text) - len);
+    return hal_cpu_parse_quota(span_of(text, len));
+}
+
+/* The smallest quota from the process's own group up to the root; 0: none. */
+static unsigned tree_cpus(const struct tree *tree)
+{
+    char group[PATH_MAX];
     unsigned least = 0;
-    read_cgroup(group, sizeof(group));
+    read_group(tree, group, sizeof(group));
     for (;;) {
-        snprintf(path, sizeof(path), CGROUP_ROOT "%s/cpu.max", group);
-        unsigned cpus = hal_cpu_parse_quota(read_file(path, text, sizeof(text)));
+        unsigned cpus = group_cpus(tree, group);
         if (cpus && (least == 0 || cpus < least)) {
             least = cpus;
         }
@@ -91,6 +142,8 @@ static unsigned quota_cpus(void)
         *last = '\0';
     }
 }
+
+/* ---- the number ------------------------------------------------------------------------------ */
 
 static unsigned affinity_cpus(void)
 {
@@ -105,9 +158,9 @@ static unsigned affinity_cpus(void)
 unsigned hal_cpu_count(void)
 {
     unsigned cpus = affinity_cpus();
-    unsigned quota = quota_cpus();
-    if (quota && quota < cpus) {
-        cpus = quota;
+    for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+        unsigned quota = tree_cpus(&trees[i]);
+        cpus = quota && quota < cpus ? quota : cpus;
     }
     return cpus ? cpus : 1;
 }

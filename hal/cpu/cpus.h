@@ -5,11 +5,9 @@
 
 #include "base/bytes.h"
 
-/*
- * Returns the number of CPUs in the process's affinity mask, or fewer if its control group (version
- * 2) or a parent group has a smaller quota; at least 1. Reads only /proc/self/cgroup and
- * /sys/fs/cgroup.
- */
+/* Returns the number of CPUs in the process's affinity mask, or fewer if its control group (of
+ * version 2 or 1) or a parent group has a smaller quota; at least 1. Reads only /proc/self/cgroup
+ * and /sys/fs/cgroup. */
 unsigned hal_cpu_count(void);
 
 /* Returns the quota in the text of a cpu.max file, in CPUs, rounded up; 0: no limit, or another

@@ -122,6 +122,59 @@ def help_version_devices():
     expect(0, "cpu", "devices")
 
 
+def count_workers(enter):
+    """How many there are by default in a process that has called |enter|."""
+    done = subprocess.run([PTE, "devices"], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=TIMEOUT_S, check=True, preexec_fn=enter)
+    return int(re.search(r"^cpu\t.*, (\d+) workers?$", done.stdout, re.M)[1])
+
+
+def workers_fit_affinity():
+    allowed = sorted(os.sched_getaffinity(0))
+    for count in {1, len(allowed)}:
+        found = count_workers(lambda: os.sched_setaffinity(0, allowed[:count]))
+        if found > count or found < 1:
+            raise Failure(f"{found} workers for {count} processors")
+
+
+def make_control_group():
+    """(folder of a new group below ours, {file: content} for one processor), or None."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    for kind, name, limits in (
+            ("cgroup2", "", {"cpu.max": "100000 100000"}),
+            ("cgroup", "cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"})):
+        for mount in mounts:
+            if mount[2] != kind or (name and name not in mount[3].split(",")):
+                continue
+            own = next((line[2] for line in lines if name in line[1].split(",")), "/")
+            group = Path(f"{mount[1]}{own}") / f"pted-test-{os.getpid()}"
+            try:
+                group.mkdir()
+            except OSError:
+                continue
+            if all((group / file).exists() for file in limits):
+                return group, limits
+            group.rmdir()
+    return None
+
+
+def workers_fit_control_group():
+    made = make_control_group()
+    if made is None:
+        print("# skipped: no control group for processors can be made here")
+        return
+    group, limits = made
+    try:
+        for file, text in limits.items():
+            (group / file).write_text(text)
+        found = count_workers(lambda: (group / "cgroup.procs").write_text("0"))
+        if found != 1:
+            raise Failure(f"{found} workers in {group} with the time of one processor")
+    finally:
+        group.rmdir()
+
+
 def host_and_port():
     """Every command that asks a server takes HOST:PORT for http://HOST:PORT, and its help and the
     manual page say so."""
@@ -699,7 +752,8 @@ def no_memory():
         raise Failure(f"pte run with 512 MiB of address space: {done}")
 
 
-CHECKS = (names, usage_errors, help_version_devices, host_and_port, bad_files, data_files,
+CHECKS = (names, usage_errors, help_version_devices, workers_fit_affinity,
+          workers_fit_control_group, host_and_port, bad_files, data_files,
           signatures, operators, inspect, inspect_page, inspect_json, unknown_operator,
           truncated_files, damaged_sources, no_permission, no_memory, json_inputs,
           file_inputs_and_outputs, numpy_files, shapes, results, unwritten, files_at_their_limit,
