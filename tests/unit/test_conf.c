@@ -377,6 +377,46 @@ static void problems_have_places(void **state)
     }
 }
 
+/* |format| has a place for a member, which is misspelt there: a letter behind it is too much. */
+static void expect_suggestion(const char *format, const char *member)
+{
+    char document[LINE_BYTES_MAX], wrong[64], want[96];
+    snprintf(wrong, sizeof(wrong), "%sq", member);
+    snprintf(want, sizeof(want), "did you mean '%s'?", member);
+    size_t before = strcspn(format, "@");
+    snprintf(document, sizeof(document), "%.*s%s%s", (int)before, format, wrong,
+             format + before + 1);
+    assert_null(read_all(document, "", "--config @"));
+    if (!strstr(lines(), want)) {
+        fail_msg("%s: %s, expected %s", document, lines(), want);
+    }
+}
+
+/* All words are looked at, the last ones of the lists, too. */
+static void every_member_is_suggested(void **state)
+{
+    static const char document[] = "{\"@\": 1}", model[] = "{\"models\": {\"a\": {\"@\": 1}}}";
+    static const char *const card_members[] = {
+#define MEMBER(name, ...) #name,
+#include "server/model/card/card.def"
+    };
+    (void)state;
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (settings[i].member) {
+            expect_suggestion(document, settings[i].member);
+        }
+        if (settings[i].is_of_model) {
+            expect_suggestion(model, settings[i].member);
+        }
+    }
+    for (uint32_t i = 0; i < setting_of_model_count; i++) {
+        expect_suggestion(model, settings_of_model[i].name);
+    }
+    for (size_t i = 0; i < sizeof(card_members) / sizeof(card_members[0]); i++) {
+        expect_suggestion(model, card_members[i]);
+    }
+}
+
 static void all_problems_are_reported(void **state)
 {
     static char many[8192];
@@ -603,6 +643,7 @@ int main(void)
         cmocka_unit_test(models_are_merged_by_name),
         cmocka_unit_test(paths_are_relative_to_the_document),
         cmocka_unit_test(problems_have_places),
+        cmocka_unit_test(every_member_is_suggested),
         cmocka_unit_test(all_problems_are_reported),
         cmocka_unit_test(other_sources_have_problems),
         cmocka_unit_test(unknown_variables_are_ignored),
