@@ -6,7 +6,10 @@
 #include "runtime/code/fold.h"
 
 #include "base/check.h"
+#include "hal/buffer.h"
 #include "runtime/code/round.h"
+#include "runtime/ops/conv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/pte/files.h"
@@ -35,6 +38,7 @@ struct fold {
     struct rt_graph *graph;
     bool *is_known;            /* by value: constant, or an output of a foldable node */
     bool *is_foldable;         /* by node */
+    bool *waits;               /* by value: it is computed when it is packed */
     uint32_t count, out_count; /* of foldable nodes, of their outputs */
     size_t small;              /* bytes of outputs that may grow however much */
     size_t budget;             /* bytes that may still be made */
@@ -112,6 +116,45 @@ static bool waits_for_layout(const struct fold *f, const struct rt_node *node)
     return node->op->layout == RT_LAYOUT_CHANNELS_LAST && !rt_node_out(f->graph, node, 0)->order;
 }
 
+/* ---- weights that will be packed ------------------------------------------------------------- */
+
+/* A permute of a large constant that only convolutions read as their weights is computed when they
+ * are packed: then it need not have memory of its own. A pass gives them packed weights. */
+#define WAITING_MIN FOLD_SMALL
+
+static bool is_large_permute(const struct rt_graph *graph, const struct rt_node *node)
+{
+    size_t bytes = 0;
+    return rt_op_is(node->op, RT_KNOWN_permute) && rt_node_arg(graph, node, 0)->is_constant &&
+           is_static(rt_node_out(graph, node, 0), &bytes) && bytes >= WAITING_MIN;
+}
+
+static bool reads_as_weights(const struct rt_node *node, uint32_t value)
+{
+    return rt_op_is(node->op, RT_KNOWN_convolution) && node->args[RT_CONV_W] == value &&
+           node->args[RT_CONV_X] != value;
+}
+
+static void find_waiting(struct fold *f)
+{
+    const struct rt_graph *graph = f->graph;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
+        for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+            f->waits[value] = f->waits[value] && reads_as_weights(node, value);
+        }
+        if (is_large_permute(graph, node)) {
+            f->waits[node->outs[0]] = true;
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        f->waits[graph->outputs[i]] = false;
+    }
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
 /* Nodes that the lower pass replaces cannot be computed yet. */
 static bool has_kernel(const struct rt_node *node)
 {
@@ -127,7 +170,8 @@ static void find_foldable(struct fold *f)
         const struct rt_node *node = &f->graph->nodes[i];
         size_t bytes_in = 0;
         f->is_foldable[i] = has_kernel(node) && !waits_for_layout(f, node) &&
-                            args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
+                            !f->waits[node->outs[0]] && args_are_known(f, node, &bytes_in) &&
+                            outs_fit(f, node, bytes_in);
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
             f->is_known[node->outs[j]] = true;
         }
@@ -138,6 +182,61 @@ static void find_foldable(struct fold *f)
         f->out_count += f->is_foldable[i] ? node->out_count : 0;
     }
 }
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+/* Does |permute| leave all elements where they are, because it moves only dims of 1? */
+static bool moves_nothing(const struct rt_graph *graph, const struct rt_node *permute)
+{
+    const struct rt_value *in = rt_node_arg(graph, permute, 0);
+    const struct rt_value *order = rt_node_arg(graph, permute, 1);
+    uint8_t last = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        uint8_t dim = rt_dim_from_first(order->ints[i].value, in->rank);
+        if (!rt_dim_is(in->dims[dim], 1)) {
+            if (dim < last) {
+                return false;
+            }
+            last = dim;
+        }
+    }
+    return true;
+}
+
+/* Has the output of |node| the bytes of argument 0, a constant? */
+static bool is_view_of_constant(const struct rt_graph *graph, const struct rt_node *node)
+{
+    size_t bytes = 0;
+    bool is_permute = rt_op_is(node->op, RT_KNOWN_permute);
+    if (!is_permute && !(node->op->flags & RT_OP_VIEW)) {
+        return false;
+    }
+    const struct rt_value *in = rt_node_arg(graph, node, 0), *out = rt_node_out(graph, node, 0);
+    return in->is_constant && !in->order && !out->order && in->dtype == out->dtype &&
+           is_static(out, &bytes) && bytes == in->bytes.len &&
+           (!is_permute || moves_nothing(graph, node));
+}
+
+/* Such views become constants that share the bytes, so that nothing is copied. */
+static enum status share_views(struct rt_graph *graph, struct error *err)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct rt_node *node = &graph->nodes[i];
+        if (is_view_of_constant(graph, node)) {
+            const struct rt_value *in = rt_node_arg(graph, node, 0);
+            struct rt_value *out = rt_node_out(graph, node, 0);
+            out->is_constant = node->is_dead = has_any = true;
+            out->node = RT_NO_NODE;
+            out->bytes = in->bytes;
+            out->buffer = in->buffer ? hal_buffer_ref(in->buffer) : NULL;
+            out->name = in->name;
+        }
+    }
+    return has_any ? rt_graph_compact(graph, err) : ST_OK;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 /* The foldable nodes as a graph of their own; its outputs are the values that other nodes read. */
 static enum status extract(const struct fold *f, struct rt_graph *sub, struct error *err)
@@ -176,16 +275,19 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
 static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t small,
                              size_t *budget, uint32_t *out_count, struct error *err)
 {
+    TRY(share_views(graph, err));
     struct fold f = {
         .graph = graph,
         .is_known = arena_array(&graph->arena, graph->value_count, sizeof(*f.is_known)),
         .is_foldable = arena_array(&graph->arena, graph->node_count, sizeof(*f.is_foldable)),
+        .waits = arena_array(&graph->arena, graph->value_count, sizeof(*f.waits)),
         .small = small,
         .budget = *budget,
     };
     struct rt_graph sub;
-    graph->failed |= !f.is_known || !f.is_foldable;
+    graph->failed |= !f.is_known || !f.is_foldable || !f.waits;
     TRY(rt_graph_check(graph, err));
+    find_waiting(&f);
     find_foldable(&f);
     *budget = f.budget;
     *out_count = f.count;

@@ -29,13 +29,15 @@ static enum dtype work_type(enum dtype dtype)
  * and as many products, so that looking at all would take time that grows with the square. */
 #define FIXED_NODES_MAX 8
 
-/* Is |value| a constant, perhaps converted or padded, or parts of one in another order? */
+/* Is |value| a constant, perhaps converted, permuted or padded, or parts of one in another order?
+ */
 static bool is_fixed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
     for (int i = 0; v->node != RT_NO_NODE && i < FIXED_NODES_MAX; i++) {
         const struct rt_node *node = &graph->nodes[v->node];
-        if (rt_op_is(node->op, RT_KNOWN_to_dtype) || rt_op_is(node->op, RT_KNOWN_constant_pad)) {
+        if (rt_op_is(node->op, RT_KNOWN_to_dtype) || rt_op_is(node->op, RT_KNOWN_constant_pad) ||
+            rt_op_is(node->op, RT_KNOWN_permute)) {
             v = rt_node_arg(graph, node, 0);
         } else if (rt_op_is(node->op, RT_KNOWN_join_parts)) {
             v = &graph->values[rt_node_arg(graph, node, 0)->values[0]];

@@ -61,13 +61,22 @@ static bool is_constant_or_none(const struct rt_graph *graph, uint32_t value)
     return v->kind == RT_NONE || v->is_constant;
 }
 
+/* Weights may also be a permute that is computed when they are packed (runtime/code/fold.c). */
+static bool are_weights_constant(const struct rt_graph *graph, uint32_t value)
+{
+    const struct rt_value *v = &graph->values[value];
+    bool is_permuted =
+        v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_permute);
+    return is_constant_or_none(graph, is_permuted ? graph->nodes[v->node].args[0] : value);
+}
+
 /* Can batch norm |bn| be merged into convolution |conv|? */
 static bool can_absorb(const struct rt_graph *graph, const struct rt_node *conv,
                        const struct rt_node *bn)
 {
     bool grouped_transposed = rt_node_arg(graph, conv, CONV_TRANSPOSED)->b &&
                               !rt_dim_is(rt_node_arg(graph, conv, CONV_GROUPS)->i, 1);
-    bool is_constant = is_constant_or_none(graph, conv->args[CONV_W]) &&
+    bool is_constant = are_weights_constant(graph, conv->args[CONV_W]) &&
                        is_constant_or_none(graph, conv->args[CONV_BIAS]);
     for (uint32_t i = BN_WEIGHT; i <= BN_VAR; i++) {
         is_constant = is_constant && is_constant_or_none(graph, bn->args[i]);

@@ -101,13 +101,54 @@ static void find_all_parts(struct rt_flow *flow, uint32_t *uses)
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
+/* Nodes that run in a row of regions of their own. */
+struct wave {
+    size_t bytes_max; /* SIZE_MAX: all nodes are one wave */
+    size_t bytes;     /* that its nodes make */
+    uint32_t first;   /* region */
+};
+
+/* Bytes that |node| makes; SIZE_MAX: only a call knows. */
+static size_t bytes_made(const struct rt_graph *graph, const struct rt_node *node)
+{
+    size_t sum = 0;
+    uint32_t value;
+    for (struct rt_tensors it = rt_node_out_tensors(graph, node); rt_tensors_next(&it, &value);) {
+        struct shape shape;
+        struct error ignored;
+        size_t bytes;
+        const struct rt_value *v = &graph->values[value];
+        if (!rt_value_shape(v, &shape) ||
+            shape_bytes(&shape, v->dtype, &bytes, &ignored) != ST_OK ||
+            !add_size(sum, bytes, &sum)) {
+            return SIZE_MAX;
+        }
+    }
+    return sum;
+}
+
+/* |node| is in this wave, or begins the next one. */
+static void join_wave(const struct rt_flow *flow, const struct rt_node *node, struct wave *wave)
+{
+    if (wave->bytes_max == SIZE_MAX || runs_nothing(flow, node)) {
+        return;
+    }
+    size_t bytes = bytes_made(flow->graph, node);
+    if (!add_size(wave->bytes, bytes, &wave->bytes) || wave->bytes > wave->bytes_max) {
+        wave->first = flow->region_count;
+        wave->bytes = bytes;
+    }
+}
+
 /* |ready| of a value is the first region that may read it: 0 for inputs and constants, otherwise
  * the region after its producer's. */
-static void assign_regions(struct rt_flow *flow, uint32_t *ready)
+static void assign_regions(struct rt_flow *flow, size_t wave_bytes, uint32_t *ready)
 {
+    struct wave wave = {.bytes_max = wave_bytes};
     for (uint32_t i = 0; i < flow->graph->node_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[i];
-        uint32_t region = 0, value;
+        join_wave(flow, node, &wave);
+        uint32_t region = wave.first, value;
         for (struct rt_tensors it = rt_node_arg_tensors(flow->graph, node);
              rt_tensors_next(&it, &value);) {
             region = ready[value] > region ? ready[value] : region;
@@ -182,8 +223,7 @@ static void settle_homes(struct rt_flow *flow)
              rt_tensors_next(&it, &value);) {
             struct rt_storage *class = &flow->classes[find(flow, value)];
             uint32_t first = class->home == RT_HOME_WORKSPACE ? class->first : region;
-            *class = (struct rt_storage){
-                .home = RT_HOME_WORKSPACE, .first = first, .last = region};
+            *class = (struct rt_storage){.home = RT_HOME_WORKSPACE, .first = first, .last = region};
         }
     }
 }
@@ -233,8 +273,7 @@ static void note_reads(struct rt_flow *flow)
 static bool find_shared(const struct rt_graph *graph, const struct rt_node *node, uint32_t *index)
 {
     const struct rt_epilogue *e = node->op->flags & RT_OP_EPILOGUE ? node->op->detail : NULL;
-    bool has_residual =
-        e && e->residual && rt_node_arg(graph, node, e->residual)->dtype == DT_BF16;
+    bool has_residual = e && e->residual && rt_node_arg(graph, node, e->residual)->dtype == DT_BF16;
     *index = has_residual ? e->residual : 0;
     return has_residual || node->op->flags & RT_OP_IN_PLACE;
 }
@@ -260,8 +299,7 @@ static void join_in_place(struct rt_flow *flow)
     for (uint32_t i = 0; i < flow->order_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
         uint32_t arg;
-        if (node->arg_count == 0 || node->out_count == 0 ||
-            !find_shared(flow->graph, node, &arg) ||
+        if (node->arg_count == 0 || node->out_count == 0 || !find_shared(flow->graph, node, &arg) ||
             !may_share(flow, node, arg, flow->region[flow->order[i]])) {
             continue;
         }
@@ -282,8 +320,9 @@ bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index)
            flow->is_used[value];
 }
 
-enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
-                         struct rt_staging staging, struct arena *arena, struct error *err)
+static enum status make(struct rt_flow *flow, const struct rt_graph *graph,
+                        struct rt_staging staging, size_t wave_bytes, struct arena *arena,
+                        struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t values = graph->value_count, nodes = graph->node_count;
@@ -307,7 +346,7 @@ enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
         return arena_fail(arena, "the method", err);
     }
     find_all_parts(flow, uses);
-    assign_regions(flow, ready);
+    assign_regions(flow, wave_bytes, ready);
     sort_nodes(flow, begin);
     join_views(flow);
     settle_homes(flow);
@@ -318,4 +357,17 @@ enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
         flow->class_of[i] = find(flow, i);
     }
     return ST_OK;
+}
+
+enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
+                         struct rt_staging staging, struct arena *arena, struct error *err)
+{
+    return make(flow, graph, staging, SIZE_MAX, arena, err);
+}
+
+enum status rt_flow_make_waves(struct rt_flow *flow, const struct rt_graph *graph,
+                               size_t wave_bytes, struct arena *arena, struct error *err)
+{
+    must(graph->input_count == 0);
+    return make(flow, graph, (struct rt_staging){0}, wave_bytes, arena, err);
 }

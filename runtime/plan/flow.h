@@ -69,6 +69,14 @@ MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph 
                                     struct rt_staging staging, struct arena *arena,
                                     struct error *err);
 
+/* Does so for a graph without inputs, whose sizes are all constants. The nodes go in waves, in the
+ * order of the graph: no node runs before the wave before its own has ended. A wave makes no more
+ * than |wave_bytes|, or is one node; so values that few nodes need, as one behind the other, take
+ * little memory together. */
+MUST_CHECK enum status rt_flow_make_waves(struct rt_flow *flow, const struct rt_graph *graph,
+                                          size_t wave_bytes, struct arena *arena,
+                                          struct error *err);
+
 /* Input |index|, a tensor, is staged and a node reads it. */
 bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index);
 

@@ -7,7 +7,7 @@
 #include "tests/unit/graph_support.h"
 
 /* The numbers of all weights. Set-up makes them 1 to 5, again and again. */
-#define FLOATS_MAX 8192
+#define FLOATS_MAX 32768
 extern float floats[FLOATS_MAX];
 
 extern uint32_t one; /* the value 1 of the fixture's graph */

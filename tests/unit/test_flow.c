@@ -123,6 +123,40 @@ static void other_devices_have_no_parts(void **state)
     assert_false(are_parts(*state, false, 1, false));
 }
 
+/* Bytes of the workspace for four chains of a permute and a sum. */
+static size_t chains(struct fixture *f, size_t wave_bytes, uint32_t *out_regions)
+{
+    struct rt_flow flow;
+    struct rt_alloc alloc;
+    for (int i = 0; i < 4; i++) {
+        uint32_t args[] = {WEIGHTS(64, 32), INTS(1, 0)};
+        uint32_t moved = apply(f, "permute", args, 2);
+        give(f, add(f, moved, moved));
+    }
+    assert_ok(f->err, rt_flow_make_waves(&flow, &f->graph, wave_bytes, &f->graph.arena, &f->err));
+    assert_ok(f->err, rt_alloc_make(&alloc, &flow, NULL, &f->graph.arena, &f->err));
+    *out_regions = flow.region_count;
+    return alloc.workspace_bytes;
+}
+
+/* A node that alone makes more than a wave may is a wave of its own. */
+static void waves_share_memory(void **state)
+{
+    const size_t bytes = 64 * 32 * sizeof(float);
+    uint32_t regions;
+    assert_int_equal(chains(*state, SIZE_MAX, &regions), 4 * bytes);
+    assert_int_equal(regions, 2);
+    start_again(state);
+    assert_int_equal(chains(*state, 4 * bytes, &regions), 2 * bytes);
+    assert_int_equal(regions, 4);
+    start_again(state);
+    assert_int_equal(chains(*state, 2 * bytes, &regions), bytes);
+    assert_int_equal(regions, 8);
+    start_again(state);
+    assert_int_equal(chains(*state, 1, &regions), bytes);
+    assert_int_equal(regions, 8);
+}
+
 /* Random lifetimes: ranges that live at the same time do not overlap, and the workspace is not much
  * too large. */
 static void packing_keeps_the_living_apart(void **state)
@@ -175,6 +209,7 @@ int main(void)
         TEST(only_images_that_nothing_else_reads_are_parts),
         TEST(only_channels_are_parts),
         TEST(other_devices_have_no_parts),
+        TEST(waves_share_memory),
         TEST(packing_keeps_the_living_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "runtime/passes/passes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hal/buffer.h"
@@ -188,6 +189,64 @@ static void small_parts_are_folded_however_much_they_grow(void **state)
     give(f, add(f, INPUT(size), large));
     assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(count_ops(f, "repeat"), 0);
+}
+
+/* A view, and a permute that moves only dims of 1, have the bytes of their constant. */
+static void views_of_constants_share_their_bytes(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t w = WEIGHTS4(6, 1, 1, 4),
+             order[] = {w, graph_ints(f, (const int64_t[]){0, 3, 1, 2, -1})};
+    uint32_t moved = apply(f, "permute", order, 2), dims[] = {moved, INTS(3, 8)};
+    uint32_t view = apply(f, "view", dims, 2), turned[] = {view, INTS(1, 0)};
+    f->graph.values[w].name = "fc.weight";
+    give(f, view);
+    give(f, apply(f, "permute", turned, 2));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    assert_int_equal(f->graph.node_count, 0);
+    const struct rt_value *shared = &f->graph.values[view];
+    assert_string_equal(shared->name, "fc.weight");
+    assert_memory_equal(shared->bytes.ptr, floats, 24 * sizeof(*floats));
+    assert_int_equal(hal_buffer_size(shared->buffer), 24 * sizeof(*floats));
+    const float *columns =
+        (const float *)(const void *)f->graph.values[f->graph.outputs[1]].bytes.ptr;
+    for (uint32_t i = 0; i < 24; i++) {
+        assert_true(columns[i] == floats[i % 3 * 8 + i / 3]);
+    }
+}
+
+/* A convolution of permuted weights and its batch norm, whose packed weights are found. If the
+ * permuted weights are read elsewhere, too, they are computed at once. */
+static struct span packed_of_permuted(struct fixture *f, bool are_read)
+{
+    uint32_t w = WEIGHTS4(128, 3, 3, 16);
+    uint32_t order[] = {w, graph_ints(f, (const int64_t[]){0, 3, 1, 2, -1})};
+    uint32_t moved = apply(f, "permute", order, 2);
+    give(f, batch_norm(f, convolve(f, INPUT(1, 16, 5, 5), moved, 0, 1, false), 128));
+    if (are_read) {
+        give(f, moved);
+    }
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    assert_int_equal(count_ops(f, "permute"), are_read ? 0 : 1);
+    assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "affine"), 0);
+    lower(f);
+    assert_int_equal(f->graph.node_count, 1);
+    return rt_node_arg(&f->graph, node_of(f, "conv"), 1)->bytes;
+}
+
+static void permuted_weights_wait_for_their_packing(void **state)
+{
+    uint8_t *expected;
+    struct span packed = packed_of_permuted(*state, true);
+    expected = malloc(packed.len);
+    assert_non_null(expected);
+    memcpy(expected, packed.ptr, packed.len);
+    start_again(state);
+    struct span later = packed_of_permuted(*state, false);
+    assert_int_equal(later.len, packed.len);
+    assert_memory_equal(later.ptr, expected, later.len);
+    free(expected);
 }
 
 static void batch_norm_goes_into_the_weights(void **state)
@@ -735,6 +794,8 @@ int main(void)
         TEST(images_are_folded_after_layout),
         TEST(folding_in_steps_is_bounded),
         TEST(small_parts_are_folded_however_much_they_grow),
+        TEST(views_of_constants_share_their_bytes),
+        TEST(permuted_weights_wait_for_their_packing),
         TEST(batch_norm_goes_into_the_weights),
         TEST(a_transposed_convolution_takes_batch_norm),
         TEST(batch_norm_stays_out),
