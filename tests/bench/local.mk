@@ -72,7 +72,7 @@ BENCHES += %D%/bench_cores
 EXTRA_DIST += %D%/daemon.py %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 # Well-known networks, pictures and a language model, beside other engines; not part of `make bench`.
-EXTRA_DIST += %D%/cache_int8.py %D%/decode.py %D%/drafts.py %D%/folders.py %D%/gpu.py \
+EXTRA_DIST += %D%/cache_int8.py %D%/decode.py %D%/drafts.py %D%/folders.py %D%/gpu.py %D%/load.py \
 	%D%/language.py %D%/media.py %D%/orders.py \
 	%D%/peers.py %D%/peers_svg.py %D%/peers.txt %D%/streams.py
 CLEANFILES += figures.txt
