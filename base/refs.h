@@ -48,10 +48,16 @@ static inline bool refs_drop(struct refs *refs)
     return before == 1;
 }
 
+/* Are the caller's |count| references all that there are? */
+static inline bool refs_are_all(struct refs *refs, unsigned count)
+{
+    return atomic_load(&refs->count) == count;
+}
+
 /* Is the caller's reference the only one? */
 static inline bool refs_is_only(struct refs *refs)
 {
-    return atomic_load(&refs->count) == 1;
+    return refs_are_all(refs, 1);
 }
 
 /* Is no reference left? Then the object lies idle, and refs_init() would bring it back. */

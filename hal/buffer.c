@@ -166,10 +166,10 @@ void hal_buffer_watch(struct hal_buffer *buffer, hal_buffer_release_f *leave, vo
     buffer->leave_arg = arg;
 }
 
-bool hal_buffer_is_only(struct hal_buffer *buffer)
+bool hal_buffer_refs_are(struct hal_buffer *buffer, unsigned count)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
-    return refs_is_only(&buffer->refs);
+    return refs_are_all(&buffer->refs, count);
 }
 
 bool hal_buffer_try_ref(struct hal_buffer *buffer)

@@ -76,8 +76,8 @@ void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
  */
 void hal_buffer_watch(struct hal_buffer *buffer, hal_buffer_release_f *leave, void *arg);
 
-/* Has nobody a reference but the caller? */
-bool hal_buffer_is_only(struct hal_buffer *buffer);
+/* Are the caller's |count| references all that there are? */
+bool hal_buffer_refs_are(struct hal_buffer *buffer, unsigned count);
 
 /* Takes a reference; false: the last one has been dropped. */
 MUST_CHECK bool hal_buffer_try_ref(struct hal_buffer *buffer);

@@ -64,15 +64,28 @@ static void *memory_of(const struct hal_binding *binding)
     return base ? base + binding->offset : NULL;
 }
 
+void rt_invocation_release_input(struct rt_invocation *inv, uint32_t index)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    struct rt_bound_input *input = &inv->inputs[index];
+    hal_buffer_unref(input->binding.buffer);
+    hal_buffer_unref(input->source);
+    input->binding = (struct hal_binding){0};
+    input->source = NULL;
+    input->is_given = false;
+}
+
 enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
                                 const struct shape *shape, void **out_ptr, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     size_t bytes;
     must(inv->phase == RT_PHASE_FILLING);
-    TRY(rt_oracle_measure(rt_method_input(inv->method, index), dtype, shape, &bytes, err));
-    TRY(check_absent(inv, index, err));
-    TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
+    if (!rt_invocation_recall_input(inv, index, dtype, shape)) {
+        TRY(rt_oracle_measure(rt_method_input(inv->method, index), dtype, shape, &bytes, err));
+        TRY(check_absent(inv, index, err));
+        TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
+    }
     *out_ptr = memory_of(&inv->inputs[index].binding);
     return ST_OK;
 }
@@ -80,8 +93,10 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
 const struct shape *rt_invocation_input_shape(const struct rt_invocation *inv, uint32_t index)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
+    const struct rt_bound_input *input = &inv->inputs[index];
     bool is_tensor = rt_method_input(inv->method, index)->kind == RT_IO_TENSOR;
-    return is_tensor && inv->inputs[index].shape.rank > 0 ? &inv->inputs[index].shape : NULL;
+    bool is_known = input->is_given || inv->phase > RT_PHASE_FILLING; /* else it is kept */
+    return is_tensor && is_known && input->shape.rank > 0 ? &input->shape : NULL;
 }
 
 /* A box of all elements of |given|, to be written packed in |order|; counted from its lowest
@@ -171,6 +186,7 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
     enum rt_oracle_answer answer;
     size_t bytes;
     must(given->buffer);
+    rt_invocation_forget(inv);
     TRY(ask(inv, index, given, &answer, &wanted, &bytes, err));
     if (answer == RT_ORACLE_CONVERT) {
         return convert_input(inv, index, given, bytes, err);
@@ -195,6 +211,7 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
     struct rt_buffer_desc staged = *given;
     struct hal_binding memory;
     must(!given->buffer);
+    rt_invocation_forget(inv);
     TRY(reserve(inv, bytes, &memory, err));
     staged.buffer = memory.buffer;
     staged.offset += memory.offset;

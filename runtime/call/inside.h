@@ -55,6 +55,7 @@ struct rt_invocation {
     uint32_t orders;                 /* bits of tensors that are not row-major: see orders.h */
     struct rt_block *form;           /* borrowed: of |entry|, for those; from plan on */
     struct rt_plan *plan;            /* ref held from prepare on */
+    struct rt_plan *kept_plan;       /* ref held, or NULL: see rt_invocation_keep() */
     int64_t *words;                  /* numbers for its run */
     struct hal_buffer *workspace;    /* owned from prepare to done */
     struct hal_semaphore *semaphore; /* owned */
@@ -73,9 +74,9 @@ struct rt_invocation {
     struct rt_culprit culprit;
     rt_invocation_done_f *done;
     void *arg;
-    struct rt_profile *profile;    /* borrowed; NULL: the call is not measured */
-    struct hal_buffer *small;      /* owned, kept while free: small tensors; NULL: none yet */
-    size_t small_used;             /* bytes of it */
+    struct rt_profile *profile; /* borrowed; NULL: the call is not measured */
+    struct hal_buffer *small;   /* owned, kept while free: small tensors; NULL: none yet */
+    size_t small_used;          /* bytes of it */
     bool uses_small;
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* the part of them for inputs, once prepare has begun */
@@ -101,6 +102,9 @@ const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t
 
 /* ---- inputs.c -------------------------------------------------------------------------------- */
 
+/* Gives back the memory of input |index|, which is no longer given. */
+void rt_invocation_release_input(struct rt_invocation *invocation, uint32_t index);
+
 /* Reserves memory for input |index|. The caller has checked |shape|, which takes |bytes|. */
 MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
                                                    const struct shape *shape, size_t bytes,
@@ -121,6 +125,26 @@ MUST_CHECK enum status rt_invocation_take(struct rt_invocation *invocation, stru
 /* Call when the call is over and its tensors are released; |keeps|: the invocation is used again
  * soon. */
 void rt_invocation_drop_small(struct rt_invocation *invocation, bool keeps);
+
+/*
+ * Keeps all tensors of a call that is over for the next one, with the plan: its inputs have their
+ * shapes and bindings, but are not given; its results have bindings. False: they have to be
+ * released, for not all of them are small.
+ */
+bool rt_invocation_keep(struct rt_invocation *invocation);
+
+/* Gives input |index| where the kept one lies. False: there is none of this type and shape; then
+ * nothing is kept any more. */
+bool rt_invocation_recall_input(struct rt_invocation *invocation, uint32_t index, enum dtype dtype,
+                                const struct shape *shape);
+
+/* Makes the kept plan the call's, whose inputs have all been recalled, with memory for its results.
+ * False: nothing is kept. */
+bool rt_invocation_recall_plan(struct rt_invocation *invocation);
+
+/* Releases what is kept and not recalled yet. Whatever a call has that the last one may not have
+ * had calls this first. */
+void rt_invocation_forget(struct rt_invocation *invocation);
 
 /* ---- single.c: a call of one block is one submission ----------------------------------------- */
 
@@ -147,6 +171,9 @@ size_t rt_invocation_planned_bytes(const struct rt_invocation *invocation);
 
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
 void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
+
+/* Gives back the memory of results that prepare took, or the caller. */
+void rt_invocation_drop_results(struct rt_invocation *invocation);
 
 /* Gives back what plan and prepare took, the caller's memory for results included. */
 void rt_invocation_release_results(struct rt_invocation *invocation);

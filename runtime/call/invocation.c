@@ -116,6 +116,7 @@ static void destroy(struct list *link)
     must(inv->phase == RT_PHASE_FREE);
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
+    rt_invocation_forget(inv);
     rt_invocation_drop_small(inv, false);
     release(inv);
 }
@@ -174,10 +175,9 @@ static struct rt_invocation *recycle(struct rt_method *method)
     return inv;
 }
 
-enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
-                              struct rt_invocation **out_invocation, struct error *err)
+static enum status begin(struct rt_method *method, struct hal_pool *pool,
+                         struct rt_invocation **out_invocation, struct error *err)
 {
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(method->failure.code == ST_OK);
     struct rt_invocation *inv = recycle(method);
     if (!inv) {
@@ -197,7 +197,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
-    must(inv->small_used == 0 && !inv->uses_small);
+    must(inv->kept_plan || (inv->small_used == 0 && !inv->uses_small));
     inv->profile = NULL;
     inv->steps = NULL;
     inv->parent = NULL;
@@ -212,18 +212,47 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     return ST_OK;
 }
 
+enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
+                              struct rt_invocation **out_invocation, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    TRY(begin(method, pool, out_invocation, err));
+    rt_invocation_forget(*out_invocation);
+    (*out_invocation)->uses_small = false;
+    return ST_OK;
+}
+
+enum status rt_invocation_new_small(struct rt_method *method, struct hal_pool *pool,
+                                    struct rt_invocation **out_invocation, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    TRY(begin(method, pool, out_invocation, err));
+    (*out_invocation)->uses_small = hal_device_props(method->device)->is_host;
+    return ST_OK;
+}
+
+/* Small inputs stay, because the next call may have the same. */
 static void release_inputs(struct rt_invocation *inv)
 {
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
-        struct rt_bound_input *input = &inv->inputs[i];
-        hal_buffer_unref(input->binding.buffer);
-        hal_buffer_unref(input->source);
-        input->binding = (struct hal_binding){0};
-        input->source = NULL;
-        input->is_given = false;
+    const uint32_t count = rt_method_input_count(inv->method);
+    for (uint32_t i = 0; i < count; i++) {
+        if (inv->inputs[i].binding.buffer != inv->small || !inv->small) {
+            rt_invocation_release_input(inv, i);
+        }
     }
     hal_buffer_unref(inv->workspace);
     inv->workspace = NULL;
+}
+
+/* Releases all tensors of a call that is over, and its plan. */
+static void release_tensors(struct rt_invocation *inv)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+        rt_invocation_release_input(inv, i);
+        inv->inputs[i].shape = (struct shape){.rank = 0};
+    }
+    rt_invocation_release_results(inv);
+    rt_invocation_drop_small(inv, true);
 }
 
 static void release_waits(struct rt_invocation *inv)
@@ -242,18 +271,16 @@ void rt_invocation_free(struct rt_invocation *inv)
     must(inv->phase != RT_PHASE_FREE && inv->phase != RT_PHASE_RUNNING && !atomic_load(&inv->part));
     struct rt_method *method = inv->method;
     struct rt_program *program = method->program;
-    release_inputs(inv);
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
-        inv->inputs[i].shape = (struct shape){.rank = 0};
-    }
+    rt_invocation_forget(inv);
     release_waits(inv);
-    rt_invocation_release_results(inv);
+    if (!rt_invocation_keep(inv)) {
+        release_tensors(inv);
+    }
     hal_semaphore_unref(inv->finished);
     inv->finished = NULL;
     rt_state_unref(inv->state);
     inv->state = NULL;
     inv->phase = RT_PHASE_FREE;
-    rt_invocation_drop_small(inv, true);
     pthread_mutex_lock(&method->mutex);
     bool keep = method->invocation_count < FREE_MAX;
     if (keep) {

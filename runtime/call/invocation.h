@@ -44,7 +44,7 @@ struct rt_state;
 struct rt_result {
     struct shape shape;
     const uint8_t *order; /* of the dims in memory, outermost first; NULL: row-major */
-    struct span bytes; /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
+    struct span bytes;    /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
 };
 
 /*
@@ -66,9 +66,12 @@ void rt_invocation_free(struct rt_invocation *invocation); /* not while submitte
  * pipeline. */
 void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
 
-/* Call before the first input, of a call that is counted by itself: small tensors need not be
- * memory of a pool. On a device that is not the host nothing changes. */
-void rt_invocation_use_small(struct rt_invocation *invocation);
+/* Does the same for a call that is counted by itself: small tensors need not be memory of a pool,
+ * and where the last such call had tensors of the same shapes, they are found again with their
+ * plan. On a device that is not the host nothing changes. */
+MUST_CHECK enum status rt_invocation_new_small(struct rt_method *method, struct hal_pool *pool,
+                                               struct rt_invocation **out_invocation,
+                                               struct error *err);
 
 /*
  * Makes the call read and advance |state|, which is of the method's program. Once, before prepare.

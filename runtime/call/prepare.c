@@ -54,6 +54,7 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     const struct rt_io *io = rt_method_result(inv->method, index);
     const struct hal_device *device = inv->method->device;
     must(inv->phase == RT_PHASE_FILLING);
+    rt_invocation_forget(inv);
     if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
         return error_set(err, ST_INVALID, "%s %s", io->label,
                          io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
@@ -71,11 +72,13 @@ void rt_invocation_prefer_order(struct rt_invocation *inv, uint32_t index)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_FILLING && !inv->plan);
+    rt_invocation_forget(inv);
     inv->orders |= rt_method_result(inv->method, index)->order_bit;
 }
 
-static void drop_results(struct rt_invocation *inv)
+void rt_invocation_drop_results(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     for (uint32_t i = 0; i < inv->bound_count; i++) {
         hal_buffer_unref(inv->bound[i].buffer);
         inv->bound[i] = (struct hal_binding){0};
@@ -86,7 +89,8 @@ void rt_invocation_unbind_results(struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_FILLING);
-    drop_results(inv);
+    rt_invocation_forget(inv);
+    rt_invocation_drop_results(inv);
 }
 
 enum status rt_invocation_place_workspace(struct rt_invocation *inv, struct error *err)
@@ -128,7 +132,7 @@ const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, ui
 /* Gives back what prepare took, the caller's memory for results included; the plan stays. */
 static void release_memory(struct rt_invocation *inv)
 {
-    drop_results(inv);
+    rt_invocation_drop_results(inv);
     hal_buffer_unref(inv->workspace);
     inv->workspace = NULL;
     if (inv->method->callable->release) {

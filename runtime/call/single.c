@@ -43,7 +43,7 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
                               struct error *err)
 {
     size_t bytes, size = hal_pool_size(inv->run_pool);
-    if (inv->plan) {
+    if (inv->plan || rt_invocation_recall_plan(inv)) {
         return ST_OK;
     }
     TRY(choose_form(inv, mode, err));
@@ -55,7 +55,8 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
     return ST_OK;
 }
 
-/* Uses the caller's memory if there is enough of it, otherwise memory of the pool. */
+/* Uses the caller's memory if there is enough of it, or that of a kept result, otherwise memory of
+ * the pool. */
 static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
 {
     struct hal_binding *bound = &inv->bound[index];

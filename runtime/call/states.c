@@ -23,6 +23,7 @@ void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
     OBJ_CHECK(state, RT_STATE_MAGIC);
     must(inv->phase == RT_PHASE_FILLING && !inv->state);
     must(state->program == rt_method_program(inv->method));
+    rt_invocation_forget(inv);
     inv->state = rt_state_ref(state);
 }
 

@@ -479,7 +479,7 @@ enum status rt_block_find_plan(struct rt_block *block, const struct rt_block_inp
         list_remove(&cached->link);
         list_push_front(&block->plans, &cached->link);
         *out_plan = rt_plan_ref(cached->plan);
-        block->found_count++;
+        rt_block_note_found(block);
     }
     pthread_mutex_unlock(&block->mutex);
     return status;

@@ -9,6 +9,7 @@
 #define PTED_RUNTIME_CODE_BLOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/list.h"
 #include "runtime/graph/graph.h"
@@ -63,7 +64,8 @@ struct rt_block {
     struct list plans;     /* struct cached_plan, most recently used first */
     uint32_t plan_count;
     size_t plan_bytes;
-    uint64_t found_count, made_count; /* plans that were in the cache, and that were not */
+    atomic_uint_fast64_t found_count; /* plans that were there; not guarded */
+    uint64_t made_count;              /* and that were not */
     int64_t *values;                  /* by expression, of the run looked up */
 };
 
@@ -119,6 +121,12 @@ MUST_CHECK enum status rt_block_speculation(struct rt_block *block, struct hal_d
  */
 MUST_CHECK enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *inputs,
                                      int64_t *words, struct rt_plan **out_plan, struct error *err);
+
+/* Counts a plan that is used again. */
+static inline void rt_block_note_found(struct rt_block *block)
+{
+    atomic_fetch_add_explicit(&block->found_count, 1, memory_order_relaxed);
+}
 
 /* Does the same, but only from the cache: NULL with ST_OK if the plan would have to be made.
  * |words| may be NULL if the plan is only looked at. */

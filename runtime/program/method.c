@@ -152,7 +152,7 @@ void rt_plan_stats_add(struct rt_plan_stats *stats, struct rt_block *block)
     pthread_mutex_lock(&block->mutex);
     stats->count += block->plan_count;
     stats->bytes += block->plan_bytes;
-    stats->found += block->found_count;
+    stats->found += atomic_load_explicit(&block->found_count, memory_order_relaxed);
     stats->made += block->made_count;
     pthread_mutex_unlock(&block->mutex);
 }

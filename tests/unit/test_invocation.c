@@ -403,8 +403,7 @@ static struct hal_buffer *call_small(struct world *w, bool keeps)
 {
     struct rt_invocation *inv;
     struct rt_buffer_desc result;
-    assert_ok(w->err, rt_invocation_new(w->method, w->pool, &inv, &w->err));
-    rt_invocation_use_small(inv);
+    assert_ok(w->err, rt_invocation_new_small(w->method, w->pool, &inv, &w->err));
     assert_ok(w->err, give_inputs(inv, 3, &w->err));
     assert_int_equal(rt_invocation_bytes(inv), 0);
     assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
@@ -431,6 +430,103 @@ static void small_tensors_need_no_pool(void **state)
     assert_memory_equal(first, second, len);
     assert_non_null(memmem(hal_buffer_map(kept), hal_buffer_size(kept), first, len));
     hal_buffer_unref(kept);
+    close_world(&w);
+}
+
+static uint64_t found_plans(struct world *w)
+{
+    return rt_method_plan_stats(w->method).found;
+}
+
+/* Gives the inputs of a small call of |size| and returns the memory of the first one. */
+static void *begin_small(struct world *w, int64_t size, struct rt_invocation **out)
+{
+    assert_ok(w->err, rt_invocation_new_small(w->method, w->pool, out, &w->err));
+    assert_ok(w->err, give_inputs(*out, size, &w->err));
+    return (uint8_t *)hal_buffer_map((*out)->inputs[0].binding.buffer) +
+           (*out)->inputs[0].binding.offset;
+}
+
+/* Runs it, compares its result with that of a call in the pool, and returns where it was. */
+static const void *end_small(struct world *w, int64_t size, struct rt_invocation *inv)
+{
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    const struct span got = rt_invocation_result(inv, 0)->bytes;
+    assert_int_equal(call(w->method, w->pool, size, first), got.len);
+    assert_memory_equal(got.ptr, first, got.len);
+    rt_invocation_free(inv);
+    return got.ptr;
+}
+
+/* A call of the same sizes has its tensors where the last one had them, and its plan at once. */
+static void small_tensors_are_found_again(void **state)
+{
+    struct world w;
+    struct rt_invocation *inv;
+    (void)state;
+    open_default(&w, "mlp");
+    void *input = begin_small(&w, 3, &inv);
+    const void *result = end_small(&w, 3, inv);
+    for (int i = 0; i < 3; i++) {
+        uint64_t found = found_plans(&w);
+        assert_ptr_equal(begin_small(&w, 3, &inv), input);
+        assert_non_null(inv->kept_plan);
+        assert_ptr_equal(end_small(&w, 3, inv), result);
+        assert_int_equal(found_plans(&w), found + 2); /* end_small() makes two calls */
+    }
+    begin_small(&w, 5, &inv);
+    assert_null(inv->kept_plan);
+    end_small(&w, 5, inv);
+    begin_small(&w, 3, &inv);
+    end_small(&w, 3, inv);
+    close_world(&w);
+}
+
+/* Whatever a call has that the last one had not, makes it forget all of that. */
+static void odd_calls_find_nothing_again(void **state)
+{
+    struct world w;
+    struct rt_invocation *inv;
+    struct hal_buffer *memory;
+    void *ptr;
+    (void)state;
+    open_default(&w, "mlp");
+    struct shape shape = shape_at(rt_method_input(w.method, 0), 3);
+    for (int odd = 0; odd < 5; odd++) {
+        begin_small(&w, 3, &inv);
+        end_small(&w, 3, inv);
+        assert_ok(w.err, rt_invocation_new_small(w.method, w.pool, &inv, &w.err));
+        assert_non_null(inv->kept_plan);
+        assert_null(rt_invocation_input_shape(inv, 0)); /* nothing is given yet */
+        switch (odd) {
+        case 0: /* no input at all */
+            assert_int_equal(rt_invocation_plan(inv, RT_PREPARE_ALL, &w.err), ST_INVALID);
+            rt_invocation_free(inv);
+            continue;
+        case 1: /* another type */
+            assert_int_equal(rt_invocation_input(inv, 0, DT_I32, &shape, &ptr, &w.err), ST_INVALID);
+            assert_ok(w.err, give_inputs(inv, 3, &w.err));
+            break;
+        case 2: /* twice */
+            assert_ok(w.err, give_inputs(inv, 3, &w.err));
+            assert_int_equal(rt_invocation_input(inv, 0, DT_F32, &shape, &ptr, &w.err), ST_INVALID);
+            break;
+        case 3: /* memory of the caller's for the result */
+            assert_ok(w.err, hal_buffer_new(w.device, 4096, &memory, &w.err));
+            assert_ok(w.err, rt_invocation_bind_result(inv, 0, memory, 0, &w.err));
+            assert_ok(w.err, give_inputs(inv, 3, &w.err));
+            hal_buffer_unref(memory);
+            break;
+        default: /* the client leaves, before it runs */
+            assert_ok(w.err, give_inputs(inv, 3, &w.err));
+            assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
+            rt_invocation_free(inv);
+            continue;
+        }
+        assert_null(inv->kept_plan);
+        end_small(&w, 3, inv);
+    }
     close_world(&w);
 }
 
@@ -650,6 +746,8 @@ int main(void)
         cmocka_unit_test(wrong_inputs_are_refused),
         cmocka_unit_test(scalars_have_one_value),
         cmocka_unit_test(small_tensors_need_no_pool),
+        cmocka_unit_test(small_tensors_are_found_again),
+        cmocka_unit_test(odd_calls_find_nothing_again),
         cmocka_unit_test(asking_for_a_plan_makes_none),
         cmocka_unit_test(an_exhausted_pool_recovers),
         cmocka_unit_test(workers_and_stale_memory_change_nothing),

@@ -547,11 +547,11 @@ void infer_run_in(struct infer *infer)
 enum status infer_invoke(struct infer *infer, struct rt_method *method, struct error *err)
 {
     must(infer->call.invocation == NULL); /* an earlier one was undone */
-    TRY(rt_invocation_new(method, infer->pool, &infer->call.invocation, err));
+    struct rt_invocation **out = &infer->call.invocation;
+    TRY(infer_has_runs(infer) /* one of many runs waits for memory before it begins */
+            ? rt_invocation_new(method, infer->pool, out, err)
+            : rt_invocation_new_small(method, infer->pool, out, err));
     infer_run_in(infer);
-    if (!infer_has_runs(infer)) { /* one of many runs waits for memory before it begins */
-        rt_invocation_use_small(infer->call.invocation);
-    }
     return ST_OK;
 }
 
