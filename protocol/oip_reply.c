@@ -40,7 +40,18 @@ void oip_print_member(struct buf *out, const char *name, const char *text)
 
 static void print_dims(struct buf *out, const struct shape *shape)
 {
-    tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
+    uint8_t *room = buf_reserve(out, 2 + shape->rank * (size_t)(NUMBER_TEXT_MAX + 1)), *text = room;
+    if (!room) {
+        return;
+    }
+    *text++ = '[';
+    for (uint8_t i = 0; i < shape->rank; i++) {
+        text += number_print_i64(text, shape->dims[i]);
+        *text++ = ',';
+    }
+    text -= shape->rank > 0; /* no comma behind the last */
+    *text++ = ']';
+    buf_commit(out, (size_t)(text - room));
 }
 
 static void print_shape(struct buf *out, const char *name, const struct shape *shape)
@@ -87,14 +98,32 @@ static void print_shared(struct buf *out, const struct oip_shared *shared)
 /* A parameter of results that are not row-major. */
 #define ORDER "\"order\":\"channels_last\""
 
+void oip_print_reply_head(struct buf *out, const char *model_name, const char *model_version)
+{
+    ADD(out, "\"model_name\":");
+    print_text(out, model_name);
+    ADD(out, ",\"model_version\":");
+    print_text(out, model_version);
+    ADD(out, ",\"outputs\":[");
+}
+
+void oip_print_result_head(struct buf *out, struct span name, struct oip_type type)
+{
+    ADD(out, "{\"name\":");
+    json_print_string(out, name);
+    ADD(out, ",\"datatype\":\"");
+    buf_add_str(out, oip_type_name(type));
+    ADD(out, "\",\"shape\":");
+}
+
 static void print_result(struct buf *out, const struct oip_result *result, enum number_nan nan,
                          struct oip_encoded *encoded)
 {
-    ADD(out, "{\"name\":");
-    json_print_string(out, result->name);
-    ADD(out, ",\"datatype\":\"");
-    buf_add_str(out, oip_type_name(result->type));
-    ADD(out, "\",\"shape\":");
+    if (result->head.len) {
+        buf_add(out, result->head.ptr, result->head.len);
+    } else {
+        oip_print_result_head(out, result->name, result->type);
+    }
     print_dims(out, &result->shape);
     if (result->is_shared) {
         print_shared(out, &result->shared);
@@ -118,11 +147,11 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
 
 void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded)
 {
-    ADD(out, "\"model_name\":");
-    print_text(out, reply->model_name);
-    ADD(out, ",\"model_version\":");
-    print_text(out, reply->model_version);
-    ADD(out, ",\"outputs\":[");
+    if (reply->head.len) {
+        buf_add(out, reply->head.ptr, reply->head.len);
+    } else {
+        oip_print_reply_head(out, reply->model_name, reply->model_version);
+    }
     for (size_t i = 0; i < reply->result_count; i++) {
         if (i > 0) {
             buf_add_char(out, ',');

@@ -43,6 +43,7 @@ struct oip_index_row {
 };
 
 struct oip_result {
+    struct span head; /* by oip_print_result_head(), of what follows; empty: not printed yet */
     struct span name;
     struct oip_type type;
     struct shape shape;
@@ -64,6 +65,7 @@ static inline size_t oip_string_bytes(struct span string)
 size_t oip_result_bytes(const struct oip_result *result);
 
 struct oip_reply {
+    struct span head; /* by oip_print_reply_head(); empty: not printed yet */
     const char *model_name, *model_version;
     const struct oip_result *results;
     size_t result_count;
@@ -79,6 +81,10 @@ struct oip_encoded {
     size_t span_count;  /* JSON and blobs, in the order of the wire */
     struct span *spans; /* the caller's: room for 1 + result_count */
 };
+
+/* Prints the beginning of the replies of a model, and of a result in them: the same in each. */
+void oip_print_reply_head(struct buf *out, const char *model_name, const char *model_version);
+void oip_print_result_head(struct buf *out, struct span name, struct oip_type type);
 
 #define OIP_BLOB_ALIGN 64 /* of the first blob behind the JSON, by trailing spaces */
 

@@ -59,6 +59,7 @@ struct model_io {
     enum rt_io_kind kind;
     const struct rt_io *io; /* borrowed from the method */
     struct oip_tensor_meta meta;
+    struct span head; /* of an output: oip_print_result_head() */
     const struct shape
         *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
     const struct span *labels; /* of an output: names of its classes, borrowed from the origin */
@@ -120,6 +121,7 @@ struct model {
     uint32_t step_count;
     /* ---- what clients see, in the arena ---- */
     struct model_io *inputs, *outputs;
+    struct span reply_head; /* oip_print_reply_head() */
     uint32_t input_count, output_count;
     const struct medium *picture; /* of an input: the pictures that answers are about, or NULL */
     const char *description;      /* from the card, or NULL */

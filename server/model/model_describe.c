@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/oip_classes.h"
+#include "protocol/oip_reply.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
 #include "server/model/card/call_method.h"
@@ -192,6 +193,32 @@ static enum status take_answers(struct model *model, struct error *err)
     return ST_OK;
 }
 
+/* The text in |text|, which is freed, as one of |model|. */
+static enum status keep_head(struct model *model, struct buf *text, struct span *out,
+                             struct error *err)
+{
+    size_t len = text->len;
+    const char *kept = keep_form(model, text);
+    *out = span_of(kept, kept ? len : 0);
+    return kept ? ST_OK : error_no_memory(err, "the description of a model");
+}
+
+/* Prints what all answers of the model begin with. */
+static enum status print_heads(struct model *model, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, FORM_TEXT_MAX);
+    oip_print_reply_head(&text, model->name, model->version_text);
+    TRY(keep_head(model, &text, &model->reply_head, err));
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        struct model_io *io = &model->outputs[i];
+        buf_init(&text, FORM_TEXT_MAX);
+        oip_print_result_head(&text, span_str(io->meta.name), io->meta.type);
+        TRY(keep_head(model, &text, &io->head, err));
+    }
+    return ST_OK;
+}
+
 enum status model_describe(struct model *model, struct rt_method *method,
                            const struct hal_device *device, struct error *err)
 {
@@ -213,6 +240,7 @@ enum status model_describe(struct model *model, struct rt_method *method,
     TRY(card_describe_call(arena, method, &model->call, err));
     TRY(take_card(model, err));
     TRY(take_answers(model, err));
+    TRY(print_heads(model, err));
     model->placement = placement_print(arena, device, method);
     return choose_example(model, err);
 }

@@ -58,11 +58,12 @@ enum status codec_stage(struct infer *infer, struct infer_call *call,
                         struct error *err)
 {
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
+    TRY(work_add(&infer->work, stored, err));
     if (!tensor->layout->is_given) {
-        return infer_input(infer, call, tensor->index, tensor->dtype, tensor->shape, out_ptr, err);
+        return rt_invocation_input(call->invocation, tensor->index, tensor->dtype, tensor->shape,
+                                   out_ptr, err);
     }
     const struct rt_buffer_desc given = describe(tensor);
-    TRY(work_add(&infer->work, stored, err));
     return rt_invocation_stage_input(call->invocation, tensor->index, &given, stored, out_ptr, err);
 }
 

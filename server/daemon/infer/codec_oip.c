@@ -459,7 +459,9 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
                                    .strings = output->classes};
     }
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    bool is_alias = output->name != output->io->meta.name;
     return (struct oip_result){
+        .head = is_alias ? span_str("") : output->io->head,
         .name = span_str(output->name),
         .type = output->io->meta.type,
         .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
@@ -503,6 +505,7 @@ enum status codec_oip_reply(struct infer *infer, struct infer_call *call, struct
         results[i] = result_of(call, &call->outputs[i]);
     }
     *out = (struct oip_reply){
+        .head = call->model->reply_head,
         .model_name = call->model->name,
         .model_version = call->model->version_text,
         .results = results,
