@@ -30,9 +30,9 @@ static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint3
 {
     const struct rt_code *code = &method->code;
     const struct rt_graph *entry = code->block_count > 0 ? &code->blocks[0]->graph : NULL;
-    *out_inputs = entry ? entry->input_count : rt_method_input_count(method);
+    *out_inputs = entry ? entry->input_count : method->input_count;
     *out_outputs =
-        entry && code->stmt_count == 0 ? entry->output_count : rt_method_result_count(method);
+        entry && code->stmt_count == 0 ? entry->output_count : method->result_count;
 }
 
 /* Words of the entry, in the larger of its two forms. */
@@ -46,7 +46,7 @@ static uint32_t count_words(const struct rt_method *method)
 
 static struct rt_invocation *allocate(struct rt_method *method)
 {
-    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, results = method->result_count;
     uint32_t given, outputs;
     count_io(method, &given, &outputs);
     struct rt_invocation *inv;
@@ -149,15 +149,15 @@ void rt_invocation_say(struct rt_invocation *inv, uint32_t index, const char *la
 void rt_invocation_say_paths(struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
-        rt_invocation_say(inv, i, rt_method_input(inv->method, i)->path);
+    for (uint32_t i = 0; i < inv->method->input_count; i++) {
+        rt_invocation_say(inv, i, inv->method->inputs[i].path);
     }
 }
 
 static void say_names(struct rt_invocation *inv)
 {
-    for (uint32_t i = 0; inv->has_other_labels && i < rt_method_input_count(inv->method); i++) {
-        inv->given[i].label = rt_method_input(inv->method, i)->label;
+    for (uint32_t i = 0; inv->has_other_labels && i < inv->method->input_count; i++) {
+        inv->given[i].label = inv->method->inputs[i].label;
     }
     inv->has_other_labels = false;
 }
@@ -234,7 +234,7 @@ enum status rt_invocation_new_small(struct rt_method *method, struct hal_pool *p
 /* Small inputs stay, because the next call may have the same. */
 static void release_inputs(struct rt_invocation *inv)
 {
-    const uint32_t count = rt_method_input_count(inv->method);
+    const uint32_t count = inv->method->input_count;
     for (uint32_t i = 0; i < count; i++) {
         if (inv->inputs[i].binding.buffer != inv->small || !inv->small) {
             rt_invocation_release_input(inv, i);
@@ -247,7 +247,7 @@ static void release_inputs(struct rt_invocation *inv)
 /* Releases all tensors of a call that is over, and its plan. */
 static void release_tensors(struct rt_invocation *inv)
 {
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+    for (uint32_t i = 0; i < inv->method->input_count; i++) {
         rt_invocation_release_input(inv, i);
         inv->inputs[i].shape = (struct shape){.rank = 0};
     }
@@ -380,12 +380,12 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv)
 {
     const struct hal_fault_record *fault = &inv->fault;
     bool has_place = hal_fault_code_of(fault) != HAL_FAULT_NONE && fault->number.at;
-    for (uint32_t i = 0; has_place && i < rt_method_input_count(inv->method); i++) {
+    for (uint32_t i = 0; has_place && i < inv->method->input_count; i++) {
         const struct hal_binding *given = &inv->inputs[i].binding;
         const uint8_t *base = given->buffer ? hal_buffer_map(given->buffer) : NULL;
         uintptr_t begin = (uintptr_t)base + given->offset, at = (uintptr_t)fault->number.at;
         if (base && at >= begin && at - begin < given->length) {
-            size_t element = (at - begin) / dtype_bytes(rt_method_input(inv->method, i)->dtype);
+            size_t element = (at - begin) / dtype_bytes(inv->method->inputs[i].dtype);
             return (struct rt_culprit){true, i, locate(&inv->inputs[i].shape, element)};
         }
     }

@@ -20,7 +20,7 @@
 void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_t number)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    const struct rt_io *io = rt_method_result(inv->method, index);
+    const struct rt_io *io = &inv->method->results[index];
     struct rt_result *result = &inv->results[index];
     int64_t *kept = &inv->numbers[index];
     *kept = number;
@@ -113,8 +113,8 @@ enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_poo
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase >= RT_PHASE_PREPARED);
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        if (inv->bound[i].buffer && rt_method_result(inv->method, i)->kind == RT_IO_TENSOR) {
+    for (uint32_t i = 0; i < inv->method->result_count; i++) {
+        if (inv->bound[i].buffer && inv->method->results[i].kind == RT_IO_TENSOR) {
             TRY(hal_pool_move(inv->bound[i].buffer, pool, err));
         }
     }
@@ -125,7 +125,7 @@ enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_poo
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    must(inv->phase >= RT_PHASE_PREPARED && index < rt_method_result_count(inv->method));
+    must(inv->phase >= RT_PHASE_PREPARED && index < inv->method->result_count);
     return &inv->results[index];
 }
 
@@ -152,8 +152,8 @@ void rt_invocation_release_results(struct rt_invocation *inv)
 
 static enum status check_complete(const struct rt_invocation *inv, struct error *err)
 {
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
-        const struct rt_io *io = rt_method_input(inv->method, i);
+    for (uint32_t i = 0; i < inv->method->input_count; i++) {
+        const struct rt_io *io = &inv->method->inputs[i];
         if (io->kind == RT_IO_TENSOR && !inv->inputs[i].is_given) {
             return rt_io_missing(io, rt_invocation_label(inv, i), err);
         }
@@ -177,10 +177,10 @@ enum status rt_invocation_find_plan(struct rt_invocation *inv, struct rt_block *
 size_t rt_invocation_planned_bytes(const struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    uint32_t result = rt_method_result_count(inv->method);
+    uint32_t result = inv->method->result_count;
     size_t bytes = inv->plan->workspace_bytes;
     for (uint32_t i = 0; i < result; i++) {
-        bool is_ours = rt_method_result(inv->method, i)->kind == RT_IO_TENSOR;
+        bool is_ours = inv->method->results[i].kind == RT_IO_TENSOR;
         bytes += is_ours && !inv->bound[i].buffer ? inv->plan->results[i].bytes : 0;
     }
     for (uint32_t i = 0; !inv->state && i < inv->method->state_count; i++) {
@@ -269,8 +269,8 @@ size_t rt_invocation_demand(const struct rt_invocation *inv)
     if (inv->plan) {
         return add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) ? bytes : SIZE_MAX;
     }
-    uint32_t inputs = rt_method_input_count(inv->method);
-    uint32_t results = rt_method_result_count(inv->method);
+    uint32_t inputs = inv->method->input_count;
+    uint32_t results = inv->method->result_count;
     struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
     struct error err;

@@ -66,7 +66,7 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
     bound->length = inv->plan->results[index].bytes;
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
         return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
-                         rt_method_result(inv->method, index)->label, bound->length, bound->offset,
+                         inv->method->results[index].label, bound->length, bound->offset,
                          hal_buffer_size(bound->buffer));
     }
     return ST_OK;
@@ -75,15 +75,15 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
 /* The order of memory of result |index|; NULL: row-major. */
 static const uint8_t *order_of(const struct rt_invocation *inv, uint32_t index)
 {
-    const struct rt_io *io = rt_method_result(inv->method, index);
+    const struct rt_io *io = &inv->method->results[index];
     return inv->orders & io->order_bit ? io->order : NULL;
 }
 
 static enum status place_results(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_plan *plan = inv->plan;
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
+    for (uint32_t i = 0; i < inv->method->result_count; i++) {
+        if (inv->method->results[i].kind != RT_IO_TENSOR) {
             rt_invocation_give_scalar(inv, i, rt_messages_number(plan, i, inv->words));
             continue;
         }
@@ -101,13 +101,13 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
 
 static void fill_slots(struct rt_invocation *inv)
 {
-    uint32_t inputs = rt_method_input_count(inv->method);
+    uint32_t inputs = inv->method->input_count;
     inv->slots[RT_SLOT_WORKSPACE] =
         (struct hal_binding){.buffer = inv->workspace, .length = inv->plan->workspace_bytes};
     for (uint32_t i = 0; i < inputs; i++) {
         inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
     }
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+    for (uint32_t i = 0; i < inv->method->result_count; i++) {
         inv->slots[rt_slot_result(inv->plan->input_count, i)] = inv->bound[i];
     }
 }

@@ -135,9 +135,10 @@ bool rt_invocation_recall_input(struct rt_invocation *inv, uint32_t index, enum 
                                 const struct shape *shape)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(index < inv->method->input_count);
     struct rt_bound_input *input = &inv->inputs[index];
     bool is_same = inv->kept_plan && input->binding.buffer && !input->is_given &&
-                   dtype == rt_method_input(inv->method, index)->dtype &&
+                   dtype == inv->method->inputs[index].dtype &&
                    shape_equal(shape, &input->shape);
     if (!is_same) {
         rt_invocation_forget(inv);

@@ -31,7 +31,7 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
-    uint32_t result = rt_method_result_count(method);
+    uint32_t result = method->result_count;
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         if (use->is_written && !inv->state && inv->plan) {
@@ -69,7 +69,7 @@ static bool has_base(const struct rt_invocation *inv, uint32_t input, uint32_t r
 static enum status open_states(struct rt_invocation *inv, size_t *out_log_bytes)
 {
     const struct rt_method *method = inv->method;
-    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, result = method->result_count;
     *out_log_bytes = 0;
     for (uint32_t i = 0; i < method->state_count; i++) {
         uint32_t cell = method->states[i].cell;
@@ -93,7 +93,7 @@ static enum status open_states(struct rt_invocation *inv, size_t *out_log_bytes)
 static enum status charge(struct rt_invocation *inv, size_t log_bytes)
 {
     const struct rt_method *method = inv->method;
-    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, result = method->result_count;
     size_t bytes = 0;
     for (uint32_t i = 0; i < method->state_count; i++) {
         if (method->states[i].is_written) {
@@ -111,7 +111,7 @@ static enum status charge(struct rt_invocation *inv, size_t log_bytes)
 static void begin_states(struct rt_invocation *inv)
 {
     const struct rt_method *method = inv->method;
-    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, result = method->result_count;
     for (uint32_t i = 0; i < method->state_count; i++) {
         uint32_t cell = method->states[i].cell;
         if (!method->states[i].is_written) {
@@ -135,7 +135,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     if (inv->steps) {
         rt_steps_begin(inv);
     }
-    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, result = method->result_count;
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         inv->slots[RT_SLOT_INPUT + inputs + i] = hal_binding_whole(
@@ -166,7 +166,7 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
         return;
     }
     bool advances = status == ST_OK && inv->plan; /* the VM has no plan here, and has done so */
-    uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
+    uint32_t inputs = method->input_count, result = method->result_count;
     for (uint32_t i = 0; advances && i < method->state_count; i++) {
         if (method->states[i].is_written) {
             struct rt_rows written = find_written(inv, inputs + i, result++);

@@ -46,14 +46,12 @@ static size_t class_bytes(const struct infer_output *output, const struct rt_res
 size_t infer_text_bytes(const struct infer *infer, const struct infer_call *call)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
-    bool is_compressed = wanted_coding(infer) != CODING_IDENTITY;
     size_t bytes = 0;
     for (size_t i = 0; i < call->output_count; i++) {
         const struct infer_output *output = &call->outputs[i];
         const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-        if (is_compressed || !output->is_binary) {
-            bytes += result->bytes.len;
-        }
+        bool is_printed = !output->is_binary || wanted_coding(infer) != CODING_IDENTITY;
+        bytes += is_printed ? result->bytes.len : 0;
         bytes += output->is_channels_last && !result->order ? result->bytes.len : 0;
         bytes += output->class_count ? class_bytes(output, result) : 0;
         bytes += output->is_answer ? infer_answer_cost(call, output) : 0;

@@ -189,7 +189,7 @@ static enum step_result run_at(struct request *request, enum work_place place)
     return steps[request->step].run(request);
 }
 
-/* Runs a step on the loop. |known|: bytes of request_work_known(), for a step that runs ANYWHERE.
+/* Runs a step on the loop. |known|: bytes of request_work_place(), for a step that runs ANYWHERE.
  * The memory for inputs that it takes is counted apart from what it says. */
 static enum step_result run_on_loop(struct request *request, uint64_t known)
 {
@@ -212,9 +212,10 @@ static void run_steps(struct request *request)
     must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
-        bool may_move = steps[request->step].where == ANYWHERE;
-        uint64_t known = may_move ? request_work_known(request) : 0;
-        enum work_place place = may_move ? request_work_place(request, known) : WORK_ON_LOOP;
+        uint64_t known = 0;
+        enum work_place place = steps[request->step].where == ANYWHERE
+                                    ? request_work_place(request, &known)
+                                    : WORK_ON_LOOP;
         if (place != WORK_ON_LOOP) {
             offload_steps(request, place);
             return;
@@ -230,9 +231,10 @@ static void on_work(uv_work_t *work)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     enum work_place place = request->infer.work.place;
     enum step_result result = STEP_NEXT;
+    uint64_t known;
     must(request->is_on_worker && place != WORK_ON_LOOP);
     while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
-           request_work_place(request, request_work_known(request)) <= place) {
+           request_work_place(request, &known) <= place) {
         result = run_at(request, place);
         must(result != STEP_WAIT);
     }

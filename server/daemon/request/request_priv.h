@@ -23,12 +23,9 @@ size_t request_announced_json(const struct request *request);
 
 /* ---- request_work.c -------------------------------------------------------------------------- */
 
-/* Returns the bytes that the present step handles, as far as that is known before it. */
-uint64_t request_work_known(const struct request *request);
-
-/* Chooses the place for the present step (server/daemon/infer/work.h), which handles |known| bytes
- * as far as that is known. */
-enum work_place request_work_place(const struct request *request, uint64_t known);
+/* Chooses the place for the present step (server/daemon/infer/work.h), which handles |*out_known|
+ * bytes as far as that is known before it. */
+enum work_place request_work_place(const struct request *request, uint64_t *out_known);
 
 /* ---- request.c ------------------------------------------------------------------------------- */
 

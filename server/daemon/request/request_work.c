@@ -4,59 +4,39 @@
 
 #include "server/daemon/request/request_priv.h"
 
-#include <string.h>
-
 #include "base/check.h"
 
-/* The bytes with which a body of JSON may begin. */
-#define JSON_FIRST "{[\" \t\r\n"
+/* What is known of a step before it: bytes that it handles, and whether it may take long, whatever
+ * its bytes. */
+struct outlook {
+    uint64_t bytes;
+    bool is_long;
+};
 
-static const struct body *body_of(const struct request *request)
+/* May a body of JSON begin with it? */
+static bool is_json_first(uint8_t c)
 {
-    return request->infer.body ? request->infer.body : &request->body;
+    return c == '{' || c == '[' || c == '"' || c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Of a message of gRPC, too, all but the tensors is small. */
-static bool is_announced(const struct request *request)
+/*
+ * The bytes of JSON count. The body may also be a file, or tensors behind their JSON, which are
+ * used where they lie, or tell when they are copied. Of a message of gRPC, too, all but the tensors
+ * is small. The size of a body with a content coding is unknown. Files in the body tell of their
+ * own work when they are opened.
+ */
+static struct outlook look_at_body(const struct request *request)
 {
-    return request->grpc.is_on || head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
-}
-
-/* Bytes of JSON. The body of a request may also be a file, or tensors behind their JSON. */
-static size_t json_bytes(const struct request *request)
-{
-    struct span text = body_span(body_of(request));
-    if (is_announced(request)) {
+    const struct body *body = request->infer.body ? request->infer.body : &request->body;
+    struct span text = body_span(body);
+    bool is_coded =
+        head_has(&request->head, HTTP_CONTENT_ENCODING) || request->grpc.coding != CODING_IDENTITY;
+    if (request->grpc.is_on || head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
         size_t announced = request_announced_json(request);
-        return announced < text.len ? announced : text.len;
+        return (struct outlook){announced < text.len ? announced : text.len, is_coded};
     }
-    return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
-}
-
-static bool reads_body(const struct request *request)
-{
-    return request->step == STEP_PARSE || request->step == STEP_DECODE;
-}
-
-/* Files in the body tell of their own work when they are opened. */
-uint64_t request_work_known(const struct request *request)
-{
-    bool is_encode = request->step == STEP_ENCODE;
-    if (!(is_encode || reads_body(request)) || !request->infer.ops || request->err.code != ST_OK) {
-        return 0;
-    }
-    return is_encode ? infer_encode_bytes(&request->infer)
-                     : (uint64_t)json_bytes(request) * infer_text_weight(&request->infer);
-}
-
-/* Tensors behind announced JSON are used where they lie, or tell when they are copied. The size of
- * a body with a content coding is unknown. */
-static bool is_long_body(const struct request *request)
-{
-    return head_has(&request->head, HTTP_CONTENT_ENCODING) ||
-           request->grpc.coding != CODING_IDENTITY ||
-           (!is_announced(request) &&
-            body_of(request)->len > request->infer.env->params->inline_bytes_max);
+    return (struct outlook){text.len > 0 && is_json_first(text.ptr[0]) ? text.len : 0,
+                            is_coded || body->len > request->infer.env->params->inline_bytes_max};
 }
 
 static enum infer_step step_of_call(enum request_step step)
@@ -68,28 +48,37 @@ static enum infer_step step_of_call(enum request_step step)
                                  : INFER_OTHER;
 }
 
-/* May the step take long, whatever its bytes? */
-static bool is_long(const struct request *request)
+static struct outlook look_at_call(const struct request *request)
 {
-    if (request_route(request)->handler) {
-        bool is_large = request->out.len > request->infer.env->params->inline_bytes_max;
-        return request->step == STEP_PARSE ? request_route(request)->is_long
-                                           : request->step == STEP_ENCODE && is_large;
-    }
-    if (!request->infer.ops || request->err.code != ST_OK) {
-        return false;
-    }
-    if (infer_is_long(&request->infer, step_of_call(request->step))) {
-        return true;
-    }
-    if (request->step == STEP_ENCODE) {
+    const struct infer *infer = &request->infer;
+    enum infer_step step = step_of_call(request->step);
+    struct outlook outlook = {0};
+    if (step == INFER_PARSE || step == INFER_DECODE) {
+        outlook = look_at_body(request);
+        outlook.bytes *= infer_text_weight(infer);
+    } else if (step == INFER_ENCODE) {
         /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
-        return request->infer.has_shared_outputs;
+        outlook = (struct outlook){infer_encode_bytes(infer), infer->has_shared_outputs};
     }
-    return reads_body(request) && is_long_body(request);
+    outlook.is_long |= infer_is_long(infer, step);
+    return outlook;
 }
 
-enum work_place request_work_place(const struct request *request, uint64_t known)
+static struct outlook look_at_handler(const struct request *request, const struct route *route)
 {
-    return work_place(&request->infer.work, known, is_long(request));
+    bool is_large = request->out.len > request->infer.env->params->inline_bytes_max;
+    return (struct outlook){.is_long = request->step == STEP_PARSE
+                                           ? route->is_long
+                                           : request->step == STEP_ENCODE && is_large};
+}
+
+enum work_place request_work_place(const struct request *request, uint64_t *out_known)
+{
+    const struct route *route = request_route(request);
+    bool has_call = request->infer.ops && request->err.code == ST_OK;
+    struct outlook outlook = route->handler ? look_at_handler(request, route)
+                             : has_call     ? look_at_call(request)
+                                            : (struct outlook){0};
+    *out_known = outlook.bytes;
+    return work_place(&request->infer.work, outlook.bytes, outlook.is_long);
 }
