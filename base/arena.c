@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,15 @@
 /* Bytes behind each allocation that nobody may touch. They do not count as used. */
 #define ARENA_GAP (HAS_ASAN ? 2 * ARENA_ALIGN : 0)
 
+/* Bytes that may be before the first allocation of a chunk: malloc() aligns less on 32-bit ARM. */
+#define ARENA_SLACK                                                                                \
+    (_Alignof(max_align_t) < ARENA_ALIGN ? ARENA_ALIGN - _Alignof(max_align_t) : (size_t)0)
+
 struct arena_chunk {
     struct arena_chunk *next;
     size_t size; /* payload bytes, with gaps */
     size_t used;
-    _Alignas(ARENA_ALIGN) uint8_t bytes[];
+    uint8_t *bytes; /* behind the chunk, aligned */
 };
 
 void arena_init(struct arena *arena, size_t max_bytes)
@@ -73,9 +78,11 @@ static struct arena_chunk *grow(struct arena *arena, size_t size)
     if (want < size) {
         want = size;
     }
-    struct arena_chunk *chunk = malloc(sizeof(*chunk) + want);
+    struct arena_chunk *chunk = malloc(sizeof(*chunk) + ARENA_SLACK + want);
     if (chunk) {
-        *chunk = (struct arena_chunk){.next = arena->chunks, .size = want};
+        uint8_t *bytes = (uint8_t *)(chunk + 1);
+        bytes += (ARENA_ALIGN - (uintptr_t)bytes % ARENA_ALIGN) % ARENA_ALIGN;
+        *chunk = (struct arena_chunk){.next = arena->chunks, .size = want, .bytes = bytes};
         asan_poison(chunk->bytes, want);
         arena->chunks = chunk;
     }

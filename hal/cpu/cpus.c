@@ -173,7 +173,7 @@ size_t hal_cpu_parse_cache(struct span text)
     if (!parse_decimal(&text, &kilobytes) || text.len == 0 || text.ptr[0] != 'K') {
         return 0;
     }
-    return (size_t)kilobytes << 10;
+    return kilobytes <= SIZE_MAX >> 10 ? (size_t)kilobytes << 10 : 0;
 }
 
 /* sysconf() knows caches in glibc alone. */

@@ -264,7 +264,8 @@ static double largest_difference(const float *a, const float *b)
 {
     double largest = 0;
     for (size_t i = 0; i < VOCAB; i++) {
-        largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
+        double difference = fabs((double)a[i] - (double)b[i]);
+        largest = difference > largest ? difference : largest; /* with fmax(), gcc 12 breaks */
     }
     return largest;
 }

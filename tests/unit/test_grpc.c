@@ -107,8 +107,10 @@ static void test_prefix(void **state)
                  "4294967295");
     assert_ok(err, grpc_print_prefix(prefix, true, 0x01020304, &err));
     assert_memory_equal(prefix, "\1\1\2\3\4", 5);
+#if SIZE_MAX > UINT32_MAX
     assert_fails(err, grpc_print_prefix(prefix, false, (size_t)UINT32_MAX + 1, &err), ST_TOO_LARGE,
                  "4294967296");
+#endif
 }
 
 static void test_timeout(void **state)

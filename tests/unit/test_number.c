@@ -285,7 +285,7 @@ static void test_floats_at_ties(void **state)
             check_tie(((long double)narrow + (long double)nextafterf(narrow, INFINITY)) / 2);
         }
     }
-    check_tie(((long double)DBL_MAX + 0x1p1024L) / 2);
+    check_tie(((long double)DBL_MAX + ldexpl(1, 1024)) / 2);
     check_tie(((long double)FLT_MAX + 0x1p128L) / 2);
 }
 

@@ -479,8 +479,10 @@ static void test_refused_binary(void **state)
         12, "inputs[1]: expected 8 bytes of binary data, got 4: 4 are missing");
     check_binary_refused("{\"inputs\":[" BINARY("x", "[3]", "BYTES", "8") "]}", 8,
                          "binary_data_size is 8, expected at least 12 for BYTES [3]");
+#if SIZE_MAX > UINT32_MAX /* elsewhere it is too large before it is wrong */
     check_binary_refused("{\"inputs\":[" BINARY("x", "[1]", "FP32", "18446744073709551615") "]}", 8,
                          "binary_data_size is 18446744073709551615, expected 4");
+#endif
     check_binary_refused("{\"inputs\":[" BINARY("x", "[1]", "FP32", "18446744073709551616") "]}", 8,
                          "inputs[0].parameters.binary_data_size: expected a whole number");
     check_binary_refused("{\"inputs\":[" BINARY("x", "[1]", "FP32", "-4") "]}", 8, "out of range");
