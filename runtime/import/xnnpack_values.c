@@ -84,6 +84,21 @@ static enum status read_constant(struct rt_xnnpack_reader *r, uint32_t index, st
 typedef enum status read_quant_f(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                                  struct rt_xnnpack_value *value);
 
+/* Is each of |count| scales of 2 or 4 bytes a finite number above 0? A language model has millions.
+ * Such numbers are ordered as their bits are, from 1 to the bits of infinity. */
+static bool are_scales(struct span bytes, bool are_f32, uint32_t count)
+{
+    const uint32_t above = are_f32 ? 0x7f800000 : 0x7f80;
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; are_f32 && i < count; i++) {
+        wrong |= load_le32(bytes.ptr + 4 * (size_t)i) - 1 >= above - 1;
+    }
+    for (uint32_t i = 0; !are_f32 && i < count; i++) {
+        wrong |= (uint32_t)load_le16(bytes.ptr + 2 * (size_t)i) - 1 >= above - 1;
+    }
+    return !wrong;
+}
+
 static enum status check_scale(struct rt_xnnpack_reader *r, uint32_t i, double scale)
 {
     if (!(scale > 0) || !isfinite(scale)) {
@@ -154,7 +169,8 @@ static enum status read_scales(struct rt_xnnpack_reader *r, const struct flatbuf
         return error_set(r->err, ST_TOO_LARGE, "more than %" PRIu64 " scales", XNN_SCALES_MAX);
     }
     r->scales_left -= count;
-    for (uint32_t i = 0; i < count; i++) {
+    bool are = are_scales(value->scales, value->scales_are_f32, count);
+    for (uint32_t i = 0; !are && i < count; i++) {
         TRY(check_scale(r, i, scale_at(value, i)));
     }
     return ST_OK;

@@ -15,6 +15,8 @@
 #include "runtime/pte/file.h"
 #include "runtime/pte/file_digest.h"
 #include "runtime/pte/packed.h"
+#include "runtime/pte/recheck.h"
+#include "runtime/pte/seen.h"
 
 #define PATHS_BYTES_MAX (1 << 20)
 #define SEARCHED_TEXT_MAX 160
@@ -256,6 +258,7 @@ void rt_files_fini(struct rt_files *files)
         ptd_free(files->data[i].ptd);
     }
     hal_buffer_unref(files->buffer);
+    rt_recheck_free(files->recheck);
     rt_packed_free(files->packed);
     pte_free(files->pte);
     arena_fini(&files->arena);
@@ -292,14 +295,43 @@ bool rt_files_place(const struct rt_files *files, struct span bytes,
     return is_found;
 }
 
+/* Opens the packed weights of a file that an earlier load has read, without reading it. False: it
+ * has to be read. */
+static bool believe(struct rt_files *files, const char *folder, const char *machine)
+{
+    struct error ignored;
+    char record[PATH_MAX];
+    uint64_t digest[2];
+    struct pte_file *file = pte_file_of(files->pte);
+    if (!rt_seen_find(file, folder, digest, record) ||
+        rt_packed_open(folder, digest, machine, &files->packed, &ignored) != ST_OK) {
+        return false;
+    }
+    if (rt_packed_state(files->packed) == RT_PACKED_READING) {
+        files->recheck = rt_recheck_start(file, digest, record);
+    }
+    if (!files->recheck) { /* nothing may be written by a digest that nobody checks */
+        rt_packed_free(files->packed);
+        files->packed = NULL;
+    }
+    return files->recheck != NULL;
+}
+
 enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
                                  struct error *err)
 {
     uint64_t digest[2];
     must(!files->packed);
+    if (believe(files, folder, machine)) {
+        return ST_OK;
+    }
     /* The whole file: fingerprints of rounds leave out constants that lie in it. */
     TRY(rt_file_digest(files->device, files->buffer, digest, err));
-    return rt_packed_open(folder, digest, machine, &files->packed, err);
+    TRY(rt_packed_open(folder, digest, machine, &files->packed, err));
+    if (rt_packed_state(files->packed) != RT_PACKED_BROKEN) {
+        rt_seen_keep(pte_file_of(files->pte), folder, digest);
+    }
+    return ST_OK;
 }
 
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
@@ -341,6 +373,9 @@ enum status rt_files_verify(const struct rt_files *files, struct error *err)
             TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
         }
     }
+    if (files->recheck) {
+        TRY(rt_recheck_verify(files->recheck, err));
+    }
     return files->packed ? rt_packed_verify(files->packed, err) : ST_OK;
 }
 
@@ -358,6 +393,9 @@ void rt_files_release(const struct rt_files *files)
 
 enum status rt_files_settle(struct rt_files *files, struct error *err)
 {
+    if (files->recheck && rt_packed_state(files->packed) == RT_PACKED_WRITING) {
+        rt_recheck_wait(files->recheck); /* what is written has the digest in its name */
+    }
     TRY(rt_files_verify(files, err));
     if (files->packed) {
         rt_packed_settle(files->packed);

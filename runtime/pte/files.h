@@ -29,6 +29,7 @@ struct hal_binding;
 struct hal_buffer;
 struct hal_device;
 struct rt_packed;
+struct rt_recheck;
 
 #define RT_DATA_FILES_MAX 64
 #define RT_FOLDER_ENTRIES_MAX 65536 /* entries of a folder that are looked at */
@@ -52,6 +53,7 @@ struct rt_files {
     enum pte_file_use use;
     bool is_settled;          /* rt_files_settle(): from now on only files in use are verified */
     struct rt_packed *packed; /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
+    struct rt_recheck *recheck; /* owned; NULL: the program's digest was computed, not believed */
 };
 
 /* What a program is loaded from. */
@@ -70,7 +72,9 @@ MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *
                                      const struct rt_files_source *source, struct error *err);
 void rt_files_fini(struct rt_files *files);
 
-/* Call after rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). */
+/* Call after rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). If the
+ * folder says that the program's file has been read before, and has its packed weights, the file is
+ * read in the background (runtime/pte/recheck.h). */
 MUST_CHECK enum status rt_files_keep_packed(struct rt_files *files, const char *folder,
                                             const char *machine, struct error *err);
 
@@ -101,8 +105,8 @@ MUST_CHECK enum status rt_files_settle(struct rt_files *files, struct error *err
 /* For a while few of the files' bytes will be read: their memory goes back to the system. */
 void rt_files_release(const struct rt_files *files);
 
-/* Fails with ST_UNAVAILABLE if a file that calls read from has changed: pte_file_verify(). Any
- * thread. */
+/* Fails with ST_UNAVAILABLE if a file that calls read from has changed, pte_file_verify(), or is
+ * not the one that it was taken for, rt_recheck_verify(). Any thread. */
 MUST_CHECK enum status rt_files_verify(const struct rt_files *files, struct error *err);
 
 /* Finds the binding of borrowed bytes, which are in one of the files, in memory of the device. */

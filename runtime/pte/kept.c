@@ -33,7 +33,8 @@ static bool is_new_file(const char *name)
 {
     size_t len = strlen(name), suffix = strlen(NEW_SUFFIX);
     return len > suffix && strcmp(name + len - suffix, NEW_SUFFIX) == 0 &&
-           (strstr(name, RT_KEPT_PACKED ".") || strstr(name, RT_KEPT_PROVEN "."));
+           (strstr(name, RT_KEPT_PACKED ".") || strstr(name, RT_KEPT_PROVEN ".") ||
+            strstr(name, RT_KEPT_SEEN "."));
 }
 
 /* A process that was killed has left its new file, perhaps as large as the weights. One that writes

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that one process keeps for the next ones in a folder of their own: packed weights
- * (runtime/pte/packed.h) and what trials have proven (runtime/program/proven.h). A file that is
+ * (runtime/pte/packed.h), what trials have proven (runtime/program/proven.h), digests of files that
+ * were read (runtime/pte/seen.h). A file that is
  * being written has another name and is locked, and gets its final name when it is whole. The next
  * process that writes in the folder removes those that are not locked: whoever wrote them was
  * killed.
@@ -18,6 +19,7 @@
 /* The ends of final names. */
 #define RT_KEPT_PACKED ".packed"
 #define RT_KEPT_PROVEN ".proven"
+#define RT_KEPT_SEEN ".seen"
 
 /* May nobody but the user and root change it? */
 bool rt_kept_is_private(const struct stat *st);

@@ -20,7 +20,9 @@ noinst_LIBRARIES += %D%/libpte.a
 	%D%/ptd.c %D%/ptd.h \
 	%D%/pte.c %D%/pte.h \
 	%D%/pte_priv.h \
+	%D%/recheck.c %D%/recheck.h \
 	%D%/schema.h \
+	%D%/seen.c %D%/seen.h \
 	%D%/source.c \
 	%D%/tensor.c \
 	%D%/text.c %D%/text.h \
