@@ -19,7 +19,7 @@
 
 #define PART 128             /* rows of a part */
 #define ROWS_MIN 1024        /* of a cache that is worth cutting */
-#define CHUNK 16             /* rows that are read side by side, for all heads */
+#define CHUNK 32             /* rows that are read side by side, for all heads */
 #define ALL_ROWS_MAX 2048    /* of queries, and */
 #define ALL_FLOATS_MAX 65536 /* numbers of them, in a tile: these bound its scratch memory */
 #define LINE 64              /* bytes that the memory gives at once */
@@ -68,16 +68,41 @@ static int64_t chunk_of(const struct parts *p)
     return p->a.kv_seq <= p->a.depth ? PART : CHUNK;
 }
 
-/* Asks for this head's share of the chunk behind the one at |first|, all heads being side by side.
- */
+/* Do several heads fill the rows, so that all lines of rows are wanted? */
+static bool is_dense(const struct rt_attention *a)
+{
+    return a->kv_heads > 1 && a->kv_head >= a->depth && a->kv_heads * a->kv_head == a->kv_seq;
+}
+
+/* Bytes of |n| rows up to the numbers of the last head: what lies behind may be no memory. */
+static int64_t bytes_of(const struct work *w, int64_t n)
+{
+    const struct rt_attention *a = &w->p->a;
+    return (n * a->kv_seq - (a->kv_head - a->depth)) * (int64_t)dtype_bytes(w->kv);
+}
+
+/* Reads a word of each line of a chunk of |n| rows in the order of memory. The processor reads
+ * ahead of that; it does not where each head takes its own lines of each row. */
+static void touch(const struct work *w, const char *base, int64_t first, int64_t n)
+{
+    const struct rt_attention *a = &w->p->a;
+    int64_t bytes = is_dense(a) ? bytes_of(w, n) : 0;
+    const volatile char *from = base + first * a->kv_seq * (int64_t)dtype_bytes(w->kv);
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        (void)from[at];
+    }
+}
+
+/* Asks for this head's share of the next chunk: what comes while the heads compute need not be
+ * waited for. */
 static void ask(const struct work *w, const char *base, int64_t head, int64_t first)
 {
     const struct rt_attention *a = &w->p->a;
     int64_t next = first + chunk_of(w->p), n = rt_min(w->n - next, CHUNK);
-    if (n <= 0 || a->kv_head >= a->kv_seq) {
+    if (n <= 0 || !is_dense(a)) {
         return;
     }
-    int64_t bytes = n * a->kv_seq * (int64_t)dtype_bytes(w->kv);
+    int64_t bytes = bytes_of(w, n);
     const char *from = base + next * a->kv_seq * (int64_t)dtype_bytes(w->kv);
     int64_t end = bytes * (head + 1) / a->kv_heads;
     for (int64_t at = bytes * head / a->kv_heads; at < end; at += LINE) {
@@ -113,6 +138,7 @@ static void attend(const struct work *w, const char *base,
     int64_t chunk = chunk_of(p), stride;
     for (int64_t first = 0; first < w->n; first += chunk) {
         int64_t n = rt_min(chunk, w->n - first);
+        touch(w, base, first, n);
         for (int64_t h = 0; h < p->a.kv_heads; h++) {
             ask(w, base, h, first);
             const void *rows = read_rows(w, base, h, first, n, &stride);
