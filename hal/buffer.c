@@ -56,6 +56,16 @@ size_t hal_buffer_page_bytes(const struct hal_buffer *buffer)
     return ops->buffer_page_bytes ? ops->buffer_page_bytes(buffer) : 0;
 }
 
+void hal_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    must(in_range(offset, size, buffer->size) && old <= size);
+    const struct hal_device_ops *ops = buffer->device->ops;
+    if (ops->buffer_compact) {
+        ops->buffer_compact(buffer, offset, size, old);
+    }
+}
+
 enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
                                     struct hal_buffer **out_buffer, struct error *err)
 {
@@ -133,7 +143,7 @@ void hal_buffer_freeze(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     must(buffer->root == buffer); /* not a range of a pool, which is used again */
-    if (!buffer->is_final) { /* others may read a buffer that is frozen already */
+    if (!buffer->is_final) {      /* others may read a buffer that is frozen already */
         buffer->read_only = true;
         buffer->is_final = true;
     }

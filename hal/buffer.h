@@ -66,6 +66,13 @@ void hal_buffer_freeze(struct hal_buffer *buffer);
  * the device can do so, until they are written again. */
 void hal_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
 
+/*
+ * Of a buffer that hal_buffer_new_sparse() has made: |size| bytes from |offset| have content by
+ * now, of which the first |old| had it at the last call. The device may move them to larger pages,
+ * which are read faster, where that takes no more memory. Nobody else uses them meanwhile.
+ */
+void hal_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old);
+
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
 void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
 

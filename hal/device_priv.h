@@ -50,6 +50,8 @@ struct hal_device_ops {
     void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional) See hal_buffer_page_bytes(). Default: 0. */
     size_t (*buffer_page_bytes)(const struct hal_buffer *buffer);
+    /* (optional) See hal_buffer_compact(). Default: nothing moves. */
+    void (*buffer_compact)(struct hal_buffer *buffer, size_t offset, size_t size, size_t old);
     /* (optional) hal_buffer_clear() of a RAW buffer. Default: the host writes zeros. */
     void (*buffer_clear)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional, all of them or none) See hal/pages.h. Default: ST_UNSUPPORTED. */

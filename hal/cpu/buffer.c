@@ -244,3 +244,19 @@ size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *base)
     OBJ_CHECK(base, HAL_BUFFER_MAGIC);
     return base->root == base && buffer->origin == MAPPED ? page_size() : 0;
 }
+
+/* The huge pages that have become full since |old|. They need not begin where the buffer does. */
+void hal_cpu_buffer_compact(struct hal_buffer *base, size_t offset, size_t size, size_t old)
+{
+    if (hal_cpu_buffer_page_bytes(base) == 0) {
+        return;
+    }
+    uintptr_t host = (uintptr_t)base->host, begin = host + offset;
+    uintptr_t first = align_up(begin, HAL_CPU_HUGE_PAGE);
+    uintptr_t known = (begin + old) & ~(HAL_CPU_HUGE_PAGE - 1);
+    uintptr_t end = (begin + size) & ~(HAL_CPU_HUGE_PAGE - 1);
+    first = known > first ? known : first;
+    if (first < end) {
+        hal_cpu_map_collapse((char *)base->host + (first - host), end - first);
+    }
+}

@@ -76,6 +76,7 @@ const struct hal_device_ops hal_cpu_ops = {
     .buffer_free = hal_cpu_buffer_free,
     .buffer_discard = hal_cpu_buffer_discard,
     .buffer_page_bytes = hal_cpu_buffer_page_bytes,
+    .buffer_compact = hal_cpu_buffer_compact,
     .buffer_clear = hal_cpu_buffer_clear,
     .pages_new = hal_cpu_pages_new,
     .pages_free = hal_cpu_pages_free,

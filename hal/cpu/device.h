@@ -52,6 +52,7 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
 size_t hal_cpu_buffer_page_bytes(const struct hal_buffer *buffer);
+void hal_cpu_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old);
 void hal_cpu_buffer_clear(struct hal_buffer *buffer, size_t offset, size_t size);
 /* Returns where |buffer| notes its pages. */
 struct hal_cpu_pages_use **hal_cpu_buffer_pages(struct hal_buffer *buffer);

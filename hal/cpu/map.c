@@ -9,6 +9,9 @@
 #include "base/bytes.h"
 #include "base/check.h"
 
+/* MADV_COLLAPSE of linux/mman.h, which older libraries do not have. */
+#define ADVICE_COLLAPSE 25
+
 void *hal_cpu_map(size_t bytes)
 {
     void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -35,5 +38,13 @@ void hal_cpu_map_huge(void *host, size_t bytes)
 
 void hal_cpu_map_small(void *host, size_t bytes)
 {
+    (void)madvise(host, bytes, MADV_NOHUGEPAGE);
+}
+
+/* Linux 6.1 and later can; others refuse the advice, and pages stay as they are. */
+void hal_cpu_map_collapse(void *host, size_t bytes)
+{
+    (void)madvise(host, bytes, MADV_HUGEPAGE);
+    (void)madvise(host, bytes, ADVICE_COLLAPSE);
     (void)madvise(host, bytes, MADV_NOHUGEPAGE);
 }

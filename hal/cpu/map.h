@@ -20,4 +20,8 @@ void hal_cpu_map_huge(void *host, size_t bytes);
 /* Asks for pages of the usual size, also where the system prefers huge ones. */
 void hal_cpu_map_small(void *host, size_t bytes);
 
+/* Moves what lies in |bytes| from |host| on to huge pages: whole ones, all of which has been
+ * touched. Pages that are touched there later are small ones again. A hint, too. */
+void hal_cpu_map_collapse(void *host, size_t bytes);
+
 #endif

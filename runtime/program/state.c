@@ -13,6 +13,8 @@
 #include "runtime/import/kernels.h"
 #include "runtime/program/method.h"
 
+#define CELLS_APART 64 /* rows by which the last buffer of a sequence is later than the first */
+
 /* ---- cells ----------------------------------------------------------------------------------- */
 
 /* The plan whose memory 0 |plan| has. */
@@ -370,6 +372,26 @@ struct rt_rows rt_rows_join(struct rt_rows a, struct rt_rows b)
     return a;
 }
 
+/* A long sequence reads its rows for each token, and in large pages they are read faster. Rows
+ * before |old| were told of before. Moving rows to a page takes some hundred microseconds. All
+ * buffers would do that at the same row, so each of them is a row later than the one before. */
+static void compact(const struct rt_state *state, uint32_t cell, struct rt_rows written,
+                    int64_t old)
+{
+    const struct rt_rows *touched = &state->touched[cell];
+    struct hal_buffer *buffer = state->current[cell];
+    int64_t late = cell % CELLS_APART, first = state->paged[cell].end, end = written.end - late;
+    int64_t known = old - late > first ? old - late : first;
+    if (touched->rows <= 0 || written.rows != touched->rows || touched->first > 0 || known >= end) {
+        return;
+    }
+    size_t row = (size_t)written.row_bytes, block = (size_t)written.rows * row;
+    for (size_t base = 0; base < hal_buffer_size(buffer); base += block) {
+        hal_buffer_compact(buffer, base + (size_t)first * row, (size_t)(end - first) * row,
+                           (size_t)(known - first) * row);
+    }
+}
+
 void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows written)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
@@ -380,11 +402,13 @@ void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows writ
     if (!state->spare[cell]) {
         state->unsettled[cell] = written;
         rt_state_own(state, cell, written);
+        compact(state, cell, written, written.first);
         return;
     }
     state->paged[cell] = (struct rt_rows){0};
     state->is_overwritten[cell] = false; /* what it has overwritten is no longer wanted */
     state->current[cell] = state->spare[cell];
+    compact(state, cell, written, 0);
     if (!state->settled[cell]) {
         state->settled[cell] = old;
         state->unsettled[cell] = written;

@@ -16,6 +16,7 @@
 #include "hal/buffer.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/map.h"
 #include "hal/cpu/pages.h"
 #include "hal/cpu/thread_memory.h"
 #include "hal/cpu/uk.h"
@@ -304,6 +305,82 @@ static void test_huge_pages(void **state)
     hal_device_unref(device);
 }
 
+/* Bytes of huge pages in the mapping that has |address|; 0 if the system does not say. */
+static size_t huge_bytes(const void *address)
+{
+    char line[512];
+    bool is_mapping = false;
+    unsigned long kb = 0;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    while (file && fgets(line, sizeof(line), file)) {
+        unsigned long long begin, end;
+        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2) {
+            is_mapping = (uintptr_t)address >= begin && (uintptr_t)address < end;
+        }
+        if (is_mapping && sscanf(line, "AnonHugePages: %lu kB", &kb) == 1) {
+            break;
+        }
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return (size_t)kb << 10;
+}
+
+/* Can the system move what a program has written to huge pages? Not every kernel can. */
+static bool can_collapse(void)
+{
+    const size_t bytes = 4 << 20;
+    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(host != MAP_FAILED);
+    assert_int_equal(madvise(host, bytes, MADV_NOHUGEPAGE), 0);
+    memset(host, 1, bytes);
+    hal_cpu_map_collapse(host, bytes);
+    bool can = huge_bytes(host) > 0;
+    assert_int_equal(munmap(host, bytes), 0);
+    return can;
+}
+
+/* Content moves to the huge pages that it fills, once it does, and takes no more memory. Behind it
+ * pages are small, as before. */
+static void test_content_moves_to_huge_pages(void **state)
+{
+    enum { HUGE = 2 << 20, SIZE = 8 * HUGE, WRITTEN = 3 * HUGE + 12345 };
+    struct error err;
+    struct hal_device *device;
+    struct hal_buffer *buffer;
+    (void)state;
+    assert_ok(err, hal_device_open("cpu", NULL, &device, &err));
+    assert_ok(err, hal_buffer_new_sparse(device, SIZE, &buffer, &err));
+    uint8_t *host = hal_buffer_map(buffer);
+    size_t before = (size_t)HUGE - (uintptr_t)host % HUGE, page = hal_buffer_page_bytes(buffer);
+    for (size_t i = 0; i < WRITTEN; i++) {
+        host[i] = (uint8_t)(i * 7 + i / 4096);
+    }
+    hal_buffer_compact(buffer, 0, before + HUGE - 1, 0); /* none is full but the first */
+    size_t first = huge_bytes(host);
+    assert_true(first <= (size_t)HUGE);
+    hal_buffer_compact(buffer, 0, WRITTEN, before + HUGE - 1);
+    bool can = can_collapse();
+    assert_true(!can || huge_bytes(host) >= 2 * (size_t)HUGE);
+    assert_true(huge_bytes(host) <= 3 * (size_t)HUGE);
+    for (size_t i = 0; i < WRITTEN; i++) {
+        assert_int_equal(host[i], (uint8_t)(i * 7 + i / 4096));
+    }
+    unsigned char has_page;
+    assert_int_equal(mincore(host + align_up(WRITTEN, page), page, &has_page), 0);
+    assert_false(has_page & 1);
+    host[SIZE - 1] = 1;
+    assert_int_equal(mincore(host + SIZE - 2 * page, page, &has_page), 0);
+    assert_false(has_page & 1);
+    hal_buffer_compact(buffer, 0, 0, 0);
+    hal_buffer_unref(buffer);
+    hal_device_unref(device);
+    if (!can) {
+        skip();
+    }
+}
+
 static bool is_resident(void *page)
 {
     unsigned char flags;
@@ -488,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_stack),
         cmocka_unit_test(test_huge_pages),
+        cmocka_unit_test(test_content_moves_to_huge_pages),
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_pages_without_holes),
         cmocka_unit_test(test_pages_without_memory),

@@ -624,7 +624,7 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_edits_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_state_SOURCES = %D%/test_state.c %D%/call_support.c %D%/call_support.h
 %C%_test_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_state_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sysconf
+%C%_test_state_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sysconf,--wrap=hal_buffer_compact
 %C%_test_state_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_forms_SOURCES = %D%/test_forms.c %D%/call_support.c %D%/call_support.h
 %C%_test_forms_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -732,6 +732,66 @@ static void test_states_have_pages_in_common(void **unused)
     close_world(&w);
 }
 
+/* ---- larger pages ---------------------------------------------------------------------------- */
+
+/* What a state told its device of rows that have content: of the last block. */
+static struct {
+    size_t offset, size, old;
+    int count;
+} compacted;
+
+void __real_hal_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old);
+void __wrap_hal_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old);
+
+void __wrap_hal_buffer_compact(struct hal_buffer *buffer, size_t offset, size_t size, size_t old)
+{
+    __real_hal_buffer_compact(buffer, offset, size, old);
+    compacted.offset = offset;
+    compacted.size = size;
+    compacted.old = old;
+    compacted.count++;
+}
+
+static void assert_compacted(int64_t first, int64_t end, int64_t old)
+{
+    assert_int_equal(compacted.count, NOTE_OUTER);
+    assert_int_equal(compacted.offset, ((NOTE_OUTER - 1) * NOTE_ROWS + first) * NOTE_BYTES);
+    assert_int_equal(compacted.size, (end - first) * NOTE_BYTES);
+    assert_int_equal(compacted.old, (old - first) * NOTE_BYTES);
+    compacted.count = 0;
+}
+
+/* A state tells its device which rows have content, and since when: all behind the pages that it
+ * has in common with others. */
+static void test_a_state_tells_which_rows_have_content(void **unused)
+{
+    static struct notes from, other;
+    struct world w;
+    (void)unused;
+    open_world(&w, "notebook");
+    compacted.count = 0;
+    open_notes(&from, &w, NULL, 0);
+    put_notes(&from, "forward", 0, 400, 1);
+    assert_compacted(0, 400, 0);
+    put_notes(&from, "forward", 400, 1, 1);
+    assert_compacted(0, 401, 400);
+    int64_t kept = 10 * rows_a_page();
+    if (kept < 400) { /* else so few rows are shared as a whole */
+        open_notes(&other, &w, &from, kept);
+        put_notes(&other, "forward", kept, 3, 2);
+        assert_compacted(kept, kept + 3, kept);
+        assert_notes(&other, kept + 3);
+        rt_state_unref(other.state);
+    }
+    rt_state_unref(from.state);
+    open_notes(&from, &w, NULL, 0);
+    put_notes(&from, "forward", 8, 100, 1); /* nobody has written the rows before */
+    put_notes(&from, "forward", 108, 1, 1);
+    assert_int_equal(compacted.count, 0);
+    rt_state_unref(from.state);
+    close_world(&w);
+}
+
 /* A call that fails has changed nothing in pages that others have, either, and gives back what it
  * has taken behind them. */
 static void test_a_failed_call_in_common_pages(void **unused)
@@ -1033,6 +1093,7 @@ int main(void)
         cmocka_unit_test(test_overwritten_rows_come_back),
         cmocka_unit_test(test_a_state_has_pages_for_its_rows),
         cmocka_unit_test(test_states_have_pages_in_common),
+        cmocka_unit_test(test_a_state_tells_which_rows_have_content),
         cmocka_unit_test(test_a_failed_call_in_common_pages),
         cmocka_unit_test(test_turns_have_pages_of_all_before),
         cmocka_unit_test(test_a_cut_stack_has_no_rows_of_others),
