@@ -32,11 +32,15 @@
 
 enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SCALE };
 
-#define ROWS_MIN 48     /* of a tile, if there are so many */
-#define ROWS_MAX 128    /* of a tile of a worker */
-#define TILES 16        /* from here on tiles grow: their rows share the packing of keys */
-#define KEYS_MAX 128    /* of a chunk */
-#define ALIGN_FLOATS 16 /* 64 bytes */
+#define ROWS_MIN 48      /* of a tile, if there are so many */
+#define ROWS_MAX 512     /* of a tile of a worker, */
+#define FLOATS_MAX 65536 /* and numbers of them: these bound its scratch memory */
+#define BAND 128         /* rows of a tile whose scores are computed at a time */
+#define TILES 16         /* from here on tiles grow: their rows share the packing of keys, */
+#define TILES_LONG 32    /* and from here on above BAND rows */
+#define KEYS_MAX 128     /* of a chunk; a multiple of */
+#define KEYS_SUMMED 64   /* numbers in one step of a sum, at any level */
+#define ALIGN_FLOATS 16  /* 64 bytes */
 
 #define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
 
@@ -48,9 +52,9 @@ struct work {
     const float *mask;
     int64_t first, count; /* rows of the tile; row r is query r / group of head r % group */
     float *q, *sums;      /* [count][depth] */
-    float *scores;        /* [count][KEYS_MAX] */
-    float *packed, *rows; /* a chunk of keys or values: packed, as floats */
-    int64_t start, end;   /* queries, and keys in use */
+    float *scores;        /* [BAND][KEYS_MAX] */
+    float *packed_keys, *packed_values, *rows; /* a chunk: packed, as floats */
+    int64_t start, end;                        /* queries, and keys in use */
     float max[ROWS_MAX], total[ROWS_MAX];
 };
 
@@ -123,80 +127,92 @@ static struct uk_attend_f32 few(const struct work *w, const char *base, int64_t 
     };
 }
 
-/* scores[r][j] = q[r] . keys[first + j] */
-static void score(const struct work *w, int64_t first, int64_t n)
+/* Packs a chunk of keys for the products with queries, and of values for those with weights. */
+static void pack(const struct work *w, int64_t first, int64_t n)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
-    int64_t stride, depth = w->k->depth;
-
-    if (w->count <= RT_ATTENTION_FEW) {
-        struct uk_attend_f32 call = few(w, w->keys, first, n);
-        (w->kv == DT_I8 ? uk->attend_scores_i8 : uk->attend_scores_f32)(&call);
-        return;
-    }
-    const float *keys = read_rows(w, w->keys, first, n, &stride);
-    struct uk_pack_f32 pack = {
-        .src = keys,
+    int64_t stride;
+    struct uk_pack_f32 keys = {
+        .src = read_rows(w, w->keys, first, n, &stride),
         .column = stride,
         .inner_stride = 1,
         .n = (uint32_t)n,
         .outer_count = 1,
-        .inner_count = (uint32_t)depth,
-        .packed = w->packed,
+        .inner_count = (uint32_t)w->k->depth,
+        .packed = w->packed_keys,
     };
-    uk->pack_f32(&pack, 0, uk_panels_f32(uk, pack.n));
+    uk->pack_f32(&keys, 0, uk_panels_f32(uk, keys.n));
+    struct uk_pack_f32 values = {
+        .src = read_rows(w, w->values, first, n, &stride),
+        .column = 1,
+        .inner_stride = stride,
+        .n = (uint32_t)w->k->depth,
+        .outer_count = 1,
+        .inner_count = (uint32_t)n,
+        .packed = w->packed_values,
+    };
+    uk->pack_f32(&values, 0, uk_panels_f32(uk, values.n));
+}
+
+/* Rows [begin, begin + count) of a tile, and the keys [first, first + n) that some of them see. The
+ * chunk that is packed has |packed| of them. */
+struct band {
+    int64_t begin, count, first, n, packed;
+};
+
+/* scores[r][j] = q[r] . keys[first + j] */
+static void score(const struct work *w, const struct band *band)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t depth = w->k->depth;
+
+    if (w->count <= RT_ATTENTION_FEW) {
+        struct uk_attend_f32 call = few(w, w->keys, band->first, band->n);
+        (w->kv == DT_I8 ? uk->attend_scores_i8 : uk->attend_scores_f32)(&call);
+        return;
+    }
     uk->gemm_f32(&(struct uk_gemm_f32){
-        .a = w->q,
+        .a = w->q + band->begin * depth,
         .a_row = depth,
         .segment_count = 1,
         .run = (uint32_t)depth,
-        .b = w->packed,
+        .b = w->packed_keys,
         .k = (size_t)depth,
         .c = w->scores,
         .c_row = KEYS_MAX,
         .lines = 1,
-        .m = (uint32_t)w->count,
-        .n = (uint32_t)n,
+        .m = (uint32_t)band->count,
+        .n = (uint32_t)band->n,
         .min = -INFINITY,
         .max = INFINITY,
     });
 }
 
 /* sums[r] += scores[r][j] * values[first + j] */
-static void gather(const struct work *w, int64_t first, int64_t n)
+static void gather(const struct work *w, const struct band *band)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
-    int64_t stride, depth = w->k->depth;
+    int64_t depth = w->k->depth;
+    float *sums = w->sums + band->begin * depth;
 
     if (w->count <= RT_ATTENTION_FEW) {
-        struct uk_attend_f32 call = few(w, w->values, first, n);
+        struct uk_attend_f32 call = few(w, w->values, band->first, band->n);
         (w->kv == DT_I8 ? uk->attend_sums_i8 : uk->attend_sums_f32)(&call);
         return;
     }
-    const float *values = read_rows(w, w->values, first, n, &stride);
-    struct uk_pack_f32 pack = {
-        .src = values,
-        .column = 1,
-        .inner_stride = stride,
-        .n = (uint32_t)depth,
-        .outer_count = 1,
-        .inner_count = (uint32_t)n,
-        .packed = w->packed,
-    };
-    uk->pack_f32(&pack, 0, uk_panels_f32(uk, pack.n));
     uk->gemm_f32(&(struct uk_gemm_f32){
         .a = w->scores,
         .a_row = KEYS_MAX,
         .segment_count = 1,
-        .run = (uint32_t)n,
-        .b = w->packed,
-        .k = (size_t)n,
-        .residual = w->sums,
+        .run = (uint32_t)band->n,
+        .b = w->packed_values,
+        .k = (size_t)band->packed,
+        .residual = sums,
         .residual_row = depth,
-        .c = w->sums,
+        .c = sums,
         .c_row = depth,
         .lines = 1,
-        .m = (uint32_t)w->count,
+        .m = (uint32_t)band->count,
         .n = (uint32_t)depth,
         .min = -INFINITY,
         .max = INFINITY,
@@ -205,24 +221,26 @@ static void gather(const struct work *w, int64_t first, int64_t n)
 
 /* ---- softmax as the chunks come ------------------------------------------------------------ */
 
-/* Turns the scores of row |row| into exponentials relative to the greatest score so far. */
-static void soften(struct work *w, int64_t r, int64_t first, int64_t n)
+/* Turns the scores of row |r|, which are in |row|, into exponentials relative to the greatest score
+ * so far. Behind the |n| scores are others that count as keys that are not seen, up to a multiple
+ * of KEYS_SUMMED: so sums have the same order whatever other rows see. */
+static void soften(struct work *w, int64_t r, float *row, int64_t first, int64_t n)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
-    float *row = w->scores + r * KEYS_MAX, before = w->max[r];
-    int64_t seen = limit_of(w, r) - first;
+    float before = w->max[r];
+    int64_t seen = limit_of(w, r) - first, all = (n + KEYS_SUMMED - 1) / KEYS_SUMMED * KEYS_SUMMED;
 
-    for (int64_t j = seen < 0 ? 0 : seen; j < n; j++) {
-        row[j] = -INFINITY;
-    }
     if (w->k->has_mask) {
         uk->binary_f32[UK_ADD](row, row, w->mask + query_of(w, r) * w->k->mask_row + first,
                                (size_t)n);
     }
-    float greatest = uk->max_f32(row, (size_t)n);
+    for (int64_t j = seen < 0 ? 0 : rt_min(seen, n); j < all; j++) {
+        row[j] = -INFINITY;
+    }
+    float greatest = uk->max_f32(row, (size_t)all);
     w->max[r] = greatest > before || greatest != greatest ? greatest : before;
     if (w->max[r] == -INFINITY) {
-        memset(row, 0, (size_t)n * sizeof(float)); /* no key seen yet */
+        memset(row, 0, (size_t)all * sizeof(float)); /* no key seen yet */
         return;
     }
     if (w->max[r] != before) {
@@ -231,9 +249,9 @@ static void soften(struct work *w, int64_t r, int64_t first, int64_t n)
         uk->scalar_f32[UK_MUL](w->sums + r * w->k->depth, w->sums + r * w->k->depth, fade,
                                (size_t)w->k->depth);
     }
-    uk->scalar_f32[UK_SUB](row, row, w->max[r], (size_t)n);
-    uk->unary_f32[UK_EXP](row, row, (size_t)n);
-    w->total[r] += uk->sum_f32(row, (size_t)n);
+    uk->scalar_f32[UK_SUB](row, row, w->max[r], (size_t)all);
+    uk->unary_f32[UK_EXP](row, row, (size_t)all);
+    w->total[r] += uk->sum_f32(row, (size_t)all);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------- */
@@ -254,8 +272,8 @@ static int64_t packed_floats(int64_t depth)
 
 static size_t scratch_bytes(int64_t block, int64_t depth)
 {
-    int64_t floats = packed_floats(depth) + aligned(KEYS_MAX * depth) + 2 * aligned(block * depth) +
-                     aligned(block * KEYS_MAX);
+    int64_t floats = 2 * packed_floats(depth) + aligned(KEYS_MAX * depth) +
+                     2 * aligned(block * depth) + rt_min(block, BAND) * KEYS_MAX;
     return (size_t)floats * sizeof(float);
 }
 
@@ -263,8 +281,9 @@ static void lay_scratch(struct work *w, float *scratch)
 {
     int64_t depth = w->k->depth, block = w->k->block;
 
-    w->packed = scratch;
-    w->rows = w->packed + packed_floats(depth);
+    w->packed_keys = scratch;
+    w->packed_values = w->packed_keys + packed_floats(depth);
+    w->rows = w->packed_values + packed_floats(depth);
     w->q = w->rows + aligned(KEYS_MAX * depth);
     w->sums = w->q + aligned(block * depth);
     w->scores = w->sums + aligned(block * depth);
@@ -296,6 +315,28 @@ static void write_rows(const struct work *w, char *out)
     }
 }
 
+/* Keys [first, first + n) for all rows of the tile. A band whose last row sees none of them has
+ * nothing to do, and none computes more of them than that row sees. */
+static void attend_chunk(struct work *w, int64_t first, int64_t n)
+{
+    if (w->count > RT_ATTENTION_FEW) {
+        pack(w, first, n);
+    }
+    for (int64_t begin = 0; begin < w->count; begin += BAND) {
+        int64_t count = rt_min(BAND, w->count - begin);
+        int64_t seen = rt_min(n, limit_of(w, begin + count - 1) - first);
+        struct band band = {begin, count, first, seen, n};
+        if (seen <= 0) {
+            continue;
+        }
+        score(w, &band);
+        for (int64_t r = 0; r < count; r++) {
+            soften(w, begin + r, w->scores + r * KEYS_MAX, first, seen);
+        }
+        gather(w, &band);
+    }
+}
+
 /* Bindings: output, q, k, v, mask, start. Grid: blocks of rows, key heads of all the batch. */
 static void attend(const struct hal_args *args, struct hal_tile tile, enum dtype kv_dtype)
 {
@@ -324,11 +365,7 @@ static void attend(const struct hal_args *args, struct hal_tile tile, enum dtype
                               query_of(&w, w.count - 1) - query + 1, limit);
     for (int64_t first = 0; first < limit; first += KEYS_MAX) {
         int64_t n = limit - first < KEYS_MAX ? limit - first : KEYS_MAX;
-        score(&w, first, n);
-        for (int64_t r = 0; r < w.count; r++) {
-            soften(&w, r, first, n);
-        }
-        gather(&w, first, n);
+        attend_chunk(&w, first, n);
     }
     write_rows(&w, (char *)args->bindings[0] + q * (int64_t)dtype_bytes(k->out));
 }
@@ -515,7 +552,9 @@ static int64_t choose_block(const struct rt_machine *machine, const struct rt_at
 {
     int64_t all = k->queries * k->group, most = ROWS_MIN;
     if (machine->lanes == 1) {
-        most = rt_min(ROWS_MAX, rt_max(ROWS_MIN, heads * all / TILES));
+        int64_t most_long = rt_min(ROWS_MAX, FLOATS_MAX / rt_max(k->depth, 1));
+        most = rt_min(BAND, rt_max(ROWS_MIN, heads * all / TILES));
+        most = rt_max(most, rt_min(most_long, heads * all / TILES_LONG));
         most = (all - 1) / ((all - 1) / most + 1) + 1;
     }
     return rt_min(all, rt_cut_block(machine, heads * all, used * k->depth, most));

@@ -112,6 +112,74 @@ static void test_positions(void **state)
     }
 }
 
+/* ---- many queries ---------------------------------------------------------------------------- */
+
+/* So many rows that a tile has several bands of them, of which the first ones see fewer keys. */
+enum { MANY = 1300, BEFORE = 100, MANY_HEADS = 4, MANY_KV = 2, MANY_DEPTH = 8, PIECE = 65 };
+
+#define MANY_ROW (MANY_HEADS * MANY_DEPTH)
+#define MANY_KEY (MANY_KV * MANY_DEPTH)
+
+static float many_q[MANY * MANY_ROW], many_y[MANY * MANY_ROW], piece_y[PIECE * MANY_ROW];
+static float many_k[(BEFORE + MANY) * MANY_KEY], many_v[(BEFORE + MANY) * MANY_KEY];
+
+static void run_many(int64_t first, int64_t count, bool is_causal, float *out)
+{
+    call_init(&call, rt_ops_attention, "attention");
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, count, MANY_HEADS, MANY_DEPTH),
+                                many_q + first * MANY_ROW));
+    call_arg(&call,
+             call_tensor(&call, DT_F32, 4, INTS(1, BEFORE + MANY, MANY_KV, MANY_DEPTH), many_k));
+    call_arg(&call,
+             call_tensor(&call, DT_F32, 4, INTS(1, BEFORE + MANY, MANY_KV, MANY_DEPTH), many_v));
+    call_arg_int(&call, BEFORE + first);
+    call_arg_none(&call);
+    call_arg_float(&call, 0);
+    call_arg_bool(&call, is_causal);
+    call_arg_none(&call);
+    call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, count, MANY_HEADS, MANY_DEPTH), out));
+    assert_int_equal(call_run(&call, &err), ST_OK);
+}
+
+static double many_want(int i, int h, int d, int end)
+{
+    double total = 0, sum = 0;
+    for (int j = 0; j < end; j++) {
+        int row = j * MANY_KEY + h / (MANY_HEADS / MANY_KV) * MANY_DEPTH;
+        double score = 0;
+        for (int e = 0; e < MANY_DEPTH; e++) {
+            score += (double)many_q[i * MANY_ROW + h * MANY_DEPTH + e] * (double)many_k[row + e];
+        }
+        double weight = exp(score / sqrt(MANY_DEPTH));
+        total += weight;
+        sum += weight * (double)many_v[row + d];
+    }
+    return sum / total;
+}
+
+/* A query has the same bits whatever other queries are beside it. */
+static void test_many_queries(void **state)
+{
+    (void)state;
+    fill(many_q, MANY * MANY_ROW, 4);
+    fill(many_k, (BEFORE + MANY) * MANY_KEY, 5);
+    fill(many_v, (BEFORE + MANY) * MANY_KEY, 6);
+    for (int is_causal = 0; is_causal < 2; is_causal++) {
+        run_many(0, MANY, is_causal, many_y);
+        for (int i = 0; i < MANY; i += 37) {
+            int end = BEFORE + (is_causal ? i + 1 : MANY);
+            for (int h = 0; h < MANY_HEADS; h++) {
+                double got = (double)many_y[i * MANY_ROW + h * MANY_DEPTH + 3];
+                assert_true(fabs(got - many_want(i, h, 3, end)) < 1e-5);
+            }
+        }
+    }
+    for (int first = 0; first < MANY; first += PIECE) {
+        run_many(first, PIECE, true, piece_y);
+        assert_memory_equal(piece_y, many_y + first * MANY_ROW, sizeof(piece_y));
+    }
+}
+
 /* ---- long caches ----------------------------------------------------------------------------- */
 
 /* Rows of the cache, and the most of anything else. */
@@ -359,9 +427,13 @@ static void test_delta_without_depth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mask),  cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_long),  cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_delta), cmocka_unit_test(test_delta_without_depth),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_many_queries),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_delta_without_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
