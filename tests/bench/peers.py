@@ -17,6 +17,10 @@ times. Each round gives the ratio of two medians measured one after the other. T
 median of these ratios, pted's time over the peer's: below 1, pted is faster. The spread is the
 smallest and the largest ratio.
 
+With --cpu an older processor is played: pted and OpenVINO use no newer instructions. The others
+have no such option and are left out. With several --threads the last lines have the time with the
+first number of threads over the time with each other one.
+
 An engine or a library of models that is not installed is left out, and a line on stderr names it.
 `pip install -r tests/bench/peers.txt` installs all of them.
 """
@@ -314,17 +318,23 @@ def serve(engine, stem, threads):
         print(calls.time(float(line)), flush=True)
 
 
+# Levels of pted, and the same in the words of oneDNN, which OpenVINO computes with.
+CPUS = {"avx2": "AVX2", "avx_vnni": "AVX2_VNNI", "avx512": "AVX512_CORE",
+        "avx512_vnni": "AVX512_CORE_VNNI"}
+
+
 class Peer:
     """An engine in a process of its own."""
 
-    def __init__(self, engine, stem, threads):
+    def __init__(self, engine, stem, threads, cpu):
         self.name, self.kind = engine, ENGINES[engine][2]
         self.output = Path(f"{stem}.{engine}.npy")
         command = [sys.executable, __file__, "--serve", engine, "--threads", str(threads),
                    "--cache", str(Path(stem).parent), "--models", Path(stem).name]
         self.log = tempfile.TemporaryFile("w+")
+        limit = {"ONEDNN_MAX_CPU_ISA": CPUS[cpu]} if cpu else {}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True)
+                                        stderr=self.log, text=True, env={**os.environ, **limit})
         while (line := self.process.stdout.readline().strip()) != "ready":
             if not line and self.process.poll() is not None:
                 raise Left(self.last_words())
@@ -349,11 +359,11 @@ class Peer:
 class Pted:
     """pted's runtime in `pte run`: a process for each round, of which only the calls count."""
 
-    def __init__(self, stem, threads, precision):
+    def __init__(self, stem, threads, precision, cpu):
         self.name, self.kind = "pted", "bf16" if precision == "bf16" else "f32"
         self.output = Path(f"{stem}.pted.npy")
         self.options = [f"{stem}.pte", "--input", f"input_0={stem}.in.npy", "--workers",
-                        str(threads), "--precision", precision]
+                        str(threads), "--precision", precision, *(("--cpu", cpu) if cpu else ())]
         with tempfile.TemporaryDirectory() as folder:
             self.run("--output", folder)
             Path(folder, "output_0.npy").replace(self.output)
@@ -395,9 +405,9 @@ def verify(engine, stem):
 def open_all(stem, threads, args):
     """pted first, then the peers that run this model and give the right result."""
     engines = []
-    makers = {"pted": lambda: Pted(stem, threads, args.precision)}
+    makers = {"pted": lambda: Pted(stem, threads, args.precision, args.cpu)}
     for name in args.peers:
-        makers[name] = lambda name=name: Peer(name, stem, threads)
+        makers[name] = lambda name=name: Peer(name, stem, threads, args.cpu)
     for name, maker in makers.items():
         engine = None
         try:
@@ -426,7 +436,7 @@ def measure(name, threads, args):
     finally:
         for engine in engines:
             engine.close()
-    row = {"model": name, "threads": threads, "precision": args.precision,
+    row = {"model": name, "threads": threads, "precision": args.precision, "cpu": args.cpu,
            "pted_ms": statistics.median(times[0] for times in rounds), "peers": {}}
     for i, engine in enumerate(engines[1:], 1):
         ratios = [times[0] / times[i] for times in rounds]
@@ -453,6 +463,19 @@ def print_row(row, peers):
 
 def print_head(peers):
     print(f"{'model':<16}{'threads':>7}{'pted ms':>10}" + "".join(f"{p:>20}" for p in peers))
+
+
+def print_gains(rows, peers):
+    """What more threads gain each engine."""
+    first = {}
+    for row in rows:
+        ms = {"pted": row["pted_ms"], **{peer: found["ms"] for peer, found in row["peers"].items()}}
+        one = first.setdefault(row["model"], ms)
+        if one is not ms:
+            cells = (f"{one[name] / ms[name]:.2f}" if name in ms and name in one else "-"
+                     for name in ("pted", *peers))
+            print(f"{row['model']:<16}{row['threads']:>7}" +
+                  "".join(f"{text:>{width}}" for text, width in zip(cells, (10, *[20] * len(peers)))))
 
 
 def write_markdown(rows, peers, path):
@@ -494,6 +517,7 @@ def parse_arguments():
     parser.add_argument("--threads", default="1", help="numbers with commas between them (1)")
     parser.add_argument("--precision", choices=("exact", "fast", "bf16"), default="fast",
                         help="of pted (fast)")
+    parser.add_argument("--cpu", choices=CPUS, help="no newer instructions (all there are)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each engine (5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (0.5)")
     parser.add_argument("--cache", type=Path, default=Path("peers-cache"),
@@ -548,9 +572,11 @@ def main():
         return
     if not PTE.exists():
         sys.exit(f"peers: expected the program {PTE}; set top_builddir to the build tree")
-    args.peers = find_peers(args.peers)
+    args.peers = find_peers([peer for peer in args.peers
+                             if not args.cpu or peer.startswith("openvino")])
     args.cache.mkdir(parents=True, exist_ok=True)
     rows = measure_all(args)
+    print_gains(rows, args.peers)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.markdown:
