@@ -116,10 +116,12 @@ static inline size_t uk_panel_bytes_u8(size_t nr, size_t k, size_t group, bool i
 
 /*
  * A panel with sorted words consists of strips of uk->u8_block columns, see
- * hal/cpu/uk/gemm_u8_sorted.h. The head of a strip says how many words may be added four, two or
- * one at a time in sums of 16 bits, if no number of A exceeds that of the row: UK_SORTED_STEP *
- * (row + 1) - 1.
+ * hal/cpu/uk/gemm_u8_sorted.h. The words of a strip are sorted by parts, so that what a tile reads
+ * of its rows for one part stays in the first-level cache. The head of a part says how many of its
+ * words may be added four, two or one at a time in sums of 16 bits, if no number of A exceeds that
+ * of the row: UK_SORTED_STEP * (row + 1) - 1.
  */
+#define UK_SORTED_PART 144 /* words: 14 rows in three orders are 24 KiB */
 #define UK_SORTED_STEP 64
 #define UK_SORTED_ROWS 4
 enum uk_sorted { UK_SORTED_FOUR, UK_SORTED_TWO, UK_SORTED_ONE, UK_SORTED_ENDS };
@@ -128,12 +130,17 @@ struct uk_sorted_head {
     uint16_t ends[UK_SORTED_ROWS][UK_SORTED_ENDS];
 };
 
+static inline size_t uk_sorted_parts_u8(size_t words)
+{
+    return (words + UK_SORTED_PART - 1) / UK_SORTED_PART;
+}
+
 /* Returns the bytes of a strip |width| columns wide; with |width| 0, of what is in front of the
  * words. |k| is at most UK_DEPTH_U8_MAX. */
 static inline size_t uk_sorted_bytes_u8(size_t width, size_t k)
 {
-    size_t front = sizeof(struct uk_sorted_head) + k / 4 * sizeof(uint16_t);
-    return (front + 63) / 64 * 64 + k * width;
+    size_t heads = uk_sorted_parts_u8(k / 4) * sizeof(struct uk_sorted_head);
+    return (heads + k / 4 * sizeof(uint16_t) + 63) / 64 * 64 + k * width;
 }
 
 /*

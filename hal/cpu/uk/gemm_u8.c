@@ -126,10 +126,13 @@ UK_INLINE void accumulate_sorted(vi acc[UK_MR][UK_NV], const struct tile *t, con
     (void)vectors;
 }
 
-UK_INLINE void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+UK_INLINE void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_t line,
+                                 size_t first, size_t rows)
 {
     (void)g;
     (void)t;
+    (void)line;
+    (void)first;
     (void)rows;
 }
 
@@ -373,18 +376,26 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     }
 }
 
-/* Computes the row tiles of one line, which share the rows evenly, so that none has only a row or
- * two. */
-static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t panel_begin,
-                     size_t panel_end)
+/* A tile with sorted words copies each of its rows, which may be of several lines if the rows of
+ * the result are as far apart everywhere. */
+static bool joins_lines(const struct uk_gemm_u8 *g)
 {
-    const size_t mr = g->group ? GROUPED_MR : UK_MR, count = (g->m + mr - 1) / mr;
-    size_t first = 0, share = g->m / count, more = g->m % count;
+    return g->is_sorted && g->c_line == (ptrdiff_t)g->m * g->c_row &&
+           (!g->row_scales || g->rows_line == (ptrdiff_t)g->m);
+}
+
+/* Computes the row tiles of |m| rows from the first one of |line| on. They share the rows evenly,
+ * so that none has only a row or two. */
+static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t m,
+                     size_t panel_begin, size_t panel_end)
+{
+    const size_t mr = g->group ? GROUPED_MR : UK_MR, count = (m + mr - 1) / mr;
+    size_t first = 0, share = m / count, more = m % count;
     for (size_t i = 0; i < count; i++) {
         size_t rows = share + (i < more);
         tile_begin_rows(g, t, line, first, rows);
         if (t->is_sorted) {
-            sorted_begin_rows(g, t, rows);
+            sorted_begin_rows(g, t, line, first, rows);
         }
         run_panels(g, t, line, first, rows, panel_begin, panel_end);
         first += rows;
@@ -415,6 +426,7 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
 {
     check(g);
     const size_t mr = g->group ? GROUPED_MR : UK_MR;
+    const size_t joined = joins_lines(g) ? g->lines : 1, m = g->m * joined;
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     size_t block = g->lines == 1 && g->m <= mr ? panels : panels_at_once(g);
     struct uk_segment from_start;
@@ -422,10 +434,10 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
     if (g->group) {
         set_groups(g, &t);
     }
-    for (size_t p = 0; p < panels && g->m > 0; p += block) {
+    for (size_t p = 0; p < panels && m > 0; p += block) {
         size_t panel_end = panels - p > block ? p + block : panels;
-        for (size_t line = 0; line < g->lines; line++) {
-            run_line(g, &t, line, p, panel_end);
+        for (size_t line = 0; line < g->lines; line += joined) {
+            run_line(g, &t, line, m, p, panel_end);
         }
     }
 }

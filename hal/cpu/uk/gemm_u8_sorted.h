@@ -13,9 +13,9 @@
  * added in 16 bits, two, one, and at last those that are widened, whose neighbours stay in order.
  * Integer sums are the same in any order.
  *
- * A strip is a struct uk_sorted_head, for each word its place, and the words. The copy of a tile
- * has its rows in each of the three orders; a place is a word of a row, in the first to the last
- * order.
+ * A strip is a struct uk_sorted_head for each part, for each word its place, and the words. The
+ * copy of a tile has its rows in each of the three orders; a place is a word of a row, in the first
+ * to the last order.
  */
 #ifndef PTED_HAL_CPU_UK_GEMM_U8_SORTED_H
 #define PTED_HAL_CPU_UK_GEMM_U8_SORTED_H
@@ -25,17 +25,33 @@
 
 /* Column |column| of the strips of |t|. */
 struct strip {
-    const uint16_t *ends, *places;
+    const struct uk_sorted_head *heads; /* by parts */
+    const uint16_t *places;
     const uint8_t *words;
 };
 
 UK_INLINE struct strip strip_of(const struct tile *t, int j)
 {
     const uint8_t *from = t->b + (size_t)j * uk_sorted_bytes_u8(UK_VL, t->words * 4);
-    const struct uk_sorted_head *head = (const void *)from;
-    return (struct strip){.ends = head->ends[t->greatest / UK_SORTED_STEP],
-                          .places = (const uint16_t *)(const void *)(head + 1),
+    const struct uk_sorted_head *heads = (const void *)from;
+    size_t parts = uk_sorted_parts_u8(t->words);
+    return (struct strip){.heads = heads,
+                          .places = (const uint16_t *)(const void *)(heads + parts),
                           .words = from + uk_sorted_bytes_u8(0, t->words * 4)};
+}
+
+/* The words of a part. */
+struct part {
+    size_t begin, end;
+    const uint16_t *ends; /* from |begin| on */
+};
+
+UK_INLINE struct part part_of(const struct tile *t, const struct strip *strip, size_t number)
+{
+    size_t begin = number * UK_SORTED_PART, left = t->words - begin;
+    return (struct part){.begin = begin,
+                         .end = begin + (left < UK_SORTED_PART ? left : UK_SORTED_PART),
+                         .ends = strip->heads[number].ends[t->greatest / UK_SORTED_STEP]};
 }
 
 /* Sums of 16 bits, of |count| words. */
@@ -74,11 +90,11 @@ UK_INLINE void add_bytes(vi acc[UK_MR], const struct tile *t, const struct strip
     }
 }
 
-/* acc += the products of the words from |begin| on, of 16 bits: of the even bytes, then the odd. */
+/* acc += the products of the words [begin, end), of 16 bits: of the even bytes, then the odd. */
 UK_INLINE void add_widened(vi acc[UK_MR], const struct tile *t, const struct strip *strip,
-                           size_t begin, const int rows)
+                           size_t begin, size_t end, const int rows)
 {
-    for (size_t w = begin; w < t->words; w++) {
+    for (size_t w = begin; w < end; w++) {
         const uint8_t *a = t->evens + 4 * (size_t)strip->places[w];
         vs both = V_GET(vs, strip->words + w * UK_VECTOR_BYTES);
         vs even = (vs)((vh)both << 8) >> 8, odd = both >> 8;
@@ -92,19 +108,30 @@ UK_INLINE void add_widened(vi acc[UK_MR], const struct tile *t, const struct str
     }
 }
 
+UK_INLINE void add_part(vi acc[UK_MR], const struct tile *t, const struct strip *strip,
+                        size_t number, const int rows)
+{
+    const struct part part = part_of(t, strip, number);
+    const size_t four = part.begin + part.ends[UK_SORTED_FOUR];
+    const size_t two = part.begin + part.ends[UK_SORTED_TWO];
+    const size_t one = part.begin + part.ends[UK_SORTED_ONE];
+    add_bytes(acc, t, strip, part.begin, four, rows, 4);
+    add_bytes(acc, t, strip, four, two, rows, 2);
+    add_bytes(acc, t, strip, two, one, rows, 1);
+    if (one < part.end) {
+        add_widened(acc, t, strip, one, part.end, rows);
+    }
+}
+
 UK_INLINE void accumulate_sorted(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
                                  const int vectors)
 {
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
         const struct strip strip = strip_of(t, j);
-        const uint16_t *ends = strip.ends;
         vi sums[UK_MR] = {{0}};
-        add_bytes(sums, t, &strip, 0, ends[UK_SORTED_FOUR], rows, 4);
-        add_bytes(sums, t, &strip, ends[UK_SORTED_FOUR], ends[UK_SORTED_TWO], rows, 2);
-        add_bytes(sums, t, &strip, ends[UK_SORTED_TWO], ends[UK_SORTED_ONE], rows, 1);
-        if (ends[UK_SORTED_ONE] < t->words) {
-            add_widened(sums, t, &strip, ends[UK_SORTED_ONE], rows);
+        for (size_t i = 0; i < uk_sorted_parts_u8(t->words); i++) {
+            add_part(sums, t, &strip, i, rows);
         }
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -115,34 +142,39 @@ UK_INLINE void accumulate_sorted(vi acc[UK_MR][UK_NV], const struct tile *t, con
 
 /* ---- what a tile works on -------------------------------------------------------------------- */
 
-/* Copies a run of whole words in each order, to places |row| bytes apart, and raises |greatest| to
- * its numbers. */
-UK_INLINE vb copy_orders(uint8_t *to, size_t row, const uint8_t *a, size_t run, vb greatest)
+/* Copies the runs of a row behind each other in each order, and raises |greatest| to their numbers.
+ * What is written behind a run is in the next one, or in the SKEW behind the last. */
+UK_INLINE vb copy_runs(uint8_t *to, const struct tile *t, const uint8_t *a, vb greatest)
 {
-    for (size_t k = 0; k < run; k += UK_VECTOR_BYTES) {
-        size_t left = run - k < UK_VECTOR_BYTES ? run - k : UK_VECTOR_BYTES;
-        vb x = v_load_bytes(a + k, left);
-        greatest = v_max_1(greatest, x);
-        UK_UNROLL
-        for (int i = 0; i < UK_SORTED_ORDERS; i++) {
-            v_store_bytes(to + (size_t)i * row + k, v_in_order(x, i), left);
+    UK_UNROLL
+    for (int i = 0; i < UK_SORTED_ORDERS; i++) {
+        for (size_t s = 0; s < t->segment_count; s++, to += t->run) {
+            const uint8_t *from = a + t->segments[s].a;
+            for (size_t k = 0; k < t->run; k += UK_VECTOR_BYTES) {
+                vb x = v_in_order(v_load_words(from + k, t->run - k), i);
+                greatest = i == 0 ? v_max_1(greatest, x) : greatest;
+                V_PUT(to + k, x);
+            }
         }
     }
     return greatest;
 }
 
-/* Copies the rows of a tile and finds their greatest number. */
-UK_INLINE void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+/* Copies the rows of a tile and finds their greatest number. Rows may be of several lines. */
+static void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
+                              size_t rows)
 {
     const size_t row_bytes = UK_SORTED_ORDERS * g->k + SKEW;
     uint8_t *to = g->scratch;
     vb greatest = {0};
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t s = 0; s < t->segment_count; s++) {
-            greatest =
-                copy_orders(to + i * row_bytes + s * t->run, g->k,
-                            t->a + (ptrdiff_t)i * t->a_row + t->segments[s].a, t->run, greatest);
+    line += first / g->m;
+    for (size_t i = 0, row = first % g->m; i < rows; i++, row++) {
+        if (row == g->m) {
+            row = 0;
+            line++;
         }
+        const uint8_t *a = g->a + (ptrdiff_t)line * g->a_line + (ptrdiff_t)row * g->a_row;
+        greatest = copy_runs(to + i * row_bytes, t, a, greatest);
     }
     t->words = g->k / 4;
     t->greatest = v_greatest_1(greatest);
@@ -153,7 +185,7 @@ UK_INLINE void sorted_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, siz
 }
 
 /* Makes rows of the even and of the odd bytes of all words, each as a number of 16 bits. */
-UK_INLINE void widen_rows(const struct uk_gemm_u8 *g, struct tile *t)
+static void widen_rows(const struct uk_gemm_u8 *g, struct tile *t)
 {
     const size_t row_bytes = 2 * g->k + SKEW;
     const vh low = 0xff - (vh){0};
@@ -163,20 +195,24 @@ UK_INLINE void widen_rows(const struct uk_gemm_u8 *g, struct tile *t)
     for (size_t i = 0; i < t->rows; i++, to += row_bytes) {
         const uint8_t *from = t->a + (ptrdiff_t)i * t->a_row;
         for (size_t k = 0; k < g->k; k += UK_VECTOR_BYTES) {
-            size_t left = g->k - k < UK_VECTOR_BYTES ? g->k - k : UK_VECTOR_BYTES;
-            vh x = (vh)v_load_bytes(from + k, left);
-            v_store_bytes(to + k, (vb)(x & low), left);
-            v_store_bytes(to + g->k + k, (vb)(x >> 8), left);
+            vh x = (vh)V_GET(vb, from + k) & low;
+            V_PUT(to + k, x);
+        }
+        for (size_t k = 0; k < g->k; k += UK_VECTOR_BYTES) {
+            vh x = (vh)V_GET(vb, from + k) >> 8;
+            V_PUT(to + g->k + k, x);
         }
     }
 }
 
 /* Makes what the panel needs at which |t| is. */
-UK_INLINE void sorted_begin_panel(const struct uk_gemm_u8 *g, struct tile *t)
+static void sorted_begin_panel(const struct uk_gemm_u8 *g, struct tile *t)
 {
-    for (int j = 0; j < UK_NV && !t->evens; j++) {
-        const struct strip strip = strip_of(t, j);
-        if (strip.ends[UK_SORTED_ONE] < t->words) {
+    const size_t parts = uk_sorted_parts_u8(t->words);
+    for (size_t i = 0; i < UK_NV * parts && !t->evens; i++) {
+        const struct strip strip = strip_of(t, (int)(i / parts));
+        const struct part part = part_of(t, &strip, i % parts);
+        if (part.begin + part.ends[UK_SORTED_ONE] < part.end) {
             widen_rows(g, t);
         }
     }

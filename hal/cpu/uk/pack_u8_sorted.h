@@ -7,12 +7,11 @@
 #include "hal/cpu/uk/u8_sorted.h"
 
 #define BOUND_MAX 256 /* two weights of -128 */
-#define WORDS_MAX (UK_DEPTH_U8_MAX / 4)
 
-/* Where a word goes, which then becomes the place that it came from. */
-#define TARGET(word, order) ((uint16_t)((word) | (order)*WORDS_MAX))
-#define WORD_OF(target) ((size_t)(target) % WORDS_MAX)
-#define ORDER_OF(target) ((size_t)(target) / WORDS_MAX)
+/* Where a word of a part goes, which then becomes the place that it came from. */
+#define TARGET(word, order) ((uint16_t)((word) | (order) << 8))
+#define WORD_OF(target) ((size_t)(target) % 256)
+#define ORDER_OF(target) ((size_t)(target) / 256)
 
 /* Returns the largest sum of the positive, or of the negative weights, of a pair. */
 static uint32_t bound_of(vb word)
@@ -87,21 +86,22 @@ static void find_firsts(uint16_t firsts[BOUND_MAX + 1])
     }
 }
 
-/* Moves each word to its target in |places|, which become the places that the words came from. */
-static void move_words(uint8_t *words, uint16_t *places, size_t count)
+/* Moves each of |count| words of a part to its target in |places|, which become the words of a row
+ * that they came from: the part's are from |first| on, of |row| words. */
+static void move_words(uint8_t *words, uint16_t *places, size_t count, size_t first, size_t row)
 {
-    uint64_t has_arrived[WORDS_MAX / 64] = {0};
+    bool has_arrived[UK_SORTED_PART] = {false};
     for (size_t i = 0; i < count; i++) {
         vb held = V_GET(vb, words + i * UK_VECTOR_BYTES);
         size_t from = i;
         uint16_t target = places[i];
-        while (!(has_arrived[from / 64] >> from % 64 & 1)) {
+        while (!has_arrived[from]) {
             size_t to = WORD_OF(target);
             uint16_t next = places[to];
             vb displaced = V_GET(vb, words + to * UK_VECTOR_BYTES);
             V_PUT(words + to * UK_VECTOR_BYTES, held);
-            places[to] = (uint16_t)(ORDER_OF(target) * count + from);
-            has_arrived[from / 64] |= UINT64_C(1) << from % 64;
+            places[to] = (uint16_t)(ORDER_OF(target) * row + first + from);
+            has_arrived[from] = true;
             from = to;
             target = next;
             held = displaced;
@@ -109,12 +109,10 @@ static void move_words(uint8_t *words, uint16_t *places, size_t count)
     }
 }
 
-/* |strip| has |count| words, in their order in k, behind its front. */
-static void sort_strip(uint8_t *strip, size_t count)
+/* Sorts |count| words, of a row from |first| on. */
+static void sort_part(struct uk_sorted_head *head, uint8_t *words, uint16_t *places, size_t count,
+                      size_t first, size_t row)
 {
-    struct uk_sorted_head *head = (void *)strip;
-    uint16_t *places = (uint16_t *)(void *)(head + 1);
-    uint8_t *words = strip + uk_sorted_bytes_u8(0, count * 4);
     uint32_t counts[BOUND_MAX + 1] = {0}, at[BOUND_MAX + 1] = {0}, bound;
     uint16_t firsts[BOUND_MAX + 1];
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +129,19 @@ static void sort_strip(uint8_t *strip, size_t count)
         bound = bound_of(V_GET(vb, words + i * UK_VECTOR_BYTES));
         places[i] = TARGET(places[i] + at[firsts[bound]]++, 0);
     }
-    move_words(words, places, count);
+    move_words(words, places, count, first, row);
+}
+
+/* |strip| has |row| words, in their order in k, behind its front. */
+static void sort_strip(uint8_t *strip, size_t row)
+{
+    struct uk_sorted_head *heads = (void *)strip;
+    uint16_t *places = (uint16_t *)(void *)(heads + uk_sorted_parts_u8(row));
+    uint8_t *words = strip + uk_sorted_bytes_u8(0, row * 4);
+    for (size_t first = 0; first < row; first += UK_SORTED_PART) {
+        size_t left = row - first, count = left < UK_SORTED_PART ? left : UK_SORTED_PART;
+        sort_part(heads++, words + first * UK_VECTOR_BYTES, places + first, count, first, row);
+    }
 }
 
 #endif

@@ -8,6 +8,18 @@
 /* Each number has once each other one beside it. */
 #define UK_SORTED_ORDERS 3
 
+/* Loads the first |n| bytes, which are whole words, with zeros in the lanes behind them. */
+UK_INLINE vb v_load_words(const uint8_t *p, size_t n)
+{
+#if defined UK_LEVEL_AVX512
+    return v_load_bytes(p, n);
+#else
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n / 4)), lanes);
+    return (vb)_mm256_maskload_epi32((const int *)(const void *)p, mask);
+#endif
+}
+
 /* Returns the bytes of all words in order |order|. */
 UK_INLINE vb v_in_order(vb x, const int order)
 {
