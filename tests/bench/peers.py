@@ -474,8 +474,9 @@ def print_gains(rows, peers):
         if one is not ms:
             cells = (f"{one[name] / ms[name]:.2f}" if name in ms and name in one else "-"
                      for name in ("pted", *peers))
+            widths = (10, *(20 for _ in peers))
             print(f"{row['model']:<16}{row['threads']:>7}" +
-                  "".join(f"{text:>{width}}" for text, width in zip(cells, (10, *[20] * len(peers)))))
+                  "".join(f"{text:>{width}}" for text, width in zip(cells, widths)))
 
 
 def write_markdown(rows, peers, path):
