@@ -31,8 +31,7 @@ static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint3
     const struct rt_code *code = &method->code;
     const struct rt_graph *entry = code->block_count > 0 ? &code->blocks[0]->graph : NULL;
     *out_inputs = entry ? entry->input_count : method->input_count;
-    *out_outputs =
-        entry && code->stmt_count == 0 ? entry->output_count : method->result_count;
+    *out_outputs = entry && code->stmt_count == 0 ? entry->output_count : method->result_count;
 }
 
 /* Words of the entry, in the larger of its two forms. */

@@ -138,8 +138,7 @@ bool rt_invocation_recall_input(struct rt_invocation *inv, uint32_t index, enum 
     must(index < inv->method->input_count);
     struct rt_bound_input *input = &inv->inputs[index];
     bool is_same = inv->kept_plan && input->binding.buffer && !input->is_given &&
-                   dtype == inv->method->inputs[index].dtype &&
-                   shape_equal(shape, &input->shape);
+                   dtype == inv->method->inputs[index].dtype && shape_equal(shape, &input->shape);
     if (!is_same) {
         rt_invocation_forget(inv);
         return false;

@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/check.h"
+
 #define VERSION_DIGITS_MAX 9
 
 bool model_name_is_valid(struct span name)
@@ -28,6 +30,15 @@ enum status model_name_verify(struct span name, struct error *err)
                : error_set(err, ST_INVALID,
                            "model name '%.*s': expected 1 to %d of A-Z a-z 0-9 . _ -, no dot first",
                            SPAN_FMT(name), MODEL_NAME_MAX);
+}
+
+void model_name_copy(struct span name, char out[MODEL_NAME_MAX + 1])
+{
+    must(name.len <= MODEL_NAME_MAX);
+    if (name.len) {
+        memcpy(out, name.ptr, name.len);
+    }
+    out[name.len] = '\0';
 }
 
 bool model_name_parse_version(struct span text, uint32_t *out_version)

@@ -17,6 +17,9 @@
 bool model_name_is_valid(struct span name);
 MUST_CHECK enum status model_name_verify(struct span name, struct error *err); /* ST_INVALID */
 
+/* Copies |name|, of at most MODEL_NAME_MAX bytes, and terminates it. */
+void model_name_copy(struct span name, char out[MODEL_NAME_MAX + 1]);
+
 /* Parses a version: 1 to 9 digits, not 0. */
 bool model_name_parse_version(struct span text, uint32_t *out_version);
 

@@ -52,6 +52,9 @@ struct nghttp2_session;
 /* Of the head of a frame (RFC 9113, section 4.1). */
 #define HTTP2_HEAD_BYTES 9
 
+/* The longest target that is worth comparing. */
+#define HTTP2_KNOWN_BYTES_MAX 128
+
 /* One write of an answer that windows or the transport have yet to take. */
 struct http2_part {
     struct span *spans; /* NULL: |only| is all; else owned */
@@ -90,6 +93,15 @@ struct http2_stream {
     bool wants_continue;  /* the client waits for the interim answer 100 */
     bool is_answered;     /* the last write has been made */
     bool is_slow_to_take; /* a part waits for the client since |deadline_ms| was set */
+};
+
+/* Where the target of the last stream with a call led to: that of the next one is probably the
+ * same. */
+struct http2_known {
+    struct exchange_known route;
+    enum route_method method;
+    uint8_t target[HTTP2_KNOWN_BYTES_MAX];
+    size_t target_len;
 };
 
 struct http2 {
@@ -134,6 +146,7 @@ struct http2 {
     uint64_t warned_ms;       /* when it was told that it has to leave soon; 0: not */
 
     struct token_memory token_memory;
+    struct http2_known known;
     struct http2_floods floods;
     enum http2_flood flood; /* that nghttp2 has shown; HTTP2_FLOOD_COUNT: none */
     bool is_in_block;       /* a head is being read */

@@ -331,6 +331,31 @@ static void widen_window(struct http2_stream *stream)
     }
 }
 
+/* Has the stream the method and the target of the last one? Then its exchange knows their route. */
+static bool recall(struct http2_stream *stream, enum route_method method)
+{
+    const struct http2_known *known = &stream->http2->known;
+    struct span target = head_target(exchange_fields(&stream->exchange));
+    bool is_known = known->route.is_set && known->method == method &&
+                    span_equal(target, span_of(known->target, known->target_len));
+    if (is_known) {
+        stream->exchange.known = known->route;
+    }
+    return is_known;
+}
+
+static void learn(struct http2_stream *stream, enum route_method method)
+{
+    struct http2_known *known = &stream->http2->known;
+    struct span target = head_target(exchange_fields(&stream->exchange));
+    if (target.len <= sizeof(known->target)) {
+        known->route = stream->exchange.known;
+        known->method = method;
+        known->target_len = target.len;
+        memcpy(known->target, target.ptr, target.len);
+    }
+}
+
 void http2_stream_end_head(struct http2_stream *stream)
 {
     OBJ_CHECK(stream, HTTP2_STREAM_MAGIC);
@@ -346,14 +371,22 @@ void http2_stream_end_head(struct http2_stream *stream)
         return;
     }
     bool is_ended = nghttp2_session_get_stream_remote_close(http2->frames, stream->id) != 0;
+    enum route_method method = kind_of_method(stream->method);
+    bool is_known = recall(stream, method);
     const struct exchange_head head = {
-        .method = kind_of_method(stream->method),
+        .method = method,
         .method_name = stream->method,
         .has_body = !is_ended,
         .content_length = is_ended ? 0 : stream->content_length,
+        .is_learnt = !is_known,
+        .is_known = is_known,
     };
     stream->wants_continue = !is_ended && head_has(exchange_fields(&stream->exchange), HTTP_EXPECT);
-    if (!exchange_end_head(&stream->exchange, &head)) {
+    bool is_taken = exchange_end_head(&stream->exchange, &head);
+    if (is_taken && !is_known && stream->exchange.known.is_set) {
+        learn(stream, method);
+    }
+    if (!is_taken) {
         run(stream);
     } else if (stream->wants_continue) {
         stream->wants_continue = false;

@@ -354,22 +354,24 @@ void http2_write_set(nghttp2_session_callbacks *callbacks)
 
 /* ---- one write of an answer ------------------------------------------------------------------ */
 
-/* Takes the lines of a head of HTTP/1 apart; |text| ends with an empty line. */
+/* Takes the lines of a head of HTTP/1 apart; |text| ends with an empty line. No value has a CR. */
 static size_t take_lines(char *text, size_t len, nghttp2_nv *fields)
 {
     static const struct span status = {(const uint8_t *)":status", 7};
     size_t count = 0;
     char *at = text, *end = text + len - 2;
     fields[count++] = field_of(status, span_of(text + strlen("HTTP/1.1 "), 3));
-    for (at = strstr(at, "\r\n") + 2; at < end; at = strstr(at, "\r\n") + 2) {
-        char *colon = strchr(at, ':');
-        for (char *letter = at; letter < colon; letter++) {
-            *letter = (char)(*letter >= 'A' && *letter <= 'Z' ? *letter + 'a' - 'A' : *letter);
+    at = (char *)memchr(at, '\r', len) + 2;
+    while (at < end) {
+        char *name = at;
+        for (; *at != ':'; at++) {
+            *at = (char)(*at >= 'A' && *at <= 'Z' ? *at + 'a' - 'A' : *at);
         }
-        const char *value = colon + 2;
-        must(count < FIELDS_MAX - HTTP_TRAILERS_MAX);
-        fields[count++] = field_of(span_of(at, (size_t)(colon - at)),
-                                   span_of(value, (size_t)(strstr(value, "\r\n") - value)));
+        char *value = at + 2, *line_end = memchr(value, '\r', (size_t)(end + 1 - value));
+        must(line_end && count < FIELDS_MAX - HTTP_TRAILERS_MAX);
+        fields[count++] = field_of(span_of(name, (size_t)(at - name)),
+                                   span_of(value, (size_t)(line_end - value)));
+        at = line_end + 2;
     }
     return count;
 }

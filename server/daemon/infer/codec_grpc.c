@@ -5,8 +5,6 @@
 
 #include "server/daemon/infer/codec_grpc.h"
 
-#include <stdio.h>
-
 #include "base/check.h"
 #include "protocol/grpc_infer.h"
 #include "server/daemon/infer/infer.h"
@@ -70,6 +68,6 @@ enum status codec_grpc_find_model(struct infer *infer, struct span message, stru
         return error_set(err, ST_INVALID, "model_version: expected a number, got '%.*s'",
                          SPAN_SHORT(version));
     }
-    snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%.*s", SPAN_FMT(name));
+    model_name_copy(name, infer->model_name);
     return infer_find_model(infer, &infer->call, infer->model_name, infer->version, err);
 }

@@ -3,7 +3,6 @@
 
 #include "server/daemon/request/request_grpc.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -148,7 +147,7 @@ static enum status take_name(struct span text, const struct grpc_field_info *fie
         return error_set(err, ST_INVALID, "%s: expected at most %d characters", field->name,
                          MODEL_NAME_MAX);
     }
-    snprintf(out, MODEL_NAME_MAX + 1, "%.*s", SPAN_FMT(text));
+    model_name_copy(text, out);
     return ST_OK;
 }
 
@@ -323,17 +322,16 @@ unsigned request_grpc_describe(struct request *request, struct http_answer *answ
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct request_grpc *grpc = &request->grpc;
     unsigned count = 0;
-    int len = snprintf(grpc->status, sizeof(grpc->status), "%u", grpc_status_of(answer->status));
-    grpc->trailers[count++] =
-        (struct http_trailer){"grpc-status", span_of(grpc->status, (size_t)len)};
+    size_t len = number_print_u64(grpc->status, grpc_status_of(answer->status));
+    grpc->trailers[count++] = (struct http_trailer){"grpc-status", span_of(grpc->status, len)};
     if (answer->status != 200) {
         size_t bytes = grpc_print_text(request->err.text, grpc->text, sizeof(grpc->text));
         grpc->trailers[count++] = (struct http_trailer){"grpc-message", span_of(grpc->text, bytes)};
     }
     if (answer->retry_after_s) {
-        len = snprintf(grpc->pushback, sizeof(grpc->pushback), "%u000", answer->retry_after_s);
+        len = number_print_u64(grpc->pushback, (uint64_t)answer->retry_after_s * 1000);
         grpc->trailers[count++] =
-            (struct http_trailer){"grpc-retry-pushback-ms", span_of(grpc->pushback, (size_t)len)};
+            (struct http_trailer){"grpc-retry-pushback-ms", span_of(grpc->pushback, len)};
     }
     answer->status = 200;
     answer->is_stream = true; /* no length: trailers follow */

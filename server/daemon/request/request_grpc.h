@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "protocol/grpc.h"
 #include "protocol/grpc_schema.h"
+#include "protocol/number.h"
 #include "server/http/coding.h"
 #include "server/http/http.h"
 
@@ -38,9 +39,10 @@ struct request_grpc {
     unsigned question_count;
     struct list watch_link; /* of one that watches: in requests->watches */
     uint32_t told;          /* likewise: what the last answer said, and 1 more; 0: there is none */
-    int refusal;        /* of the HTTP side, beside the error; 0: the error's own */
-    enum coding coding; /* of compressed messages */
-    char status[4], pushback[12], text[GRPC_TEXT_BYTES_MAX];
+    int refusal;            /* of the HTTP side, beside the error; 0: the error's own */
+    enum coding coding;     /* of compressed messages */
+    uint8_t status[NUMBER_TEXT_MAX], pushback[NUMBER_TEXT_MAX]; /* text of trailers, as is */
+    char text[GRPC_TEXT_BYTES_MAX];
     struct http_trailer trailers[REQUEST_GRPC_TRAILERS];
 };
 
