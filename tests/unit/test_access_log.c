@@ -122,6 +122,63 @@ static void a_call_with_files_has_the_time_that_reading_took(void **state)
     assert_non_null(strstr(line, "\"encode_us\":24000,\"total_us\":31000}\n"));
 }
 
+/* ---- texts that are kept from line to line ----------------------------------------------------
+ */
+
+static char long_path[300];
+
+/* Where the request comes from, and what it asks for. */
+static void set_origin(int odd)
+{
+    struct request *request = &observed.request;
+    request->sender.remote = odd == 1 ? "192.0.2.10" : odd == 2 ? "192.0.2." : "192.0.2.1";
+    request->sender.via = odd == 3 ? "203.0.113.9" : NULL;
+    request->method = odd == 4 ? NULL : odd == 5 ? "HEAD" : "GET";
+    observed_request_set_target(&observed, odd == 6    ? "/v2/models/n"
+                                           : odd == 7  ? "/v2/models"
+                                           : odd == 8  ? "/v2/models/m?a=\"b"
+                                           : odd == 9  ? "/v2/models/\"\\\n"
+                                           : odd == 10 ? long_path
+                                                       : "/v2/models/m");
+}
+
+/* The line of such a request, behind one of another kind. The caller frees it. */
+static char *line_behind(int before, int odd)
+{
+    access_log = (struct access_log){
+        .options = &observed.options, .loop = &loop, .writer = make_writer(false)};
+    for (int i = 0; i < 2; i++) {
+        set_origin(before);
+        access_log_request(&access_log, &observed.request);
+    }
+    set_origin(odd);
+    access_log_request(&access_log, &observed.request);
+    char *lines = strdup(written()), *end = strrchr(lines, '\n');
+    assert_non_null(end);
+    *end = '\0';
+    char *line = strdup(strrchr(lines, '\n') + 1);
+    free(lines);
+    return line;
+}
+
+static void a_line_does_not_depend_on_the_line_before(void **state)
+{
+    (void)state;
+    (void)written();
+    long_path[0] = '/';
+    memset(long_path + 1, '\x7f', sizeof(long_path) - 2);
+    for (int odd = 0; odd <= 10; odd++) {
+        char *alone = line_behind(odd == 6 ? 7 : 6, odd);
+        for (int before = 0; before <= 10; before++) {
+            char *line = line_behind(before, odd);
+            assert_string_equal(line, alone);
+            free(line);
+        }
+        free(alone);
+    }
+    access_log.writer = make_writer(false); /* for tear_down() */
+}
+
 static void an_id_of_the_body_counts_if_no_field_has_one(void **state)
 {
     (void)state;
@@ -336,6 +393,7 @@ int main(void)
         TEST(a_line_has_all_that_is_known),
         TEST(a_call_has_its_phases),
         TEST(a_call_with_files_has_the_time_that_reading_took),
+        TEST(a_line_does_not_depend_on_the_line_before),
         TEST(an_id_of_the_body_counts_if_no_field_has_one),
         TEST(a_request_on_a_thread_shows_nothing_of_the_call),
         TEST(an_error_has_its_text),

@@ -41,61 +41,60 @@ struct entry {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* Of a member: in JSON in one piece, because each line has twenty of them. */
-struct name {
-    const char *text, *json;
-    size_t json_bytes;
-};
-
-#define NAME(text) (&(const struct name){text, ",\"" text "\":", sizeof(",\"" text "\":") - 1})
-
-/* Returns the place behind ,"status": with room for |len| more bytes. */
-__attribute__((always_inline)) static inline char *begin_member(struct line *line,
-                                                                const struct name *name, size_t len)
-{
-    char *at = line_room(line, name->json_bytes + len);
-    memcpy(at, name->json, name->json_bytes);
-    return at + name->json_bytes;
-}
+/* The name of a member, and in JSON in one piece: each line has twenty of them. Three arguments, so
+ * that the compiler knows the last. */
+#define NAME(text) text, ",\"" text "\":", sizeof(",\"" text "\":") - 1
+#define NAME_ARGUMENTS const char *name, const char *json, size_t json_bytes
 
 /* Of the journal: PTED_STATUS= */
-static void put_field(struct line *line, const struct name *name, struct span text, size_t max)
+static void put_field(struct line *line, const char *name, struct span text, size_t max)
 {
     line_add(line, (const char[]){LINE_SINK_FIELD_END}, 1);
     line_add_str(line, "PTED_");
-    for (const char *at = name->text; *at; at++) {
+    for (const char *at = name; *at; at++) {
         line_add(line, (const char[]){*at >= 'a' && *at <= 'z' ? (char)(*at - 32) : *at}, 1);
     }
     line_add(line, "=", 1);
     line_add_text(line, text, max);
 }
 
-static void put_number_field(struct line *line, const struct name *name, uint64_t value)
+static void put_number_field(struct line *line, const char *name, uint64_t value)
 {
     put_field(line, name, span_of(NULL, 0), 0);
     line_add_number(line, value);
 }
 
-__attribute__((always_inline)) static inline void
-put_number(struct entry *entry, const struct name *name, uint64_t value)
+/* Returns the place behind ,"status": with room for |len| more bytes. */
+__attribute__((always_inline)) static inline char *begin_member(struct line *line, const char *json,
+                                                                size_t json_bytes, size_t len)
+{
+    char *at = line_room(line, json_bytes + len);
+    memcpy(at, json, json_bytes);
+    return at + json_bytes;
+}
+
+__attribute__((always_inline)) static inline void put_number(struct entry *entry, NAME_ARGUMENTS,
+                                                             uint64_t value)
 {
     struct line *line = &entry->line;
     if (entry->is_journal) {
         put_number_field(line, name, value);
     } else {
-        line_commit(line, line_print_number(begin_member(line, name, LINE_DIGITS_MAX), value));
+        char *at = begin_member(line, json, json_bytes, LINE_DIGITS_MAX);
+        line_commit(line, line_print_number(at, value));
     }
 }
 
-__attribute__((always_inline)) static inline void
-put_text(struct entry *entry, const struct name *name, struct span text, size_t max)
+__attribute__((always_inline)) static inline void put_text(struct entry *entry, NAME_ARGUMENTS,
+                                                           struct span text, size_t max)
 {
     struct line *line = &entry->line;
     size_t room = LINE_ESCAPED * (text.len < max ? text.len : max) + 2;
     if (entry->is_journal) {
         put_field(line, name, text, max);
     } else {
-        line_commit(line, line_print_quoted(begin_member(line, name, room), text, max));
+        char *at = begin_member(line, json, json_bytes, room);
+        line_commit(line, line_print_quoted(at, text, max));
     }
 }
 
@@ -105,7 +104,7 @@ static void add_time(struct line *line)
     static char text[sizeof("2026-11-24T09:46:38")];
     static time_t printed;
     struct timespec now;
-    char rest[8] = {'.', 0, 0, 0, 0, 0, 0, 'Z'};
+    char us[] = ".000000Z";
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec != printed) {
         struct tm utc;
@@ -113,12 +112,12 @@ static void add_time(struct line *line)
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
         printed = now.tv_sec;
     }
-    long us = now.tv_nsec / NS_PER_US;
-    for (int i = 6; i > 0; i--, us /= 10) {
-        rest[i] = (char)('0' + us % 10);
+    unsigned rest = (unsigned)now.tv_nsec / NS_PER_US;
+    for (int i = 6; i > 0; i--, rest /= 10) {
+        us[i] = (char)('0' + rest % 10);
     }
     line_add(line, text, sizeof(text) - 1);
-    line_add(line, rest, sizeof(rest));
+    line_add(line, us, sizeof(us) - 1);
 }
 
 /* ---- a line ---------------------------------------------------------------------------------- */
@@ -160,6 +159,60 @@ static void put_trace(struct entry *entry, const struct trace *trace)
     }
 }
 
+/* ---- who asks for what ----------------------------------------------------------------------- */
+
+static struct access_origin *origin_of(struct access_log *log, const struct exchange *exchange)
+{
+    return &log->origins[(uintptr_t)exchange / sizeof(*exchange) % ACCESS_ORIGINS];
+}
+
+static bool has_origin(const struct access_origin *origin, const struct request *request,
+                       struct span path)
+{
+    return origin->method && origin->method == request->method && !request->sender.via &&
+           span_equal(path, span_of(origin->path, origin->path_len)) &&
+           strcmp(origin->remote, request->sender.remote) == 0;
+}
+
+/* Keeps |text|, unless it is too long. */
+static void keep_origin(struct access_origin *origin, const struct request *request,
+                        struct span path, struct span text)
+{
+    size_t remote_len = strlen(request->sender.remote);
+    origin->method = NULL;
+    if (request->sender.via || path.len > sizeof(origin->path) || text.len > sizeof(origin->text) ||
+        remote_len >= sizeof(origin->remote)) {
+        return;
+    }
+    origin->method = request->method;
+    memcpy(origin->remote, request->sender.remote, remote_len + 1);
+    memcpy(origin->path, path.ptr, path.len);
+    memcpy(origin->text, text.ptr, text.len);
+    origin->path_len = path.len;
+    origin->text_len = text.len;
+}
+
+static void put_origin(struct access_log *log, struct entry *entry, const struct request *request)
+{
+    struct access_origin *origin = origin_of(log, request->exchange);
+    struct span path = head_path(&request->head);
+    size_t begin = entry->line.len;
+    if (has_origin(origin, request, path)) {
+        line_add(&entry->line, origin->text, origin->text_len);
+        return;
+    }
+    put_text(entry, NAME("remote"), span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
+    if (request->sender.via) {
+        put_text(entry, NAME("via"), span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
+    }
+    put_text(entry, NAME("method"), span_str(request->method ? request->method : ""),
+             TRANSPORT_REMOTE_MAX);
+    put_text(entry, NAME("path"), path, PATH_BYTES_MAX);
+    keep_origin(origin, request, path, span_of(entry->line.text + begin, entry->line.len - begin));
+}
+
+/* ---- what came of it ------------------------------------------------------------------------- */
+
 /* The field X-Request-Id, or else the id in the body, if it was kept. */
 static struct span id_of(const struct request *request)
 {
@@ -167,18 +220,21 @@ static struct span id_of(const struct request *request)
     return id.len || !request_is_loops(request) ? id : request->infer.id;
 }
 
-static void put_request(struct entry *entry, struct request *request)
+static void put_tokens(struct entry *entry, const struct request *request)
+{
+    const struct generation_counts counts = generation_counts(&request->infer);
+    if (counts.prompt_tokens) {
+        put_number(entry, NAME("prompt_tokens"), counts.prompt_tokens);
+        put_number(entry, NAME("answer_tokens"), counts.answer_tokens);
+        put_number(entry, NAME("first_token_us"), counts.first_ns / NS_PER_US);
+    }
+}
+
+static void put_request(struct entry *entry, struct request *request, int status)
 {
     const struct exchange *exchange = request->exchange;
     struct span id = id_of(request), agent = head_value(&request->head, HTTP_USER_AGENT);
-    put_text(entry, NAME("remote"), span_str(request->sender.remote), TRANSPORT_REMOTE_MAX);
-    if (request->sender.via) {
-        put_text(entry, NAME("via"), span_str(request->sender.via), TRANSPORT_REMOTE_MAX);
-    }
-    put_text(entry, NAME("method"), span_str(request->method ? request->method : ""),
-             TRANSPORT_REMOTE_MAX);
-    put_text(entry, NAME("path"), head_path(&request->head), PATH_BYTES_MAX);
-    put_number(entry, NAME("status"), (uint64_t)request_status(request));
+    put_number(entry, NAME("status"), (uint64_t)status);
     put_number(entry, NAME("bytes_in"), request->head.bytes + request->body_bytes);
     put_number(entry, NAME("bytes_out"), exchange->sent_bytes);
     if (id.len) {
@@ -187,13 +243,8 @@ static void put_request(struct entry *entry, struct request *request)
     if (request->match.model[0]) {
         put_text(entry, NAME("model"), span_str(request->match.model), MODEL_NAME_MAX);
     }
-    const struct generation_counts counts = request_is_loops(request)
-                                                ? generation_counts(&request->infer)
-                                                : (struct generation_counts){0};
-    if (counts.prompt_tokens) {
-        put_number(entry, NAME("prompt_tokens"), counts.prompt_tokens);
-        put_number(entry, NAME("answer_tokens"), counts.answer_tokens);
-        put_number(entry, NAME("first_token_us"), counts.first_ns / NS_PER_US);
+    if (request_is_loops(request)) {
+        put_tokens(entry, request);
     }
     if (request->client.token_name) {
         put_text(entry, NAME("token"), span_str(request->client.token_name), TOKEN_NAME_MAX);
@@ -234,7 +285,7 @@ static void tell_lost(struct access_log *log)
 }
 
 /* The time; the journal knows it, and shows its people a sentence. */
-static void begin(struct entry *entry, struct request *request)
+static void begin(struct entry *entry, const struct request *request, int status)
 {
     struct line *line = &entry->line;
     if (!entry->is_journal) {
@@ -248,20 +299,22 @@ static void begin(struct entry *entry, struct request *request)
     line_add_str(line, " ");
     line_add_text(line, head_path(&request->head), PATH_BYTES_MAX);
     line_add_str(line, " ");
-    line_add_number(line, (uint64_t)request_status(request));
+    line_add_number(line, (uint64_t)status);
 }
 
 void access_log_request(struct access_log *log, struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (!log->writer || !is_wanted(log, log->options, request_status(request))) {
+    int status = log->writer ? request_status(request) : 0;
+    if (!log->writer || !is_wanted(log, log->options, status)) {
         return;
     }
     struct entry entry;
     entry.line.len = 0;
     entry.is_journal = log->is_journal;
-    begin(&entry, request);
-    put_request(&entry, request);
+    begin(&entry, request, status);
+    put_origin(log, &entry, request);
+    put_request(&entry, request, status);
     put_phases(&entry, request, uv_hrtime());
     if (request_is_loops(request) && request->err.code != ST_OK) {
         char text[ERROR_TEXT_MAX];

@@ -12,11 +12,27 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "server/http/transport.h"
 #include "server/process/line_writer.h"
 #include "server/process/options.h"
 
 struct loop;
 struct request;
+
+/* Bytes of a path whose text is worth keeping, and of that text; exchanges whose texts are kept. */
+#define ACCESS_PATH_MAX 128
+#define ACCESS_TEXT_MAX 320
+#define ACCESS_ORIGINS 64
+
+/* Where a request has come from and what it has asked for, and their members in a line: those of
+ * the next request of an exchange are probably the same. */
+struct access_origin {
+    const char *method; /* a constant; NULL: nothing is kept here */
+    char remote[TRANSPORT_REMOTE_MAX];
+    size_t path_len, text_len;
+    uint8_t path[ACCESS_PATH_MAX];
+    char text[ACCESS_TEXT_MAX];
+};
 
 /* Zeroed at first. */
 struct access_log {
@@ -26,6 +42,7 @@ struct access_log {
     bool is_journal;            /* lines are entries of the journal */
     uint64_t good_count;        /* successful requests, for the samples */
     uint64_t lost_count;        /* lost lines that the log has told of */
+    struct access_origin origins[ACCESS_ORIGINS];
 };
 
 MUST_CHECK enum status access_log_open(struct access_log *log, struct loop *loop,
