@@ -74,6 +74,22 @@ def heads():
         expect("nothing connection-wide", client.goaway, None)
 
 
+def targets_that_come_again():
+    """What a target leads to is remembered, for that target and that method alone."""
+    others = [("GET", INFER, None, 405), ("POST", INFER + "?binary=x", add_body(), 400),
+              ("POST", INFER + "x", add_body(), 404), ("POST", INFER[:-1], add_body(), 404),
+              ("POST", "/v2/models/none/infer", add_body(), 404), ("OPTIONS", INFER, None, 405),
+              ("POST", INFER + "?binary=1", add_body(), 200), ("POST", "/" + "a" * 300, b"", 404)]
+    with Daemon([ADD]) as daemon:
+        client = Http2Client(daemon.port)
+        for method, path, body, status in others:
+            for _ in range(2):
+                expect("a call", result(client.ask("POST", INFER, JSON, add_body())), SUM)
+            for _ in range(2):
+                expect(f"{method} {path}", client.ask(method, path, JSON, body).status, status)
+        expect("a call", result(client.ask("POST", INFER, JSON, add_body())), SUM)
+
+
 def upload(client, stream, body):
     """Sends a body as the windows allow it."""
     def window():
@@ -446,7 +462,8 @@ def drain():
         expect("closed", client.client.is_closed(), True)
 
 
-CHECKS = (both_on_one_address, heads, bodies, refused_bodies, many_at_a_time, streams_of_events,
+CHECKS = (both_on_one_address, heads, targets_that_come_again, bodies, refused_bodies,
+          many_at_a_time, streams_of_events,
           by_alpn, cheap_frames, rapid_resets, many_answers, continuations, header_bombs,
           invalid_frames, late_resets, slow_readers, side_by_side, slow_but_steady,
           narrow_connections, idle_calls, ages, drain)
