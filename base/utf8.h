@@ -46,6 +46,20 @@ static inline size_t utf8_floor(const uint8_t *text, size_t len)
     return len;
 }
 
+/* Marks the bytes of |word| that are zero, or that stand above one that is. */
+static inline uint64_t utf8_mark_zeros(uint64_t word)
+{
+    return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u;
+}
+
+/* Are the eight bytes of |word| printable ASCII? */
+static inline bool utf8_are_printable(uint64_t word)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t controls = (word - ones * 0x20) & ~word & ones * 0x80;
+    return ((word & ones * 0x80) | controls | utf8_mark_zeros(word ^ ones * 0x7f)) == 0;
+}
+
 /* Is it a C1 control, a separator of lines or paragraphs, or does it change the direction? */
 static inline bool utf8_is_disruptive(uint32_t code)
 {

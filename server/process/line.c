@@ -43,20 +43,12 @@ static inline bool is_plain(uint8_t c, bool is_quoted)
     return (uint8_t)(c - 0x20) < 0x7f - 0x20 && !(is_quoted && (c == '"' || c == '\\'));
 }
 
-/* Marks bytes of |word| that are zero. */
-static inline uint64_t mark_zeros(uint64_t word)
-{
-    return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u;
-}
-
 /* Are all of the eight characters plain, quoted or not? */
 static inline bool are_plain(uint64_t word)
 {
     const uint64_t ones = 0x0101010101010101u;
-    uint64_t high = word & ones * 0x80, controls = (word - ones * 0x20) & ~word & ones * 0x80;
-    uint64_t others = mark_zeros(word ^ ones * 0x7f) | mark_zeros(word ^ ones * '"') |
-                      mark_zeros(word ^ ones * '\\');
-    return (high | controls | others) == 0;
+    return utf8_are_printable(word) &&
+           (utf8_mark_zeros(word ^ ones * '"') | utf8_mark_zeros(word ^ ones * '\\')) == 0;
 }
 
 /* The |len| bytes at |p|, which are a sequence, or one byte if |len| is 0. */

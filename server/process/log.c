@@ -154,9 +154,16 @@ size_t log_escape(char *out, size_t size, struct span text)
     const uint8_t *p = text.ptr, *end = p + text.len;
     size_t used = 0;
     while (p < end) {
-        if (*p >= 0x20 && *p < 0x7f && used < size) { /* nearly always */
+        for (; end - p >= 8 && size - used >= 8 && utf8_are_printable(load_le64(p)); p += 8) {
+            memcpy(out + used, p, 8);
+            used += 8;
+        }
+        if (p < end && *p >= 0x20 && *p < 0x7f && used < size) {
             out[used++] = (char)*p++;
             continue;
+        }
+        if (p == end) {
+            break;
         }
         char shown[sizeof("\\u{10ffff}")];
         size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
@@ -188,18 +195,22 @@ static const char *second_text(time_t second)
     return text;
 }
 
-static size_t print_prefix(char *line, size_t size, enum log_level level)
+/* Without printf(), because each request may have a line. */
+static size_t print_prefix(char *line, enum log_level level)
 {
-    int len;
     if (is_journal) {
-        len = snprintf(line, size, "<%d>", levels[level].priority);
-    } else {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        len = snprintf(line, size, "%s.%06ldZ %s: ", second_text(now.tv_sec), now.tv_nsec / 1000,
-                       levels[level].name);
+        memcpy(line, (const char[]){'<', (char)('0' + levels[level].priority), '>'}, 3);
+        return 3;
     }
-    return len < 0 ? 0 : (size_t)len;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    char *at = stpcpy(line, second_text(now.tv_sec));
+    memcpy(at, ".000000Z ", 9);
+    for (unsigned us = (unsigned)now.tv_nsec / 1000, i = 6; us > 0; us /= 10, i--) {
+        at[i] = (char)('0' + us % 10);
+    }
+    at = stpcpy(stpcpy(at + 9, levels[level].name), ": ");
+    return (size_t)(at - line);
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
@@ -208,14 +219,24 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (!log_has_level(level)) {
         return;
     }
-    char text[LOG_LINE_MAX], line[LOG_LINE_MAX];
+    char text[LOG_LINE_MAX];
     va_list args;
     va_start(args, fmt);
     int wanted = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     size_t len = wanted < 0 ? 0 : (size_t)wanted < sizeof(text) ? (size_t)wanted : sizeof(text) - 1;
-    size_t used = print_prefix(line, sizeof(line), level);
-    used += log_escape(line + used, sizeof(line) - 1 - used, span_of(text, len));
+    log_text(level, span_of(text, len));
+}
+
+void log_text(enum log_level level, struct span text)
+{
+    must(level < LOG_LEVEL_COUNT);
+    if (!log_has_level(level)) {
+        return;
+    }
+    char line[LOG_LINE_MAX];
+    size_t used = print_prefix(line, level);
+    used += log_escape(line + used, sizeof(line) - 1 - used, text);
     must(used < sizeof(line));
     line[used++] = '\n';
     struct pollfd room = {.fd = log_fd, .events = POLLOUT};

@@ -50,6 +50,9 @@ bool log_has_level(enum log_level level);
 
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Does the same with a text that is there. */
+void log_text(enum log_level level, struct span text);
+
 /*
  * Writes |text| to |out| in a form that a line can show: controls and bytes that are not UTF-8 as
  * \xNN, characters that change lines or the direction of text as \u{202e}, everything else

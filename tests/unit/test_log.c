@@ -78,6 +78,27 @@ static void what_does_not_fit_is_left_out_whole(void **state)
     }
 }
 
+/* Eight characters are looked at in one piece. */
+static void each_byte_is_shown_at_each_place(void **state)
+{
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        for (size_t at = 0; at < 20; at++) {
+            char text[20], out[32], expected[32];
+            bool is_plain = byte >= 0x20 && byte < 0x7f;
+            memset(text, '~', sizeof(text));
+            text[at] = (char)byte;
+            snprintf(expected, sizeof(expected), is_plain ? "%c" : "\\x%02x", (int)byte);
+            size_t shown = is_plain ? 1 : 4;
+            size_t len = log_escape(out, sizeof(out), span_of(text, sizeof(text)));
+            assert_int_equal(len, sizeof(text) - 1 + shown);
+            assert_memory_equal(out, text, at);
+            assert_memory_equal(out + at, expected, shown);
+            assert_memory_equal(out + at + shown, text + at + 1, sizeof(text) - at - 1);
+        }
+    }
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static char folder[] = "/tmp/pted-test-log-XXXXXX";
@@ -168,6 +189,7 @@ int main(void)
         cmocka_unit_test(ordinary_text_stays),
         cmocka_unit_test(controls_are_shown),
         cmocka_unit_test(directions_and_line_ends_are_shown),
+        cmocka_unit_test(each_byte_is_shown_at_each_place),
         cmocka_unit_test(broken_utf8_is_shown_byte_by_byte),
         cmocka_unit_test(what_does_not_fit_is_left_out_whole),
         cmocka_unit_test(lines_go_to_the_end_of_a_file),

@@ -3,13 +3,13 @@
 
 #include "server/daemon/request/request_log.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/check.h"
 #include "server/daemon/loop/loop.h"
 #include "server/daemon/request/request.h"
 #include "server/daemon/request/requests.h"
+#include "server/process/line.h"
 #include "server/process/log.h"
 
 /* Of a target, so that room remains for the text behind it in a line. */
@@ -61,6 +61,46 @@ static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
 }
 
+static void add(struct line *line, const char *name, const char *text)
+{
+    line_add_str(line, name);
+    line_add_str(line, text);
+}
+
+static void add_number(struct line *line, const char *name, uint64_t value)
+{
+    line_add_str(line, name);
+    line_add_number(line, value);
+}
+
+static void add_path(struct line *line, const struct request *request)
+{
+    struct span path = path_of(request);
+    line_add_str(line, " path=");
+    if (path.len) {
+        line_add(line, path.ptr, path.len);
+    }
+}
+
+static void add_status(struct line *line, int status)
+{
+    if (status == HTTP_GONE) {
+        line_add_str(line, " status=gone");
+    } else {
+        add_number(line, " status=", (uint64_t)status);
+    }
+}
+
+static void add_times(struct line *line, const struct request *request)
+{
+    const struct rt_sched_job *job = &request->infer.job;
+    bool has_run = request_has_run(request);
+    uint64_t arrived_ns = request->infer.arrived_ns ? request->infer.arrived_ns : UINT64_MAX;
+    add_number(line, " queue_us=", has_run ? us_between(job->queued_ns, job->started_ns) : 0);
+    add_number(line, " compute_us=", has_run ? us_between(job->started_ns, job->finished_ns) : 0);
+    add_number(line, " total_us=", us_between(arrived_ns, uv_hrtime()));
+}
+
 /* Of a request that a worker or the scheduler still has, the line says what the loop knows. */
 void request_log_end(struct request *request)
 {
@@ -68,26 +108,26 @@ void request_log_end(struct request *request)
     if (!logs_all(request)) {
         return;
     }
-    const struct rt_sched_job *job = &request->infer.job;
     int status = request_status(request);
-    bool has_run = request_has_run(request);
-    bool has_failed = request_is_loops(request) && request->err.code != ST_OK;
-    char status_text[12] = "gone", text[ERROR_TEXT_MAX];
-    if (status != HTTP_GONE) {
-        snprintf(status_text, sizeof(status_text), "%d", status);
+    struct line line;
+    line.len = 0;
+    add(&line, "request remote=", request->sender.remote);
+    if (request->sender.via) {
+        add(&line, " via=", request->sender.via);
     }
-    log_line(
-        status != HTTP_GONE && is_ours(status) ? LOG_WARNING : LOG_INFO,
-        "request remote=%s%s%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
-        "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
-        request->sender.remote, request->sender.via ? " via=" : "",
-        request->sender.via ? request->sender.via : "", request->method ? request->method : "-",
-        SPAN_FMT(path_of(request)), status_text, request->head.bytes + request->body_bytes,
-        request->exchange->sent_bytes, request->match.model[0] ? request->match.model : "-",
-        has_run ? us_between(job->queued_ns, job->started_ns) : 0,
-        has_run ? us_between(job->started_ns, job->finished_ns) : 0,
-        us_between(request->infer.arrived_ns ? request->infer.arrived_ns : UINT64_MAX, uv_hrtime()),
-        has_failed ? " error=" : "", has_failed ? error_log_text(&request->err, text) : "");
+    add(&line, " method=", request->method ? request->method : "-");
+    add_path(&line, request);
+    add_status(&line, status);
+    add_number(&line, " in=", request->head.bytes + request->body_bytes);
+    add_number(&line, " out=", request->exchange->sent_bytes);
+    add(&line, " model=", request->match.model[0] ? request->match.model : "-");
+    add_times(&line, request);
+    if (request_is_loops(request) && request->err.code != ST_OK) {
+        char text[ERROR_TEXT_MAX];
+        add(&line, " error=", error_log_text(&request->err, text));
+    }
+    log_text(status != HTTP_GONE && is_ours(status) ? LOG_WARNING : LOG_INFO,
+             span_of(line.text, line.len));
 }
 
 bool request_has_run(const struct request *request)
