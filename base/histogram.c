@@ -3,6 +3,8 @@
 
 #include "base/histogram.h"
 
+#include <stdbool.h>
+
 #include "base/check.h"
 
 #define US UINT64_C(1000)
@@ -28,9 +30,14 @@ const struct histogram_scale histogram_rows = {
               "1024.0"},
 };
 
-void histogram_add(struct histogram *histogram, const struct histogram_scale *scale, uint64_t value)
+static bool is_in_bucket(const struct histogram_scale *scale, uint32_t bucket, uint64_t value)
 {
-    must(scale->bound_count <= HISTOGRAM_BOUNDS_MAX);
+    return (bucket == 0 || value > scale->bounds[bucket - 1]) &&
+           (bucket == scale->bound_count || value <= scale->bounds[bucket]);
+}
+
+static uint32_t find_bucket(const struct histogram_scale *scale, uint64_t value)
+{
     uint32_t low = 0, high = scale->bound_count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -40,7 +47,17 @@ void histogram_add(struct histogram *histogram, const struct histogram_scale *sc
             low = middle + 1;
         }
     }
-    counter_add(&histogram->buckets[low], 1);
+    return low;
+}
+
+/* The bucket of a value is often that of the value before. */
+void histogram_add(struct histogram *histogram, const struct histogram_scale *scale, uint64_t value)
+{
+    must(scale->bound_count <= HISTOGRAM_BOUNDS_MAX && histogram->last <= scale->bound_count);
+    if (!is_in_bucket(scale, histogram->last, value)) {
+        histogram->last = find_bucket(scale, value);
+    }
+    counter_add(&histogram->buckets[histogram->last], 1);
     counter_add(&histogram->sum, value);
 }
 

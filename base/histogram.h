@@ -29,6 +29,7 @@ extern const struct histogram_scale histogram_times, histogram_rows;
 struct histogram {
     struct counter buckets[HISTOGRAM_BOUNDS_MAX + 1]; /* the last one used: above all bounds */
     struct counter sum;
+    uint32_t last; /* bucket of the last value; of the adding thread */
 };
 
 void histogram_add(struct histogram *histogram, const struct histogram_scale *scale,

@@ -26,6 +26,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/resource.c %D%/resource.def %D%/resource.h \
 	%D%/shape.c %D%/shape.h \
 	%D%/share.c %D%/share.h \
+	%D%/spare.h \
 	%D%/status.c %D%/status.def %D%/status.h \
 	%D%/table.h \
 	%D%/ticks.h \

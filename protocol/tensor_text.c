@@ -17,7 +17,7 @@
 #include "protocol/number.h"
 #include "protocol/tensor_priv.h"
 
-static bool is_next(struct tensor_walk *walk, char c)
+static inline bool is_next(struct tensor_walk *walk, char c)
 {
     walk->at = tensor_skip_space(walk->at, walk->end);
     return walk->at < walk->end && *walk->at == c;

@@ -12,7 +12,7 @@ void hal_cpu_callers_init(struct hal_cpu_callers *callers)
 
 void hal_cpu_callers_fini(struct hal_cpu_callers *callers)
 {
-    must(callers->free_count == callers->made_count);
+    must(callers->free_count + (spare_take(&callers->spare) != NULL) == callers->made_count);
     for (uint32_t i = 0; i < callers->made_count; i++) {
         hal_cpu_thread_memory_fini(&callers->memories[i]);
     }
@@ -21,7 +21,10 @@ void hal_cpu_callers_fini(struct hal_cpu_callers *callers)
 
 struct hal_cpu_thread_memory *hal_cpu_callers_take(struct hal_cpu_callers *callers)
 {
-    struct hal_cpu_thread_memory *memory = NULL;
+    struct hal_cpu_thread_memory *memory = spare_take(&callers->spare);
+    if (memory) {
+        return memory;
+    }
     pthread_mutex_lock(&callers->lock);
     if (callers->free_count) {
         memory = callers->free[--callers->free_count];
@@ -35,8 +38,13 @@ struct hal_cpu_thread_memory *hal_cpu_callers_take(struct hal_cpu_callers *calle
 
 void hal_cpu_callers_put(struct hal_cpu_callers *callers, struct hal_cpu_thread_memory *memory)
 {
+    must(memory != NULL);
+    memory = spare_put(&callers->spare, memory);
+    if (!memory) {
+        return;
+    }
     pthread_mutex_lock(&callers->lock);
-    must(memory && callers->free_count < callers->made_count);
+    must(callers->free_count < callers->made_count);
     callers->free[callers->free_count++] = memory;
     pthread_mutex_unlock(&callers->lock);
 }

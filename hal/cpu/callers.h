@@ -9,12 +9,14 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "base/spare.h"
 #include "hal/cpu/thread_memory.h"
 
 /* Callers that can have memory at the same time. */
 #define HAL_CPU_CALLERS_MAX 16
 
 struct hal_cpu_callers {
+    struct spare spare;   /* one that is free and not in |free| */
     pthread_mutex_t lock; /* guards everything below, but not what is in |memories| */
     struct hal_cpu_thread_memory memories[HAL_CPU_CALLERS_MAX];
     uint32_t made_count, free_count;

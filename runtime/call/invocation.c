@@ -123,6 +123,10 @@ static void destroy(struct list *link)
 void rt_invocation_free_kept(struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct rt_invocation *spare = spare_take(&method->invocation);
+    if (spare) {
+        destroy(&spare->link);
+    }
     while (!list_is_empty(&method->invocations)) {
         destroy(method->invocations.next);
     }
@@ -163,7 +167,10 @@ static void say_names(struct rt_invocation *inv)
 
 static struct rt_invocation *recycle(struct rt_method *method)
 {
-    struct rt_invocation *inv = NULL;
+    struct rt_invocation *inv = spare_take(&method->invocation);
+    if (inv) {
+        return inv;
+    }
     pthread_mutex_lock(&method->mutex);
     if (!list_is_empty(&method->invocations)) {
         inv = LIST_ENTRY(method->invocations.next, struct rt_invocation, link);
@@ -261,25 +268,14 @@ static void release_waits(struct rt_invocation *inv)
     }
 }
 
-void rt_invocation_free(struct rt_invocation *inv)
+/* Keeps the free |inv| for its method's next call, and others behind it. */
+static void store(struct rt_invocation *inv)
 {
+    struct rt_method *method = inv->method;
+    inv = spare_put(&method->invocation, inv);
     if (!inv) {
         return;
     }
-    OBJ_CHECK(inv, INVOCATION_MAGIC);
-    must(inv->phase != RT_PHASE_FREE && inv->phase != RT_PHASE_RUNNING && !atomic_load(&inv->part));
-    struct rt_method *method = inv->method;
-    struct rt_program *program = method->program;
-    rt_invocation_forget(inv);
-    release_waits(inv);
-    if (!rt_invocation_keep(inv)) {
-        release_tensors(inv);
-    }
-    hal_semaphore_unref(inv->finished);
-    inv->finished = NULL;
-    rt_state_unref(inv->state);
-    inv->state = NULL;
-    inv->phase = RT_PHASE_FREE;
     pthread_mutex_lock(&method->mutex);
     bool keep = method->invocation_count < FREE_MAX;
     if (keep) {
@@ -290,6 +286,27 @@ void rt_invocation_free(struct rt_invocation *inv)
     if (!keep) {
         destroy(&inv->link);
     }
+}
+
+void rt_invocation_free(struct rt_invocation *inv)
+{
+    if (!inv) {
+        return;
+    }
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase != RT_PHASE_FREE && inv->phase != RT_PHASE_RUNNING && !atomic_load(&inv->part));
+    struct rt_program *program = inv->method->program;
+    rt_invocation_forget(inv);
+    release_waits(inv);
+    if (!rt_invocation_keep(inv)) {
+        release_tensors(inv);
+    }
+    hal_semaphore_unref(inv->finished);
+    inv->finished = NULL;
+    rt_state_unref(inv->state);
+    inv->state = NULL;
+    inv->phase = RT_PHASE_FREE;
+    store(inv);
     rt_program_unref(program);
 }
 

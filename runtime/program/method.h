@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/refs.h"
+#include "base/spare.h"
 #include "runtime/code/block.h"
 #include "runtime/code/code.h"
 #include "runtime/code/weights.h"
@@ -70,7 +71,8 @@ struct rt_method {
     pthread_mutex_t mutex;   /* guards what follows */
     struct list invocations; /* free ones, struct rt_invocation */
     uint32_t invocation_count;
-    struct list batches; /* free ones, of runtime/call/batch.c */
+    struct spare invocation; /* one more; not guarded */
+    struct list batches;     /* free ones, of runtime/call/batch.c */
 };
 
 #define RT_PROGRAM_MAGIC 0x9709c0deu

@@ -195,6 +195,13 @@ static const char *second_text(time_t second)
     return text;
 }
 
+static char *put(char *at, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(at, text, len);
+    return at + len;
+}
+
 /* Without printf(), because each request may have a line. */
 static size_t print_prefix(char *line, enum log_level level)
 {
@@ -204,12 +211,12 @@ static size_t print_prefix(char *line, enum log_level level)
     }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    char *at = stpcpy(line, second_text(now.tv_sec));
+    char *at = put(line, second_text(now.tv_sec));
     memcpy(at, ".000000Z ", 9);
     for (unsigned us = (unsigned)now.tv_nsec / 1000, i = 6; us > 0; us /= 10, i--) {
         at[i] = (char)('0' + us % 10);
     }
-    at = stpcpy(stpcpy(at + 9, levels[level].name), ": ");
+    at = put(put(at + 9, levels[level].name), ": ");
     return (size_t)(at - line);
 }
 

@@ -122,8 +122,7 @@ static void a_call_with_files_has_the_time_that_reading_took(void **state)
     assert_non_null(strstr(line, "\"encode_us\":24000,\"total_us\":31000}\n"));
 }
 
-/* ---- texts that are kept from line to line ----------------------------------------------------
- */
+/* ---- texts that are kept from line to line --------------------------------------------------- */
 
 static char long_path[300];
 

@@ -186,6 +186,26 @@ static void histograms_are_cumulative(void **state)
     buf_fini(&out);
 }
 
+/* Which bucket a value belongs to does not depend on the value before. */
+static void values_fall_into_their_buckets(void **state)
+{
+    (void)state;
+    const struct histogram_scale *scale = &histogram_rows;
+    for (uint64_t before = 0; before < 1030; before += 3) {
+        for (uint64_t value = 0; value < 1030; value++) {
+            struct histogram histogram = {0};
+            uint32_t bucket = 0;
+            while (bucket < scale->bound_count && value > scale->bounds[bucket]) {
+                bucket++;
+            }
+            histogram_add(&histogram, scale, before);
+            uint64_t count = counter_get(&histogram.buckets[bucket]);
+            histogram_add(&histogram, scale, value);
+            assert_int_equal(counter_get(&histogram.buckets[bucket]), count + 1);
+        }
+    }
+}
+
 /* Bounds ascend, and their texts say the same. */
 static void scales_ascend(void **state)
 {
@@ -247,6 +267,7 @@ int main(void)
         cmocka_unit_test(labels_are_bounded),
         cmocka_unit_test(labels_can_be_taken_back),
         cmocka_unit_test(histograms_are_cumulative),
+        cmocka_unit_test(values_fall_into_their_buckets),
         cmocka_unit_test(scales_ascend),
         cmocka_unit_test(clients_choose_the_format),
     };

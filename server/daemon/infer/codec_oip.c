@@ -418,7 +418,8 @@ static enum status decode(struct infer *infer, struct infer_call *call, struct e
     const struct model_io *ios[INPUTS_MAX];
     call->nan = oip_request_nan(call->parameters);
     must(call->oip.input_count <= INPUTS_MAX);
-    if (!recall_inputs(call, ios)) {
+    bool is_known = recall_inputs(call, ios);
+    if (!is_known) {
         TRY(find_inputs(&infer->arena, call->model, &call->oip, true, ios, err));
     }
     TRY(codec_oip_choose_outputs(infer, call, err));
@@ -429,7 +430,9 @@ static enum status decode(struct infer *infer, struct infer_call *call, struct e
             TRY(decode_input(infer, call, &call->oip.inputs[i], ios[i], err));
         }
     }
-    bind_inputs(call, ios);
+    if (!is_known) {
+        bind_inputs(call, ios);
+    }
     return ST_OK;
 }
 

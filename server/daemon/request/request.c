@@ -190,19 +190,19 @@ static enum step_result run_at(struct request *request, enum work_place place)
 }
 
 /* Runs a step on the loop. |known|: bytes of request_work_place(), for a step that runs ANYWHERE.
- * The memory for inputs that it takes is counted apart from what it says. */
-static enum step_result run_on_loop(struct request *request, uint64_t known)
+ * The memory for inputs that it takes is counted apart from what it says; |*taken|: all that has
+ * been taken, before and after it. */
+static enum step_result run_on_loop(struct request *request, uint64_t known, size_t *taken)
 {
     struct turn_watch *watch = &request->requests->uses.loop->watch;
     enum turn_part part = (enum turn_part)request->step;
-    uint64_t before = hal_pool_taken(request->infer.pool);
     turn_watch_enter(watch, part);
     enum step_result result = run_at(request, WORK_ON_LOOP);
     if (result != STEP_WAIT) { /* else the request may be over */
-        uint64_t said = request->infer.work.bytes;
-        uint64_t taken =
-            hal_pool_taken(request->infer.pool) - before - request->infer.work.reserved;
-        turn_watch_note_bytes(watch, part, known + (taken > said ? taken : said));
+        const struct work *work = &request->infer.work;
+        size_t now = hal_pool_taken(request->infer.pool), own = now - *taken - work->reserved;
+        turn_watch_note_bytes(watch, part, known + (own > work->bytes ? own : work->bytes));
+        *taken = now;
     }
     return result;
 }
@@ -211,6 +211,7 @@ static void run_steps(struct request *request)
 {
     must(!request->is_on_worker); /* else it is not the loop's */
     enum step_result result = STEP_NEXT;
+    size_t taken = hal_pool_taken(request->infer.pool);
     while (result != STEP_WAIT) {
         uint64_t known = 0;
         enum work_place place = steps[request->step].where == ANYWHERE
@@ -220,7 +221,7 @@ static void run_steps(struct request *request)
             offload_steps(request, place);
             return;
         }
-        result = run_on_loop(request, known);
+        result = run_on_loop(request, known, &taken);
     }
 }
 
