@@ -21,14 +21,15 @@
 # README says first, in bare roots of Debian. It builds the programs of contrib/portable.sh. It
 # tests them in roots that have nothing else, or Debian; those of another CPU by qemu-user-static.
 # The next three build for another architecture with Debian's compiler, and run tests of units, of
-# the HAL, of operators, of models and of HTTP in an emulator of its processors. The last one does
-# so for kernels and operators of arm64 alone, and is a step like those above.
+# the HAL, of operators, of models and of HTTP in an emulator of its processors. The last two are
+# steps like those above: kernels and operators of arm64 alone, and Debian's package for arm64, made
+# here and installed in a root of arm64.
 #
 #   contrib/check.sh newest [--constraint FILE] [--venv PART=DIR]... [--only PART[=NAME,...]]...
 #   contrib/check.sh release
 #   contrib/check.sh portable [TARGET]...
 #   contrib/check.sh arm64|armhf|riscv64 [CPU]...     such as cortex-a53, neoverse-n1, max
-#   contrib/check.sh arm64-quick
+#   contrib/check.sh arm64-quick|arm64-package
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -185,10 +186,12 @@ has_roots() {
         unshare --mount --pid --fork true 2>/dev/null
 }
 
-# Makes the root with the files of git in it. What is mounted here is seen in this namespace only.
+# make_root SUITE [build] [PACKAGE]...: with the files of git in it. What is mounted here is seen in
+# this namespace only.
 make_root() {
-    # shellcheck disable=SC2086 # a list of words
-    ../../contrib/bare_root.sh trixie root build $ROOT_PACKAGES &&
+    suite=$1
+    shift
+    ../../contrib/bare_root.sh "$suite" root "$@" &&
         mount --rbind /dev root/dev && mount -t proc proc root/proc && mkdir -p root/src &&
         git -C ../.. ls-files -z | tar -C ../.. -c --null -T - | tar -C root/src -x || return
     if [ -d "${CCACHE_DIR-}" ]; then
@@ -221,6 +224,25 @@ test_root() {
     tests="$programs $(printf 'tests/http/run_%s.py ' $ROOT_TESTS)"
     cd root/src/debian/build &&
         check_twice check_LIBRARIES= check_PROGRAMS="$programs" TESTS="$tests"
+}
+
+# in_namespace STEP FUNCTION: processes and mounts of the step end with their namespace, of which this
+# is the first process.
+in_namespace() {
+    if ! has_roots; then
+        echo 'skipped: it takes root, debootstrap and namespaces'
+        printf 'Testsuite summary for %s\n# SKIP: 1\n# ERROR: 0\n' "$1"
+    elif [ $$ -ne 1 ]; then
+        unshare --mount --pid --fork --kill-child --mount-proc ../../contrib/check.sh --inside "$1"
+    else
+        trap 'exit 143' TERM
+        "$2"
+    fi
+}
+
+debian13() {
+    # shellcheck disable=SC2086 # a list of words
+    make_root trixie build $ROOT_PACKAGES && test_root
 }
 
 # As for s390x, whose numbers begin with the highest byte.
@@ -271,15 +293,20 @@ cross_row() {
     esac
 }
 
-# Kernels, operators and models are tested on each processor. All else is tested on the last one.
-CROSS_EACH='tests/ops/test_ops tests/models/test_same_bytes'
+# Kernels, operators and models are tested on each processor, models also by HTTP. All else is tested
+# on the last one.
+CROSS_EACH='tests/ops/test_ops tests/models/test_same_bytes tests/models/run_models.py'
 CROSS_LAST='tests/hal/cpu_1_worker.sh tests/hal/cpu_4_workers.sh tests/hal/test_cpu
-    tests/hal/test_handles tests/models/run_models.py tests/http/run_http.py'
+    tests/hal/test_handles tests/http/run_http.py tests/http/run_daemon.py tests/http/run_chat.py
+    tests/http/run_media.py tests/http/run_sequences.py tests/http/run_tls.py'
 # The emulator has a handler of its own for pages that a file lacks.
 CROSS_EXCLUDED='/test_changed_files$'
-# What maps memory, with pages of 16 and 64 KiB. Not those of the HAL and of states: the first ask
-# mincore(), which counts pages of 4 KiB in the emulator, and the others count with these.
-CROSS_PAGES='tests/unit/test_pte tests/models/test_same_bytes'
+# What maps memory, with pages of 16 and 64 KiB. Not those of the HAL: they ask mincore(), which
+# counts pages of 4 KiB in the emulator.
+CROSS_PAGES='tests/unit/test_pte tests/unit/test_state tests/unit/test_prefix tests/unit/test_edits
+    tests/models/test_same_bytes'
+# No test takes longer, even in the emulator: one that waits for ever fails.
+CROSS_TEST_SECONDS=3600
 
 # cross_configure ARCH: configures this tree for it, and sets what the functions below read.
 cross_configure() {
@@ -300,7 +327,8 @@ cross_test() {
     export QEMU_CPU
     shift
     VERBOSE=1 ../../contrib/emulated.sh "$machine" make -s -j"$jobs" check-TESTS \
-        check_LIBRARIES= check_PROGRAMS= TESTS="$*"
+        check_LIBRARIES= check_PROGRAMS= TESTS="$*" \
+        LOG_COMPILER="timeout --kill-after=10 $CROSS_TEST_SECONDS"
 }
 
 cross_make() {
@@ -315,8 +343,8 @@ cross() {
     # shellcheck disable=SC2046 # lists of words
     [ $# -gt 0 ] || set -- $(cross_row "$arch" | cut -d ' ' -f 3-)
     # shellcheck disable=SC2086
-    cross_make all-am $kernels $units $CROSS_EACH tests/hal/cts tests/hal/test_cpu \
-        tests/hal/test_handles || return
+    cross_make all-am $kernels $units tests/ops/test_ops tests/models/test_same_bytes \
+        tests/hal/cts tests/hal/test_cpu tests/hal/test_handles || return
     output=../check-$arch.log
     for cpu; do
         # shellcheck disable=SC2086
@@ -330,6 +358,26 @@ cross() {
         [ "$arch" != arm64 ] || try cross_test "$cpu" $CROSS_PAGES
     done
     print_counts "$arch" && [ $passed -gt 0 ]
+}
+
+# The package, made by dpkg with Debian's compiler and libraries for arm64 in a root of this machine.
+# It is installed, serves, and is removed in a root of arm64, in an emulator.
+arm64_package() {
+    install_packages qemu-user-static && make_root bookworm ccache || return
+    $(in_root /src) DEBIAN_FRONTEND=noninteractive sh -ec '
+            dpkg --add-architecture arm64
+            apt-get -qq update
+            apt-get -qq -y --no-install-recommends install crossbuild-essential-arm64
+            apt-get -qq -y --no-install-recommends build-dep -a arm64 -P cross,nocheck ./
+        ' >dependencies.log 2>&1 || { tail -n 40 dependencies.log; return 1; }
+    # With little optimization because more takes long; its code is tested elsewhere.
+    $(in_root /src) DEB_CFLAGS_APPEND='-O1 -g0' DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym" \
+        dpkg-buildpackage -a arm64 -P cross,nocheck -b -us -uc >package.log 2>&1 ||
+        { tail -n 40 package.log; return 1; }
+    top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
+    try ../../contrib/emulated.sh aarch64 ../../tests/package/run_package.py --install \
+        root/pted_*_arm64.deb arm64
+    print_counts 'the package for arm64'
 }
 
 # A part that is short enough for CI: kernels and operators of each level.
@@ -404,18 +452,7 @@ step() {
         try ../../tests/package/run_release.py
         print_counts 'the release'
         ;;
-    debian13)
-        # Processes and mounts end with their namespace, of which this is the first process.
-        if ! has_roots; then
-            echo 'skipped: it takes root, debootstrap and namespaces'
-            printf 'Testsuite summary for Debian 13\n# SKIP: 1\n# ERROR: 0\n'
-        elif [ $$ -ne 1 ]; then
-            unshare --mount --pid --fork --kill-child ../../contrib/check.sh --inside debian13
-        else
-            trap 'exit 143' TERM
-            make_root && test_root
-        fi
-        ;;
+    debian13) in_namespace debian13 debian13 ;;
     quickstart)
         # In the archive, so that the developer's own build stays as it is. How fast the digit is
         # read does not matter, and without optimization the build takes a third of the time.
@@ -424,6 +461,7 @@ step() {
             printf 'Testsuite summary for the quickstart\n# PASS: 1\n# ERROR: 0\n'
         ;;
     arm64-quick) cross_quick ;;
+    arm64-package) in_namespace arm64-package arm64_package ;;
     *) echo "unknown step '$1'"; return 64 ;;
     esac
 }

@@ -5,7 +5,9 @@
 The package is built from the files of git, checked by lintian, and installed, used and removed in
 a bare root. That takes Debian's tools, root, and a mirror of Debian; what is missing is skipped.
 
-usage: run_package.py, with top_srcdir and top_builddir in the environment.
+usage: run_package.py [--install PACKAGE ARCH], with top_srcdir and top_builddir in the environment.
+With a package that is built already it is installed in a root of ARCH, such as arm64, whose
+programs have to start here: see contrib/emulated.sh.
 """
 import gzip
 import hashlib
@@ -380,15 +382,16 @@ def install_packages(root, names):
     run("chroot", root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", *names)
 
 
-def bare_root(folder, *packages, suite="bookworm"):
+def bare_root(folder, *packages, suite="bookworm", arch=None):
     """A root that has nothing but Debian's essential packages, and those named."""
     root = folder / "root"
-    run(SOURCE / "contrib/bare_root.sh", suite, root, *packages)
+    options = ["--arch", arch] if arch else []
+    run(SOURCE / "contrib/bare_root.sh", *options, suite, root, *packages)
     return root
 
 
-def install(package, folder):
-    root = bare_root(folder)
+def install(package, folder, arch=None):
+    root = bare_root(folder, arch=arch)
     shutil.copy(package, root / "pted.deb")
     shutil.copy(MODELS / "add.pte", root / "add.pte")
     install_packages(root, names_of(package, "Depends"))
@@ -443,8 +446,21 @@ def debian(report):
         shutil.rmtree(folder)
 
 
+def install_other(report, package, arch):
+    """The package of another architecture, which is built already."""
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        expect("architecture", run("dpkg-deb", "-f", package, "Architecture").strip(), arch)
+        report.run("its contents", check_contents, package)
+        report.run("the packages of the library", check_library, package)
+        report.run(f"installed and removed in a bare root of {arch}", install, package,
+                   Path(folder), arch)
+
+
 def main():
     report = Report()
+    if sys.argv[1:2] == ["--install"]:
+        install_other(report, Path(sys.argv[2]), sys.argv[3])
+        return report.finish()
     report.run("completion", completion)
     report.run("image", image)
     report.run("image with Vulkan", vulkan)
