@@ -226,8 +226,8 @@ test_root() {
         check_twice check_LIBRARIES= check_PROGRAMS="$programs" TESTS="$tests"
 }
 
-# in_namespace STEP FUNCTION: processes and mounts of the step end with their namespace, of which this
-# is the first process.
+# in_namespace STEP FUNCTION: processes and mounts of the step end with their namespace, of which
+# this is the first process.
 in_namespace() {
     if ! has_roots; then
         echo 'skipped: it takes root, debootstrap and namespaces'
@@ -293,8 +293,8 @@ cross_row() {
     esac
 }
 
-# Kernels, operators and models are tested on each processor, models also by HTTP. All else is tested
-# on the last one.
+# Kernels, operators and models are tested on each processor, models also by HTTP. All else is
+# tested on the last one.
 CROSS_EACH='tests/ops/test_ops tests/models/test_same_bytes tests/models/run_models.py'
 CROSS_LAST='tests/hal/cpu_1_worker.sh tests/hal/cpu_4_workers.sh tests/hal/test_cpu
     tests/hal/test_handles tests/http/run_http.py tests/http/run_daemon.py tests/http/run_chat.py
@@ -360,8 +360,8 @@ cross() {
     print_counts "$arch" && [ $passed -gt 0 ]
 }
 
-# The package, made by dpkg with Debian's compiler and libraries for arm64 in a root of this machine.
-# It is installed, serves, and is removed in a root of arm64, in an emulator.
+# The package, made by dpkg with Debian's compiler and libraries for arm64 in a root of this
+# machine. It is installed, serves, and is removed in a root of arm64, in an emulator.
 arm64_package() {
     install_packages qemu-user-static && make_root bookworm ccache || return
     $(in_root /src) DEBIAN_FRONTEND=noninteractive sh -ec '
