@@ -179,9 +179,11 @@ UK_INLINE void score_keys(const struct uk_attend_f32 *a, size_t first, size_t j,
     for (int r = 0; r < rows; r++) {
         float folded[KEYS];
         fold(sums[r], folded);
-        UK_UNROLL
-        for (int i = 0; of == BYTES && i < KEYS; i++) {
-            folded[i] *= scale_of(a, k[i]);
+        if (of == BYTES) {
+            UK_UNROLL
+            for (int i = 0; i < KEYS; i++) {
+                folded[i] *= scale_of(a, k[i]);
+            }
         }
         if (count == KEYS) {
             memcpy(scores + r * a->scores_row, folded, sizeof(folded));

@@ -84,9 +84,11 @@ UK_INLINE void accumulate(vf acc[UK_MR][UK_NV], const float *a, ptrdiff_t row, c
     for (int i = 0; i < (rows + 4) / 5; i++) {
         base[i] = (const char *)(a + 5 * i * row);
     }
-    UK_UNROLL
-    for (int i = 0; is_half && i < rows; i++) {
-        low[i] = v_low(acc[i][last]);
+    if (is_half) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            low[i] = v_low(acc[i][last]);
+        }
     }
     __asm__("" : "+r"(stride), "+r"(triple));
     for (; b != end; b += UK_NR) {
@@ -129,9 +131,11 @@ UK_INLINE void accumulate(vf acc[UK_MR][UK_NV], const float *a, ptrdiff_t row, c
         }
         ask.at += ask.step;
     }
-    UK_UNROLL
-    for (int i = 0; is_half && i < rows; i++) {
-        acc[i][last] = v_from_low(low[i]);
+    if (is_half) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            acc[i][last] = v_from_low(low[i]);
+        }
     }
 }
 
