@@ -18,9 +18,9 @@
 #endif
 #endif
 
-/* Unrolls the following loop completely: its count is a constant up to 32. Sanitizers are an
- * exception, because with their checks the long straight code takes minutes to compile. */
-#ifdef UK_SANITIZED
+/* Unrolls the following loop completely: its count is a constant up to 32. Not with sanitizers, nor
+ * without vectors, where straight code of checks, or of elements, takes minutes to compile. */
+#if defined(UK_SANITIZED) || !(defined(__SSE2__) || defined(__ARM_NEON))
 #define UK_UNROLL
 #elif defined __clang__
 #define UK_UNROLL _Pragma("clang loop unroll(full)")
