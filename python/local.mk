@@ -8,4 +8,4 @@ EXTRA_DIST += %D%/README.md %D%/pyproject.toml %D%/wheel_elf.py %D%/wheels.py \
 	%D%/pted_server/export/card.py %D%/pted_server/export/chat.py \
 	%D%/pted_server/export/check.py %D%/pted_server/export/describe.py \
 	%D%/pted_server/export/exporter.py %D%/pted_server/export/folder.py \
-	%D%/pted_server/export/kinds.py
+	%D%/pted_server/export/kinds.py %D%/pted_server/export/speech.py

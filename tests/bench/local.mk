@@ -72,9 +72,9 @@ BENCHES += %D%/bench_cores
 EXTRA_DIST += %D%/daemon.py %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 # Well-known networks, pictures and a language model, beside other engines; not part of `make bench`.
-EXTRA_DIST += %D%/cache_int8.py %D%/decode.py %D%/drafts.py %D%/folders.py %D%/gpu.py %D%/load.py \
-	%D%/language.py %D%/media.py %D%/orders.py \
-	%D%/peaks.py %D%/peers.py %D%/peers_svg.py %D%/peers.txt %D%/streams.py
+EXTRA_DIST += %D%/cache_int8.py %D%/decode.py %D%/drafts.py %D%/folders.py %D%/gpu.py \
+	%D%/language.py %D%/load.py %D%/media.py %D%/orders.py \
+	%D%/peaks.py %D%/peers.py %D%/peers_svg.py %D%/peers.txt %D%/speech.py %D%/streams.py
 CLEANFILES += figures.txt
 # Not `all`: that starts a second make, which would write the same archives at the same time.
 bench: all-am $(BENCHES)

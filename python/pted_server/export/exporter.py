@@ -20,6 +20,7 @@ from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,
 from torch.utils import _pytree as pytree
 
 from . import chat as chats
+from .speech import SpeechDecoder, SpeechEncoder
 
 
 def partitioners(backend):
@@ -290,41 +291,6 @@ class StaticChat(torch.nn.Module):
         out = self.model(input_ids=tokens, position_ids=places.unsqueeze(0), use_cache=True,
                          past_key_values=self.cache, logits_to_keep=1)
         return out.logits[:, -1]
-
-
-class SpeechEncoder(torch.nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.encoder = model.get_encoder()
-
-    def forward(self, input_features):
-        return self.encoder(input_features).last_hidden_state
-
-
-class SpeechDecoder(torch.nn.Module):
-    """One token a call."""
-
-    def __init__(self, model):
-        super().__init__()
-        from transformers import EncoderDecoderCache
-        config = model.config
-        self.decoder, self.proj_out = model.get_decoder(), model.proj_out
-        heads = config.decoder_attention_heads
-        self.caches = [cache_for(self, name, config, heads, config.d_model // heads, length)
-                       for name, length in (("self", config.max_target_positions),
-                                            ("cross", config.max_source_positions))]
-        self.cache = EncoderDecoderCache(*self.caches)
-
-    def forward(self, decoder_input_ids, encoder_hidden_states, cache_position):
-        # Each call says where it writes: the token at its position, the sound from the begin on.
-        begin_at(self.caches[0], cache_position)
-        begin_at(self.caches[1], torch.zeros_like(cache_position))
-        out = self.decoder(input_ids=decoder_input_ids,
-                           encoder_hidden_states=encoder_hidden_states,
-                           past_key_values=self.cache, use_cache=True,
-                           position_ids=cache_position.unsqueeze(0),
-                           cache_position=cache_position)
-        return self.proj_out(out[0])
 
 
 def chat_of(model, context, backend="xnnpack"):

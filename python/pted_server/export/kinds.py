@@ -19,9 +19,9 @@ from .chat import quantize as shrink
 from .check import Check
 from .describe import (CONTEXT, describe_processor, describe_timm, longest, pooling_of,
                            ultralytics_card)
-from .exporter import (SpeechDecoder, SpeechEncoder, export, export_chat, export_encoder,
-                         export_speech)
+from .exporter import export, export_chat, export_encoder, export_speech
 from .folder import MODEL, Refused, first_line
+from .speech import SpeechDecoder, SpeechEncoder
 
 BATCH = 16  # pictures of a call, if the model lets their number vary
 EXACT, ROUNDED = 1e-3, 0.05
