@@ -13,6 +13,10 @@ Each peer runs in a process of its own. ExecuTorch's results must be like pted's
 timed. Then the engines take turns, ROUNDS times. A token of pted is a step of a sequence
 (tests/bench/bench_calls, which has to be built); its first calls begin with empty caches.
 
+With --processor, times are those of the processor, of all threads of an engine together, and a
+prompt is one of bench_calls, too: on a busy machine, with one thread, that tells more. Threads that
+wait for each other by turning count as well, so it tells little about several.
+
 The table has the median times, and the median over the rounds of pted's time over the peer's: below
 1, pted is faster. The spread is the smallest and the largest ratio. The column "weights" is the
 file's weights and their scales, in bytes over the time of a token, as a part of the rate at which
@@ -24,6 +28,7 @@ llama-cpp-python gguf` compiles and installs llama.cpp. A peer that is not insta
 and a line on stderr names it.
 """
 import argparse
+import importlib.metadata
 import json
 import os
 import re
@@ -231,15 +236,15 @@ class Engine:
     def prepare(self, step):
         """What a call of the step needs and its time does not count."""
 
-    def time(self, step, seconds):
+    def time(self, step, seconds, clock):
         """Median milliseconds of the calls made in |seconds|, at least three."""
         self.prepare(step)
         self.call(step)
         times, end = [], time.perf_counter() + seconds
         while len(times) < 3 or time.perf_counter() < end:
-            begin = time.perf_counter()
+            begin = clock()
             self.call(step)
-            times.append((time.perf_counter() - begin) * 1e3)
+            times.append((clock() - begin) * 1e3)
         return statistics.median(times)
 
 
@@ -284,7 +289,13 @@ ENGINES = {
 }
 
 
-def serve(name, folder, threads):
+def version_of(name):
+    """Of the package that has the engine."""
+    package = {"executorch": "executorch", "llama.cpp": "llama-cpp-python"}[name]
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def serve(name, folder, threads, clock):
     """In the engine's process: answers each question with a median, or with a saved result."""
     import numpy
     engine = ENGINES[name][0](folder, threads)
@@ -295,18 +306,18 @@ def serve(name, folder, threads):
             numpy.save(value, engine.call(step))
             print("saved", flush=True)
         else:
-            print(engine.time(step, value), flush=True)
+            print(engine.time(step, value, clock), flush=True)
 
 
 class Peer:
     """An engine in a process of its own."""
 
-    def __init__(self, name, folder, threads):
+    def __init__(self, name, folder, threads, *options):
         _, file, write, package = ENGINES[name]
         self.name = name
         ensure(folder / file, write, package)
         command = [sys.executable, __file__, "--serve", name, "--threads", str(threads),
-                   "--cache", str(folder)]
+                   "--cache", str(folder), *options]
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, text=True)
@@ -342,8 +353,9 @@ class Peer:
 class Pted:
     """pted's runtime in `pte run`: a process for each round, of which only the calls count."""
 
-    def __init__(self, folder, threads, program="decoder.pte"):
+    def __init__(self, folder, threads, program="decoder.pte", *options):
         self.program, self.folder, self.threads = folder / program, folder, threads
+        self.options = options  # of bench_calls
 
     def run(self, command, step, *options):
         import numpy
@@ -364,18 +376,24 @@ class Pted:
             self.run("run", step, "--output", folder)
             Path(folder, "output_0.npy").replace(path)
 
-    def step_ms(self, position):
-        """The median of steps of one token behind so many others."""
-        command = [BUILD / "tests/bench/bench_calls", "--workers", str(self.threads), "--at",
-                   str(position), self.program]
+    def bench(self, pattern, *options):
+        """Milliseconds in the words of bench_calls."""
+        command = [BUILD / "tests/bench/bench_calls", "--workers", str(self.threads),
+                   *self.options, *options, self.program]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Left(done.stderr.strip())
-        return float(re.search(r"(\d+) us in the median", done.stdout)[1]) / 1e3
+        return float(re.search(pattern, done.stdout)[1]) / 1e3
+
+    def step_ms(self, position):
+        """The median of steps of one token behind so many others."""
+        return self.bench(r"(\d+) us in the median", "--at", str(position))
 
     def time(self, step, seconds):
         if STEPS[step][0] == 1:
             return self.step_ms(STEPS[step][1])
+        if self.options:
+            return self.bench(r"(\d+) us first", "--prompt", str(STEPS[step][0]))
 
         def median(count):
             text = self.run("run", step, "--repeat", str(count))
@@ -417,13 +435,18 @@ def peer_names(text):
     return names
 
 
+def clock_options(args):
+    return ["--processor"] if getattr(args, "processor", False) else []
+
+
 def open_peers(pted, threads, args):
     """Those that are installed and give the right results."""
     peers = []
     for name in args.peers:
         peer = None
         try:
-            peer = Peer(name, args.cache, threads)
+            peer = Peer(name, args.cache, threads, *clock_options(args))
+            say(f"{name} is {version_of(name)}")
             if name == "executorch":
                 verify(pted, peer, args.cache)
             peers.append(peer)
@@ -456,7 +479,7 @@ def measure_step(pted, peers, step, args):
 
 def measure(threads, args):
     """A row of the table for each step."""
-    pted = Pted(args.cache, threads)
+    pted = Pted(args.cache, threads, "decoder.pte", *clock_options(args))
     peers = open_peers(pted, threads, args)
     try:
         return [measure_step(pted, peers, step, args) for step in STEPS]
@@ -495,6 +518,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=1, help="of a turn (1)")
     parser.add_argument("--cache", type=Path, default=Path("decode.cache"),
                         help="folder of the exported model (decode.cache)")
+    parser.add_argument("--processor", action="store_true", help="processor time")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     parser.add_argument("--serve", choices=ENGINES, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -503,7 +527,8 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     if args.serve:
-        serve(args.serve, args.cache, int(args.threads))
+        serve(args.serve, args.cache, int(args.threads),
+              time.process_time if args.processor else time.perf_counter)
         return 0
     args.cache.mkdir(parents=True, exist_ok=True)
     rows = []
