@@ -360,13 +360,6 @@ static enum status changed(const struct pte_file *file, const struct stat *st, s
                      file->name);
 }
 
-bool pte_file_is_unchanged(const struct pte_file *file)
-{
-    struct stat st;
-    return fstat(file->fd, &st) == 0 && (uintmax_t)st.st_size == file->bytes.len &&
-           is_same_time(st.st_mtim, file->modified) && is_same_time(st.st_ctim, file->changed);
-}
-
 /* The identity of the file itself. Another file at the same path does not matter, and neither does
  * the time of the last change of status, which changes when the file is renamed or backed up. */
 enum status pte_file_verify(const struct pte_file *file, struct error *err)

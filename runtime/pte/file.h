@@ -57,10 +57,6 @@ MUST_CHECK enum status pte_file_copy(struct span bytes, struct pte_file *out_fil
  * mapped, or if reading it failed; |err| says which. Takes about 200 ns. Any thread. */
 MUST_CHECK enum status pte_file_verify(const struct pte_file *file, struct error *err);
 
-/* Has the file still its size and both times? Takes the descriptor of |file|, and none of its
- * bytes. Any thread. */
-bool pte_file_is_unchanged(const struct pte_file *file);
-
 /* Gives its pages back to the system; they come back from the page cache when they are read. */
 void pte_file_release(const struct pte_file *file);
 

@@ -393,8 +393,9 @@ void rt_files_release(const struct rt_files *files)
 
 enum status rt_files_settle(struct rt_files *files, struct error *err)
 {
-    if (files->recheck && rt_packed_state(files->packed) == RT_PACKED_WRITING) {
-        rt_recheck_wait(files->recheck); /* what is written has the digest in its name */
+    if (files->recheck && rt_packed_state(files->packed) == RT_PACKED_WRITING &&
+        !rt_recheck_wait(files->recheck)) { /* what is written has the digest in its name */
+        rt_packed_abandon(files->packed, "the program's file has no certain digest");
     }
     TRY(rt_files_verify(files, err));
     if (files->packed) {

@@ -670,6 +670,12 @@ static bool write_table(struct rt_packed *packed)
            write_at(packed, 0, span_of(&header, sizeof(header)));
 }
 
+void rt_packed_abandon(struct rt_packed *packed, const char *why)
+{
+    must(packed->state == RT_PACKED_WRITING);
+    give_up(packed, "%s", why);
+}
+
 void rt_packed_settle(struct rt_packed *packed)
 {
     bool is_written = packed->state == RT_PACKED_WRITING && packed->fd >= 0;

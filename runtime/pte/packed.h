@@ -83,6 +83,9 @@ struct rt_packed *rt_packed_source(struct rt_packed *packed, struct span bytes);
  * rt_packed_verify() looks at its file. False: there is no memory. */
 MUST_CHECK bool rt_packed_rely_on(struct rt_packed *packed, struct rt_packed *other);
 
+/* Gives up a file that is being written: it is removed, and |why| is the error. */
+void rt_packed_abandon(struct rt_packed *packed, const char *why);
+
 /* Call when all rounds are over: a file that is being written becomes the file of its name. */
 void rt_packed_settle(struct rt_packed *packed);
 

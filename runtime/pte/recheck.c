@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/refs.h"
 #include "hal/thread.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/file_digest.h"
@@ -22,14 +24,25 @@
 
 #define LEAST_NICE 19 /* the niceness of threads that give way to all others */
 
+/* Its owner and its thread have a reference each, so that the owner need not wait. */
 struct rt_recheck {
-    struct pte_file file; /* a descriptor of its own, no bytes */
+    struct refs refs;
+    char name[PATH_MAX], record[PATH_MAX];
+    int fd; /* the thread's */
+    size_t bytes;
     uint64_t digest[2];
-    char record[PATH_MAX];
-    pthread_t thread;
-    bool is_joined;
-    atomic_bool stops, is_wrong;
+    sem_t ended; /* posted when |is_right| and |is_wrong| are final */
+    bool is_waited_for;
+    atomic_bool stops, is_right, is_wrong;
 };
+
+static void unref(struct rt_recheck *recheck)
+{
+    if (refs_drop(&recheck->refs)) {
+        sem_destroy(&recheck->ended);
+        free(recheck);
+    }
+}
 
 static void be_least_urgent(void)
 {
@@ -43,14 +56,34 @@ static void *recheck_main(void *arg)
     struct rt_recheck *recheck = arg;
     uint64_t digest[2];
     be_least_urgent();
-    bool is_read =
-        rt_file_digest_read(recheck->file.fd, recheck->file.bytes.len, &recheck->stops, digest);
-    if (is_read && memcmp(digest, recheck->digest, sizeof(digest)) != 0 &&
-        pte_file_is_unchanged(&recheck->file)) {
+    bool is_read = rt_file_digest_read(recheck->fd, recheck->bytes, &recheck->stops, digest);
+    bool is_same = is_read && memcmp(digest, recheck->digest, sizeof(digest)) == 0;
+    close(recheck->fd);
+    if (is_read && !is_same) {
         rt_seen_forget(recheck->record);
-        atomic_store(&recheck->is_wrong, true);
     }
+    atomic_store(&recheck->is_right, is_same);
+    atomic_store(&recheck->is_wrong, is_read && !is_same);
+    sem_post(&recheck->ended);
+    unref(recheck);
     return NULL;
+}
+
+static bool start(struct rt_recheck *recheck, int fd)
+{
+    pthread_t thread;
+    recheck->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (recheck->fd < 0) {
+        return false;
+    }
+    refs_take(&recheck->refs);
+    if (hal_thread_start(&thread, recheck_main, recheck) != 0) {
+        close(recheck->fd);
+        unref(recheck);
+        return false;
+    }
+    must(pthread_detach(thread) == 0);
+    return true;
 }
 
 struct rt_recheck *rt_recheck_start(const struct pte_file *file, const uint64_t digest[2],
@@ -60,35 +93,32 @@ struct rt_recheck *rt_recheck_start(const struct pte_file *file, const uint64_t 
     if (!recheck) {
         return NULL;
     }
-    recheck->file = *file;
-    recheck->file.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    refs_init(&recheck->refs);
+    must(sem_init(&recheck->ended, 0, 0) == 0);
+    recheck->bytes = file->bytes.len;
     memcpy(recheck->digest, digest, sizeof(recheck->digest));
+    snprintf(recheck->name, sizeof(recheck->name), "%s", file->name);
     snprintf(recheck->record, sizeof(recheck->record), "%s", record);
-    if (recheck->file.fd >= 0 && hal_thread_start(&recheck->thread, recheck_main, recheck) == 0) {
-        return recheck;
+    if (!start(recheck, file->fd)) {
+        unref(recheck);
+        return NULL;
     }
-    if (recheck->file.fd >= 0) {
-        close(recheck->file.fd);
-    }
-    free(recheck);
-    return NULL;
+    return recheck;
 }
 
-void rt_recheck_wait(struct rt_recheck *recheck)
+bool rt_recheck_wait(struct rt_recheck *recheck)
 {
-    if (!recheck->is_joined) {
-        must(pthread_join(recheck->thread, NULL) == 0);
-        recheck->is_joined = true;
+    while (!recheck->is_waited_for) {
+        recheck->is_waited_for = sem_wait(&recheck->ended) == 0; /* else a signal came */
     }
+    return atomic_load(&recheck->is_right);
 }
 
 void rt_recheck_free(struct rt_recheck *recheck)
 {
     if (recheck) {
         atomic_store(&recheck->stops, true);
-        rt_recheck_wait(recheck);
-        close(recheck->file.fd);
-        free(recheck);
+        unref(recheck);
     }
 }
 
@@ -100,5 +130,5 @@ enum status rt_recheck_verify(const struct rt_recheck *recheck, struct error *er
     return error_set(err, ST_UNAVAILABLE,
                      "the file %s has other bytes than its packed weights were made from, but the "
                      "same size and times",
-                     recheck->file.name);
+                     recheck->name);
 }

@@ -630,6 +630,22 @@ static void test_a_mapped_file_is_replaced(void **state)
     each_file(delete);
 }
 
+/* What is written and then given up leaves no file. */
+static void test_a_file_is_abandoned(void **state)
+{
+    (void)state;
+    static uint8_t piece[PIECE];
+    each_file(delete);
+    struct rt_packed *a = open_packed(in_a, RT_PACKED_WRITING);
+    put_bytes(a, 0, piece, PIECE);
+    rt_packed_abandon(a, "for a reason");
+    rt_packed_settle(a);
+    assert_int_equal(rt_packed_state(a), RT_PACKED_BROKEN);
+    assert_string_equal(rt_packed_error(a)->text, "packed weights: for a reason");
+    assert_int_equal(each_file(ignore), 0);
+    rt_packed_free(a);
+}
+
 /* Of two results at one place, the first one is empty. A file that begins with them has both. */
 static void test_an_empty_result(void **state)
 {
@@ -673,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_programs_share_files),
         cmocka_unit_test(test_mapping_of_another_program),
         cmocka_unit_test(test_a_mapped_file_is_replaced),
+        cmocka_unit_test(test_a_file_is_abandoned),
         cmocka_unit_test(test_an_empty_result),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
