@@ -35,10 +35,10 @@ host=${row% *} first=${row#* }
 release=$(distribution):$(. /etc/os-release && echo "$VERSION_CODENAME")
 [ "$release" != debian12:bookworm ] || release=${first:-$release}
 
-# What is linked, opened or included; tools are this machine's own.
+# What is linked, opened or included; tools are this machine's own. gcc links libatomic on riscv64.
 packages() {
     packages_of 'build media vulkan' "${release%:*}" | tr ' ' '\n' | grep -e '-dev$' -e llhttp
-    printf '%s\n' libc6-dev libcmocka-dev libedit2
+    printf '%s\n' libatomic1 libc6-dev libcmocka-dev libedit2
 }
 
 # Links of packages lead from the root of the system, which is another one here.

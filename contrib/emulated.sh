@@ -23,7 +23,8 @@ is_registered() {
 }
 
 # The first 20 bytes of a program, and which bits of them count: ET_EXEC or ET_DYN. The class of the
-# file says how many bits addresses have.
+# file says how many bits addresses have. A program keeps the name that it is called by (P): pte and
+# pted are one.
 register() {
     class='\x02'
     case $cpu in
@@ -36,7 +37,7 @@ register() {
     magic='\x7fELF'$class'\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00'$machine
     mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null || skip 'it takes Linux 6.7'
-    printf '%s' ":qemu-$cpu:M::$magic:$mask:$qemu:F" >/proc/sys/fs/binfmt_misc/register
+    printf '%s' ":qemu-$cpu:M::$magic:$mask:$qemu:PF" >/proc/sys/fs/binfmt_misc/register
 }
 
 if [ "$cpu" = "$(uname -m)" ] || is_registered; then
