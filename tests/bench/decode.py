@@ -15,7 +15,8 @@ timed. Then the engines take turns, ROUNDS times. A token of pted is a step of a
 
 With --processor, times are those of the processor, of all threads of an engine together, and a
 prompt is one of bench_calls, too: on a busy machine, with one thread, that tells more. Threads that
-wait for each other by turning count as well, so it tells little about several.
+wait for each other by turning count as well, so it tells little about several. Rates of reading are
+not measured then.
 
 The table has the median times, and the median over the rounds of pted's time over the peer's: below
 1, pted is faster. The spread is the smallest and the largest ratio. The column "weights" is the
@@ -462,7 +463,7 @@ def measure_step(pted, peers, step, args):
     rounds, reads = [], []
     for _ in range(args.rounds):
         rounds.append([engine.time(step, args.seconds) for engine in (pted, *peers)])
-        reads += [pted.read_rates()] if step == "decode" else []
+        reads += [pted.read_rates()] if step == "decode" and not pted.options else []
     ms = statistics.median(times[0] for times in rounds)
     row = {"step": step, "threads": pted.threads, "pted_ms": ms, "peers": {},
            "tokens_per_s": STEPS[step][0] / ms * 1e3}
