@@ -84,11 +84,11 @@ def make_model(shape):
         decoder_start_token_id=END + 1, suppress_tokens=None, begin_suppress_tokens=None)).eval()
 
 
-def make_programs(shape, folder):
+def make_programs(shape, folder, precisions):
     """The program of each precision, as far as it is not there."""
     from pted_server.export import export_speech
     from pted_server.export.chat import quantize
-    for precision in ("f32", "int8"):
+    for precision in precisions:
         program = folder / precision / "model.pte"
         if not program.exists():
             say(f"{shape}: exporting {precision}")
@@ -115,7 +115,7 @@ def make_peer(shape, folder):
     shutil.rmtree(source)
 
 
-def make(shape, folder, tokens):
+def make(shape, folder, tokens, precisions):
     # transformers imports torchvision, if it is there, whether its operators load or not
     from peers import import_torchvision
     try:
@@ -124,9 +124,9 @@ def make(shape, folder, tokens):
         pass
     sys.path.insert(0, str(ROOT / "python"))
     folder.mkdir(parents=True, exist_ok=True)
-    make_programs(shape, folder)
+    make_programs(shape, folder, precisions)
     make_peer(shape, folder)
-    for precision in ("f32", "int8"):
+    for precision in precisions:
         write_tokenizer(folder / precision)
         generation_config(tokens).save_pretrained(folder / precision)
 
@@ -259,7 +259,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="a folder for the models")
     parser.add_argument("--shapes", default="tiny")
-    parser.add_argument("--precisions", default="f32,int8")
+    parser.add_argument("--precisions", default="f32", help="of f32, int8")
     parser.add_argument("--seconds", type=int, default=WINDOW)
     parser.add_argument("--tokens", type=int, default=100, help="of each window")
     parser.add_argument("--threads", type=int, default=1)
@@ -271,11 +271,12 @@ def main():
         return
     print(f"{'shape':<8}{'':<8}{'threads':>7}{'pted ms':>10}{'peer ms':>10}{'ratio':>8}"
           f"{'tokens':>8}{'peer':>8}{'same':>6}")
+    precisions = args.precisions.split(",")
     for shape in args.shapes.split(","):
         folder = args.cache.resolve() / shape
-        make(shape, folder, args.tokens)
+        make(shape, folder, args.tokens, precisions)
         write_sound(folder / "sound.wav", args.seconds)
-        for precision in args.precisions.split(","):
+        for precision in precisions:
             measure(shape, precision, folder, args)
 
 
