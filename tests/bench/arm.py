@@ -12,11 +12,14 @@ aarch64, each network is counted there, too: NAME.onnx beside NAME.pte, on the s
 NAME.in.npy, with one thread. tests/bench/arm_networks.py exports them. The ratio is that of pted's
 count to ONNX Runtime's, on a processor that has this level and not the next one. With --loops it
 prints, for the innermost loops of the kernels, how many of their instructions are multiply-adds,
-dot products or products of matrices; that takes the objdump of aarch64.
+dot products or products of matrices; that takes the objdump of aarch64. With --functions, those of
+pted that execute most instructions stand before each network.
 
-usage: arm.py [--build DIR] [--root DIR] [--cpu LEVEL]... [--peer LIBRARY] [--loops] FILE.pte...
+usage: arm.py [--build DIR] [--root DIR] [--cpu LEVEL]... [--peer LIBRARY] [--loops]
+              [--functions COUNT] FILE.pte...
 """
 import argparse
+import collections
 import os
 import re
 import subprocess
@@ -73,11 +76,17 @@ class Emulator:
         found = re.search(r"^instructions: (\d+)$", done.stderr, re.M)
         if done.returncode or not found:
             sys.exit(f"arm: {' '.join(args)}: {(done.stderr or done.stdout).strip()}")
+        self.functions = collections.Counter()
+        for name, count in re.findall(r"^function: (\S+) (\d+)$", done.stderr, re.M):
+            self.functions[name] += int(count)
         return int(found.group(1))
 
     def count_call(self, args_of, processor="max"):
         """|args_of| makes a command of a number of calls."""
-        few, more = (self.count(args_of(calls), processor) for calls in CALLS)
+        few = self.count(args_of(CALLS[0]), processor)
+        of_few = self.functions
+        more = self.count(args_of(CALLS[1]), processor)
+        self.functions = self.functions - of_few
         return (more - few) / (CALLS[1] - CALLS[0])
 
     def count_pted(self, file, level):
@@ -118,7 +127,13 @@ class Peer:
         return self.counts[file, processor]
 
 
-def print_counts(emulator, peer, files, levels):
+def print_functions(emulator, count, level):
+    for name, instructions in emulator.functions.most_common(count):
+        thousands = instructions / (CALLS[1] - CALLS[0]) / 1000
+        print(f"\t{level}\t{thousands:.0f}\t{name}", flush=True)
+
+
+def print_counts(emulator, peer, files, levels, functions):
     print("instructions of a call, in thousands; in brackets: those of generic over them"
           + ("; behind it: their ratio to those of ONNX Runtime" if peer else ""))
     print("\t".join(("network", *levels)))
@@ -126,6 +141,7 @@ def print_counts(emulator, peer, files, levels):
         row, generic = [], None
         for level in levels:
             count = emulator.count_pted(file, level)
+            print_functions(emulator, functions, level)
             generic = count if level == "generic" else generic
             over = f" ({generic / count:.2f})" if generic and level != "generic" else ""
             ratio = f" {count / peer.count(file, level):.2f}" if peer and level != "generic" else ""
@@ -180,6 +196,7 @@ def main():
     parser.add_argument("--cpu", action="append", choices=LEVELS)
     parser.add_argument("--peer", type=Path, metavar="LIBRARY")
     parser.add_argument("--loops", action="store_true")
+    parser.add_argument("--functions", type=int, default=0, metavar="COUNT")
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
     if args.loops:
@@ -188,7 +205,7 @@ def main():
         if args.files:
             emulator = Emulator(folder, args.root, args.build)
             peer = Peer(emulator, args.peer) if args.peer else None
-            print_counts(emulator, peer, args.files, args.cpu or LEVELS)
+            print_counts(emulator, peer, args.files, args.cpu or LEVELS, args.functions)
 
 
 if __name__ == "__main__":
