@@ -19,6 +19,7 @@
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/loop.h"
 #include "runtime/kernels/shaders/generated/spirv.h"
+#include "runtime/kernels/turn.h"
 
 #define WIDTH_MAX 16
 #define RUN_SHORT 512 /* bytes */
@@ -200,34 +201,6 @@ static void turn(struct plane p, uint32_t width)
     }
 }
 
-typedef uint32_t vec4 __attribute__((vector_size(16)));
-
-static inline vec4 load_vec4(const char *src)
-{
-    vec4 v;
-    memcpy(&v, src, sizeof(v));
-    return v;
-}
-
-/* 4 x 4 elements of 4 bytes in registers. */
-static inline void turn_4x4(char *dst, int64_t dst_j, const char *src, int64_t src_i)
-{
-    vec4 a = load_vec4(src), b = load_vec4(src + src_i);
-    vec4 c = load_vec4(src + 2 * src_i), d = load_vec4(src + 3 * src_i);
-    vec4 ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5);
-    vec4 ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-    vec4 bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5);
-    vec4 bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-    vec4 rows[4] = {__builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5),
-                    __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
-                    __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5),
-                    __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
-    memcpy(dst, &rows[0], sizeof(vec4));
-    memcpy(dst + dst_j, &rows[1], sizeof(vec4));
-    memcpy(dst + 2 * dst_j, &rows[2], sizeof(vec4));
-    memcpy(dst + 3 * dst_j, &rows[3], sizeof(vec4));
-}
-
 /* A plane of at most BLOCK x BLOCK elements. */
 static void turn_block(struct plane p, uint32_t width)
 {
@@ -238,7 +211,7 @@ static void turn_block(struct plane p, uint32_t width)
     int64_t whole_i = p.n_i & ~INT64_C(3), whole_j = p.n_j & ~INT64_C(3);
     for (int64_t j = 0; j < whole_j; j += 4) {
         for (int64_t i = 0; i < whole_i; i += 4) {
-            turn_4x4(p.dst + j * p.dst_j + i * 4, p.dst_j, p.src + i * p.src_i + j * 4, p.src_i);
+            rt_turn_4x4(p.dst + j * p.dst_j + i * 4, p.dst_j, p.src + i * p.src_i + j * 4, p.src_i);
         }
     }
     if (whole_i < p.n_i) {
@@ -254,11 +227,11 @@ static void turn_block(struct plane p, uint32_t width)
 /* Four pixels of three planes become twelve values, and back. */
 static inline void join_3x4(char *dst, const char *src, int64_t src_i)
 {
-    vec4 r = load_vec4(src), g = load_vec4(src + src_i), b = load_vec4(src + 2 * src_i);
-    vec4 rg_low = __builtin_shufflevector(r, g, 0, 4, 1, 5);
-    vec4 gb = __builtin_shufflevector(g, b, 1, 5, 2, 6);
-    vec4 rg_high = __builtin_shufflevector(r, g, 2, 6, 3, 7);
-    vec4 out[3] = {__builtin_shufflevector(rg_low, b, 0, 1, 4, 2),
+    rt_vec4 r = rt_load_vec4(src), g = rt_load_vec4(src + src_i), b = rt_load_vec4(src + 2 * src_i);
+    rt_vec4 rg_low = __builtin_shufflevector(r, g, 0, 4, 1, 5);
+    rt_vec4 gb = __builtin_shufflevector(g, b, 1, 5, 2, 6);
+    rt_vec4 rg_high = __builtin_shufflevector(r, g, 2, 6, 3, 7);
+    rt_vec4 out[3] = {__builtin_shufflevector(rg_low, b, 0, 1, 4, 2),
                    __builtin_shufflevector(gb, rg_high, 0, 1, 4, 5),
                    __builtin_shufflevector(rg_high, b, 6, 2, 3, 7)};
     memcpy(dst, out, sizeof(out));
@@ -266,16 +239,16 @@ static inline void join_3x4(char *dst, const char *src, int64_t src_i)
 
 static inline void part_4x3(char *dst, int64_t dst_j, const char *src)
 {
-    vec4 a = load_vec4(src), b = load_vec4(src + 16), c = load_vec4(src + 32);
-    vec4 r_low = __builtin_shufflevector(a, b, 0, 3, 6, 6);
-    vec4 g_low = __builtin_shufflevector(a, b, 1, 4, 7, 7);
-    vec4 b_high = __builtin_shufflevector(b, c, 1, 1, 4, 7);
-    vec4 planes[3] = {__builtin_shufflevector(r_low, c, 0, 1, 2, 5),
+    rt_vec4 a = rt_load_vec4(src), b = rt_load_vec4(src + 16), c = rt_load_vec4(src + 32);
+    rt_vec4 r_low = __builtin_shufflevector(a, b, 0, 3, 6, 6);
+    rt_vec4 g_low = __builtin_shufflevector(a, b, 1, 4, 7, 7);
+    rt_vec4 b_high = __builtin_shufflevector(b, c, 1, 1, 4, 7);
+    rt_vec4 planes[3] = {__builtin_shufflevector(r_low, c, 0, 1, 2, 5),
                       __builtin_shufflevector(g_low, c, 0, 1, 2, 6),
                       __builtin_shufflevector(a, b_high, 2, 5, 6, 7)};
-    memcpy(dst, &planes[0], sizeof(vec4));
-    memcpy(dst + dst_j, &planes[1], sizeof(vec4));
-    memcpy(dst + 2 * dst_j, &planes[2], sizeof(vec4));
+    memcpy(dst, &planes[0], sizeof(rt_vec4));
+    memcpy(dst + dst_j, &planes[1], sizeof(rt_vec4));
+    memcpy(dst + 2 * dst_j, &planes[2], sizeof(rt_vec4));
 }
 
 /* Images: three planes of 4-byte values are joined into packed pixels, or separated. The rest, at

@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libkernels.a
 	%D%/loop.h \
 	%D%/qgemm.c \
 	%D%/qgemm.h \
+	%D%/turn.h \
 	%D%/shaders/generated/spirv.S %D%/shaders/generated/spirv.h
 
 # contrib/shaders.sh writes the files of shaders/generated/; they are committed. The assembler reads

@@ -10,6 +10,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/shaders/generated/spirv.h"
+#include "runtime/kernels/turn.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
  * nanosecond. */
@@ -74,13 +75,36 @@ ALWAYS_INLINE void split_pixels(struct split s, uint8_t *to, const uint8_t *from
     }
 }
 
+/* The same for blocks of four channels. Four of them of four pixels are a matrix of words. */
+static void split_words(struct split s, uint8_t *to, const uint8_t *from, int64_t pixel,
+                        int64_t pixels)
+{
+    const int64_t whole = pixels & ~INT64_C(3), fours = s.count & ~INT64_C(3);
+    for (int64_t i = 0; i < whole; i += 4) {
+        for (int64_t b = 0; b < fours; b += 4) {
+            rt_turn_4x4((char *)to + b * s.plane + i * 4, s.plane,
+                        (const char *)from + i * pixel + b * 4, pixel);
+        }
+    }
+    if (fours < s.count || s.rest > 0) {
+        struct split others = {s.plane, s.count - fours, 4, s.rest};
+        split_pixels(others, to + fours * s.plane, from + fours * 4, pixel, whole);
+    }
+    split_pixels(s, to + whole * 4, from + whole * pixel, pixel, pixels - whole);
+}
+
 ALWAYS_INLINE void fill_pixels(struct split s, uint8_t *to, uint8_t zero, int64_t pixels)
 {
-    for (int64_t i = 0; i < pixels; i++, to += s.block) {
-#pragma GCC unroll 4
-        for (int64_t b = 0; b < s.count + (s.rest > 0); b++) {
-            memset(to + b * s.plane, zero, s.block);
+    const int64_t blocks = s.count + (s.rest > 0);
+    if (pixels != 1) {
+        for (int64_t b = 0; b < blocks; b++) {
+            memset(to + b * s.plane, zero, (size_t)pixels * s.block);
         }
+        return;
+    }
+#pragma GCC unroll 4
+    for (int64_t b = 0; b < blocks; b++) {
+        memset(to + b * s.plane, zero, s.block);
     }
 }
 
@@ -95,8 +119,12 @@ ALWAYS_INLINE void split_lines(const struct rt_qcopy *c, uint8_t *to, const stru
             continue;
         }
         fill_pixels(s, to, c->zero, before);
-        split_pixels(s, to + before * c->to_pixel,
-                     c->image + y * c->line + (c->x + before) * c->pixel, c->pixel, end - before);
+        const uint8_t *from = c->image + y * c->line + (c->x + before) * c->pixel;
+        if (s.block == 4) {
+            split_words(s, to + before * 4, from, c->pixel, end - before);
+        } else {
+            split_pixels(s, to + before * c->to_pixel, from, c->pixel, end - before);
+        }
         fill_pixels(s, to + end * c->to_pixel, c->zero, c->columns - end);
     }
 }
@@ -111,8 +139,8 @@ void rt_qgemm_copy_planes(const struct rt_qcopy *c, uint8_t *to, int64_t plane)
         split_lines(c, to, (struct split){plane, count, 16, 0});
     } else if (block == 8 && rest == 0) {
         split_lines(c, to, (struct split){plane, count, 8, 0});
-    } else if (block == 4 && rest == 0) {
-        split_lines(c, to, (struct split){plane, count, 4, 0});
+    } else if (block == 4) {
+        split_lines(c, to, (struct split){plane, count, 4, rest});
     } else {
         split_lines(c, to, (struct split){plane, count, block, rest});
     }
