@@ -36,9 +36,9 @@ struct form {
  * stores of bytes could change the originals. */
 struct numbers {
     vi offset, weights[WEIGHTS_HELD];
-    vf scale, bias, max;
-    int16_t zero;
-    uint8_t least;
+    vf scale, bias;
+    struct v_bounds bounds;
+    ptrdiff_t x_line, y_line, y_pixel;
 };
 
 UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
@@ -50,9 +50,10 @@ UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
     }
     n->scale = v_load(&p->columns[UK_COLUMN_SCALE * UK_VL].f);
     n->bias = v_load(&p->columns[UK_COLUMN_BIAS * UK_VL].f);
-    n->max = v_splat(p->d->max);
-    n->zero = (int16_t)p->d->zero;
-    n->least = (uint8_t)((int32_t)p->d->min + p->d->zero);
+    n->bounds = v_bounds_of(p->d->min, p->d->max, p->d->zero);
+    n->x_line = p->d->x_line;
+    n->y_line = p->d->y_line;
+    n->y_pixel = p->d->y_pixel;
 }
 
 #if defined UK_LEVEL_NEON && UK_WORD == 2
@@ -109,13 +110,12 @@ UK_INLINE void load_weights(vi w[4 / UK_WORD], const uint8_t *from)
 
 UK_INLINE vb requantize(const vi acc[4], const struct numbers *n)
 {
-    vi y[4];
+    vf y[4];
     UK_UNROLL
     for (int q = 0; q < 4; q++) {
-        vf v = __builtin_convertvector(acc[q], vf) * n->scale + n->bias;
-        y[q] = v_round_int(v_lesser(v, n->max));
+        y[q] = __builtin_convertvector(acc[q], vf) * n->scale + n->bias;
     }
-    return v_gather_in_order(y, n->zero, n->least);
+    return v_round_bytes(y, &n->bounds);
 }
 
 /* Stores those of |outs| outputs that exist, and only the channels that exist. */
@@ -145,12 +145,13 @@ UK_INLINE void finish(const struct part *p, const struct numbers *n, const vi ac
         bytes[i] = requantize(acc + i * 4, n);
     }
     if (p->left < columns || p->channels < UK_VL) {
+        const struct part part = *p; /* whose address leaves, so that *p stays in registers */
         uint8_t copy[sizeof(bytes)];
         memcpy(copy, bytes, sizeof(bytes[0]) * (outs / 4));
-        store_some(p, copy, outs, columns);
+        store_some(&part, copy, outs, columns);
         return;
     }
-    ptrdiff_t line = p->d->y_line, pixel = p->d->y_pixel;
+    ptrdiff_t line = n->y_line, pixel = n->y_pixel;
     UK_UNROLL
     for (size_t i = 0; i < outs; i++) {
         uint8_t *y = p->y + (ptrdiff_t)(i / columns) * line + (ptrdiff_t)(i % columns) * pixel;
@@ -195,10 +196,11 @@ UK_INLINE void tile(const struct part *p, const struct numbers *n, const struct 
     UK_UNROLL
     for (size_t i = 0; i < outs; i++) {
         acc[i] = n->offset;
+        V_APART(acc[i]);
     }
     UK_UNROLL
     for (size_t line = 0; line < lines; line++) {
-        const uint8_t *x = p->x + (ptrdiff_t)line * p->d->x_line;
+        const uint8_t *x = p->x + (ptrdiff_t)line * n->x_line;
         UK_UNROLL
         for (size_t group = 0; group < f.groups; group++) {
             UK_UNROLL
@@ -231,7 +233,7 @@ UK_INLINE void run(struct part p, const struct form f)
             break;
         }
         p.x += columns * f.stride_w * UK_VL;
-        p.y += (ptrdiff_t)columns * p.d->y_pixel;
+        p.y += (ptrdiff_t)columns * n.y_pixel;
     }
 }
 

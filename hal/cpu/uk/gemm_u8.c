@@ -145,9 +145,16 @@ UK_INLINE void sorted_begin_panel(const struct uk_gemm_u8 *g, struct tile *t)
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-#if !defined UK_LEVEL_I8MM
-/* Where sums lie in another order while products are added, brings them in order. */
+#if !UK_ROW_PAIRS
+/* Where sums lie in another order while products are added, brings them from there, and there. */
 UK_INLINE void settle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    (void)acc;
+    (void)rows;
+    (void)vectors;
+}
+
+UK_INLINE void unsettle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
 {
     (void)acc;
     (void)rows;
@@ -155,7 +162,21 @@ UK_INLINE void settle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
 }
 #endif
 
-/* With an odd number of rows, also the one behind them. */
+/* Lets the sums begin: with an odd number of rows, also those of the one behind them. */
+UK_INLINE void begin(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+{
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        vi first = first_sum(t, j);
+        UK_UNROLL
+        for (int i = 0; i < (rows + 1) / 2 * 2; i++) {
+            acc[i][j] = first;
+            V_APART(acc[i][j]);
+        }
+    }
+    unsettle(acc, rows, vectors);
+}
+
 UK_INLINE void clear(vi acc[UK_MR][UK_NV], const int rows)
 {
     UK_UNROLL
@@ -168,7 +189,7 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
 {
     const bool is_sorted = UK_SORTS && !is_4bit && t->is_sorted;
     vi acc[UK_MR][UK_NV];
-    clear(acc, rows);
+    begin(acc, t, rows, vectors);
     if (is_sorted) {
         accumulate_sorted(acc, t, rows, vectors);
     }

@@ -8,7 +8,13 @@
 #include "hal/cpu/uk/simd_u8.h"
 
 #define B_BLOCK (640 * 1024) /* bytes of B kept in a second-level cache of 1 MiB or more */
-#define SKEW 64              /* numbers; maps the rows of a copied tile to different cache sets */
+/* Are rows of A copied in pairs? */
+#if defined UK_LEVEL_I8MM
+#define UK_ROW_PAIRS 1
+#else
+#define UK_ROW_PAIRS 0
+#endif
+#define SKEW 64 /* numbers; maps the rows of a copied tile to different cache sets */
 
 /* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, all of k. */
 struct tile {
@@ -39,7 +45,7 @@ struct tile {
     ptrdiff_t c_row;
     size_t width; /* columns that exist */
     float min, max;
-    int32_t zero;
+    struct v_bounds bounds; /* of bytes */
 };
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -76,14 +82,8 @@ UK_INLINE void store_floats(const struct tile *t, int i, const vf y[UK_NV], cons
 UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf y[4],
                            const int vectors)
 {
-    vf max = v_splat(t->max);
-    vi whole[4];
     uint8_t bytes[2 * UK_VECTOR_BYTES];
-    UK_UNROLL
-    for (int q = 0; q < 4; q++) {
-        whole[q] = v_round_int(v_lesser(y[q], max));
-    }
-    vb ordered = v_gather_in_order(whole, (int16_t)t->zero, (uint8_t)((int32_t)t->min + t->zero));
+    vb ordered = v_round_bytes(y, &t->bounds);
     V_PUT(bytes, ordered);
     UK_UNROLL
     for (int i = 0; i < 4 / vectors; i++) {
@@ -99,14 +99,14 @@ UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf 
     }
 }
 
-/* Stores all rows of a tile, after scales and biases. */
-UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][UK_NV], const int rows,
+/* Stores |rows| rows of a tile from |first| on, after scales and biases. */
+UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][UK_NV], int first, const int rows,
                           const int vectors)
 {
     if (t->c_f32) {
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
-            store_floats(t, i, y[i], vectors);
+            store_floats(t, first + i, y[i], vectors);
         }
         return;
     }
@@ -118,18 +118,29 @@ UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][UK_NV], const int ro
             int row = i + q / vectors;
             four[q] = y[row < rows ? row : i][q % vectors];
         }
-        store_bytes(t, i, rows - i, four, vectors);
+        store_bytes(t, first + i, rows - i, four, vectors);
     }
 }
 
-/* Turns the sums into floats with scale and bias, and stores them. */
-UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+/* Returns what the sums of vector |j| of the columns begin with. Unsigned arithmetic, here and
+ * below: in a malformed model the sums may overflow, which gives a wrong number. */
+UK_INLINE vi first_sum(const struct tile *t, int j)
 {
-    vi offset[UK_NV];
+    vu offset = (vu)column_ints(t, UK_COLUMN_OFFSET, j);
+    if (UK_A_SHIFT) {
+        offset += (uint32_t)UK_A_SHIFT * (vu)column_ints(t, UK_COLUMN_SUM, j);
+    }
+    return (vi)offset;
+}
+
+/* Turns the sums of |rows| rows from |first| on, which began with first_sum(), into floats with
+ * scale and bias, and stores them. */
+UK_INLINE void finish_rows(vi acc[][UK_NV], const struct tile *t, int first, const int rows,
+                           const int vectors)
+{
     vf scale[UK_NV], bias[UK_NV], y[UK_MR][UK_NV];
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
-        offset[j] = column_ints(t, UK_COLUMN_OFFSET, j);
         scale[j] = v_load(column_floats(t, UK_COLUMN_SCALE, j));
         bias[j] = v_load(column_floats(t, UK_COLUMN_BIAS, j));
     }
@@ -137,23 +148,100 @@ UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            /* unsigned arithmetic: in a malformed model the bias may overflow, which gives a wrong
-             * number */
-            vu sum = (vu)acc[i][j] + (vu)offset[j];
+            vu sum = (vu)acc[i][j];
             vf factor = scale[j];
             if (t->row_scales) {
-                sum -=
-                    v_splat_bits((uint32_t)t->row_zeros[i]) * (vu)column_ints(t, UK_COLUMN_SUM, j);
-                factor *= v_splat(t->row_scales[i]);
-            }
-            if (UK_A_SHIFT) {
-                sum += (uint32_t)UK_A_SHIFT * (vu)column_ints(t, UK_COLUMN_SUM, j);
+                sum -= v_splat_bits((uint32_t)t->row_zeros[first + i]) *
+                       (vu)column_ints(t, UK_COLUMN_SUM, j);
+                factor *= v_splat(t->row_scales[first + i]);
             }
             y[i][j] = v_multiply_add(__builtin_convertvector((vi)sum, vf), factor, bias[j]);
         }
     }
-    store_rows(t, y, rows, vectors);
+    store_rows(t, y, first, rows, vectors);
 }
+
+#if defined UK_LEVEL_NEON
+/* Stores whole rows of bytes, like finish_rows(): one after the other, so that the sums stay in
+ * registers. A bias is loaded where its result will be. */
+UK_INLINE void finish_bytes(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
+                            const int vectors)
+{
+    const struct v_bounds bounds = t->bounds;
+    const float *biases = column_floats(t, UK_COLUMN_BIAS, 0);
+    uint8_t *c = t->c_u8;
+    const ptrdiff_t c_row = t->c_row;
+    vf scale[UK_NV];
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        scale[j] = v_load(column_floats(t, UK_COLUMN_SCALE, j));
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i += 4 / vectors) {
+        vf y[4] = {{0}};
+        UK_UNROLL
+        for (int q = 0; q < 4 / vectors * vectors; q += vectors == 1 ? 1 : 2) {
+            v_load_pair(y + q, biases, q % vectors * 16, vectors > 1 && q % vectors + 1 < vectors);
+        }
+        UK_UNROLL
+        for (int q = 0; q < 4 / vectors * vectors; q++) {
+            const int row = i + q / vectors < rows ? i + q / vectors : i;
+            vf sum = __builtin_convertvector(acc[row][q % vectors], vf);
+            y[q] = v_multiply_add(sum, scale[q % vectors], y[q]);
+        }
+        vb bytes = v_round_bytes(y, &bounds);
+        UK_UNROLL
+        for (int k = 0; k < 4 / vectors; k++, c += c_row) {
+            if (i + k < rows) {
+                memcpy(c, (const uint8_t *)&bytes + k * vectors * UK_VL, (size_t)vectors * UK_VL);
+            }
+        }
+    }
+}
+
+/* The other forms, in which gcc would not find registers for all sums of the products. */
+#define FINISH_OTHERS(vectors)                                                                     \
+    static __attribute__((noinline)) void finish_others_##vectors(vi acc[UK_MR][UK_NV],            \
+                                                                  const struct tile *t, int rows)  \
+    {                                                                                              \
+        for (int i = 0; i < rows; i++) {                                                           \
+            finish_rows(acc + i, t, i, 1, vectors);                                                \
+        }                                                                                          \
+    }
+FINISH_OTHERS(1)
+FINISH_OTHERS(2)
+FINISH_OTHERS(3)
+FINISH_OTHERS(4)
+
+UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+{
+    if (t->c_u8 && !t->row_scales && t->width == (size_t)vectors * UK_VL) {
+        finish_bytes(acc, t, rows, vectors);
+        return;
+    }
+    vi copy[UK_MR][UK_NV];
+    memcpy(copy, acc, sizeof(copy));
+    switch (vectors) {
+    case 1:
+        finish_others_1(copy, t, rows);
+        break;
+    case 2:
+        finish_others_2(copy, t, rows);
+        break;
+    case 3:
+        finish_others_3(copy, t, rows);
+        break;
+    default:
+        finish_others_4(copy, t, rows);
+        break;
+    }
+}
+#else
+UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+{
+    finish_rows(acc, t, 0, rows, vectors);
+}
+#endif
 
 /* Does the same for sums of products that are multiplied by the scales of their groups. */
 UK_INLINE void finish_grouped(vf sums[UK_MR][UK_NV], const struct tile *t, const int rows,
@@ -172,7 +260,7 @@ UK_INLINE void finish_grouped(vf sums[UK_MR][UK_NV], const struct tile *t, const
             y[i][j] = v_multiply_add(sum, factor, v_load(column_floats(t, UK_COLUMN_BIAS, j)));
         }
     }
-    store_rows(t, y, rows, vectors);
+    store_rows(t, y, 0, rows, vectors);
 }
 
 /* ---- what a tile works on -------------------------------------------------------------------- */
@@ -186,8 +274,9 @@ UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
         vb x = v_shift_bytes(V_GET(vb, a + k));
         V_PUT(to + k, x);
     }
-    for (; k < run; k++) {
-        to[k] = a[k] ^ UK_A_SHIFT;
+    for (; k < run; k += UK_WORD) {
+        uint32_t x = V_GET(uint32_t, a + k) ^ 0x01010101u * UK_A_SHIFT;
+        V_PUT(to + k, x);
     }
 #elif UK_WORD == 4
     memcpy(to, a, run);
@@ -204,7 +293,7 @@ UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
 #endif
 }
 
-#ifdef UK_LEVEL_I8MM
+#if UK_ROW_PAIRS
 /* Bytes from a word of a copied tile of |rows| to the next one. */
 #define A_STEP(rows) (((rows) + 1) / 2 * 8)
 
@@ -217,18 +306,17 @@ UK_INLINE void copy_pair(uint8_t *to, size_t step, size_t pair, const uint8_t *a
     uint8_t *at = to + pair * 16;
     size_t k = 0;
     for (; run - k >= 16; k += 16, at += 2 * step) {
-        int64x2_t one = (int64x2_t)v_shift_bytes(V_GET(vb, a + k));
-        int64x2_t two = (int64x2_t)v_shift_bytes(V_GET(vb, b + k));
+        int64x2_t one = V_GET(int64x2_t, a + k), two = V_GET(int64x2_t, b + k);
         vst1q_s64((int64_t *)(void *)at, vzip1q_s64(one, two));
         vst1q_s64((int64_t *)(void *)(at + step), vzip2q_s64(one, two));
     }
     for (; run - k >= 8; k += 8, at += step) {
-        uint8x16_t both = vcombine_u8(vld1_u8(a + k), vld1_u8(b + k));
-        vst1q_u8(at, (uint8x16_t)v_shift_bytes((vb)both));
+        vst1q_u8(at, vcombine_u8(vld1_u8(a + k), vld1_u8(b + k)));
     }
-    for (at -= pair * 8; k < run; k++, at++) {
-        at[0] = a[k] ^ UK_A_SHIFT;
-        at[4] = b[k] ^ UK_A_SHIFT;
+    if (k < run) {
+        at -= pair * 8;
+        memcpy(at, a + k, 4);
+        memcpy(at + 4, b + k, 4);
     }
 }
 
@@ -264,7 +352,8 @@ UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows
 /* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
 UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
 {
-    return UK_WORD == 4 && !UK_A_SHIFT && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
+    return UK_WORD == 4 && !UK_A_SHIFT && !UK_ROW_PAIRS &&
+           (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
 /* Changes the tile in place, here and below, because copying a struct that has just been written
@@ -284,7 +373,7 @@ UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *fro
                          .c_row = g->c_row,
                          .min = g->min,
                          .max = g->max,
-                         .zero = g->zero};
+                         .bounds = v_bounds_of(g->min, g->max, g->zero)};
 }
 
 /* |rows| rows from (line, first) on, for all panels. */

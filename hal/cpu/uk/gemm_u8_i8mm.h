@@ -48,7 +48,7 @@ UK_INLINE void multiply_columns(vi acc[UK_MR][UK_NV], const int8x16_t x[], int8x
     UK_UNROLL
     for (int p = 0; p < PAIRS_OF(rows); p++) {
         int32x4_t *sum = (int32x4_t *)&acc[2 * p + half][j];
-        *sum = vmmlaq_s32(*sum, x[p], w);
+        *sum = vusmmlaq_s32(*sum, vreinterpretq_u8_s8(x[p]), w);
     }
 }
 
@@ -138,6 +138,11 @@ UK_INLINE void settle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
             acc[2 * p + 1][j] = (vi)vzip2q_s64(low, high);
         }
     }
+}
+
+UK_INLINE void unsettle(vi acc[UK_MR][UK_NV], const int rows, const int vectors)
+{
+    settle(acc, rows, vectors); /* is its own inverse */
 }
 
 #endif

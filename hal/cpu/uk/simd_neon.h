@@ -63,6 +63,9 @@ UK_INLINE vf v_greater(vf a, vf b)
     return v_select(a > b, a, b);
 }
 
+/* Lets gcc forget that |v| is a copy, so that it gets a register of its own. */
+#define V_APART(v) __asm__("" : "+w"(v))
+
 /* What a load may reach, for the compiler. */
 struct v_far {
     char bytes[1024];

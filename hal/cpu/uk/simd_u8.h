@@ -5,9 +5,9 @@
  * 16 bits wide otherwise, which is exact: pairs of 8-bit products may saturate 16 bits. Where they
  * do not, gemm_u8_sorted.h adds bytes.
  *
- * The dot products of aarch64 take signed bytes on both sides. There UK_A_SHIFT, which is 0
- * elsewhere, is subtracted from the unsigned ones first, and what that changes is added to the sums
- * at their end: UK_A_SHIFT times UK_COLUMN_SUM.
+ * The dot products of aarch64 without I8MM take signed bytes on both sides. There UK_A_SHIFT, which
+ * is 0 elsewhere, is subtracted from the unsigned ones first, and the sums begin with what makes up
+ * for it: UK_A_SHIFT times UK_COLUMN_SUM.
  */
 #ifndef PTED_HAL_CPU_UK_SIMD_U8_H
 #define PTED_HAL_CPU_UK_SIMD_U8_H
@@ -30,7 +30,7 @@
 #else
 #define UK_SORTS 0
 #endif
-#if defined UK_LEVEL_DOTPROD
+#if defined UK_LEVEL_DOTPROD && !defined UK_LEVEL_I8MM
 #define UK_A_SHIFT 128
 #else
 #define UK_A_SHIFT 0
@@ -56,6 +56,10 @@ typedef uint8_t v_words __attribute__((vector_size(UK_WORDS_BYTES)));
         v_;                                                                                        \
     })
 #define V_PUT(p, v) memcpy(p, &(v), sizeof(v))
+
+#ifndef V_APART
+#define V_APART(v) ((void)(v)) /* see simd_neon.h */
+#endif
 
 /* Loads the first |n| <= UK_VECTOR_BYTES bytes, with zeros in the other lanes; and stores them. */
 #if defined UK_LEVEL_AVX512
@@ -166,6 +170,8 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
     return v_add(acc, (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b));
 #elif defined __SSE2__
     return v_add(acc, (vi)_mm_madd_epi16((__m128i)a, (__m128i)b));
+#elif defined UK_LEVEL_I8MM
+    return (vi)vusdotq_s32((int32x4_t)acc, (uint8x16_t)a, (int8x16_t)b);
 #elif defined UK_LEVEL_DOTPROD
     return (vi)vdotq_s32((int32x4_t)acc, (int8x16_t)a, (int8x16_t)b);
 #elif defined UK_LEVEL_NEON
@@ -390,6 +396,46 @@ UK_INLINE vb v_gather_in_order(const vi x[4], int16_t zero, uint8_t least)
 #elif defined UK_LEVEL_AVX2
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return (vb)_mm256_permutevar8x32_epi32((__m256i)y, order);
+#else
+    return y;
+#endif
+}
+
+/* How floats become bytes: |max| bounds them before |zero| is added, |least| and |most| the bytes.
+ */
+struct v_bounds {
+    float max;
+    int16_t zero;
+    uint8_t least, most;
+};
+
+/* Returns the bounds for floats of [min, max], which are integers. */
+UK_INLINE struct v_bounds v_bounds_of(float min, float max, int32_t zero)
+{
+    const float low = (float)-zero, high = (float)(UINT8_MAX - zero);
+    const float least = min > low ? min : low, most = max < high ? max : high;
+    return (struct v_bounds){.max = max,
+                             .zero = (int16_t)zero,
+                             .least = (uint8_t)((int32_t)(least < high ? least : high) + zero),
+                             .most = (uint8_t)((int32_t)(most > low ? most : low) + zero)};
+}
+
+/* Rounds the numbers of four vectors to bytes in consecutive order. NEON bounds bytes, which are
+ * fewer vectors: its conversions saturate. */
+UK_INLINE vb v_round_bytes(const vf x[4], const struct v_bounds *b)
+{
+    vi whole[4];
+    UK_UNROLL
+    for (int q = 0; q < 4; q++) {
+#if defined UK_LEVEL_NEON
+        whole[q] = v_round_int(x[q]);
+#else
+        whole[q] = v_round_int(v_lesser(x[q], v_splat(b->max)));
+#endif
+    }
+    vb y = v_gather_in_order(whole, b->zero, b->least);
+#if defined UK_LEVEL_NEON
+    return (vb)vminq_u8((uint8x16_t)y, vdupq_n_u8(b->most));
 #else
     return y;
 #endif
