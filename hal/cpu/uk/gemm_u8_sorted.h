@@ -129,7 +129,11 @@ UK_INLINE void accumulate_sorted(vi acc[UK_MR][UK_NV], const struct tile *t, con
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
         const struct strip strip = strip_of(t, j);
-        vi sums[UK_MR] = {{0}};
+        vi sums[UK_MR];
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            sums[i] = acc[i][j];
+        }
         for (size_t i = 0; i < uk_sorted_parts_u8(t->words); i++) {
             add_part(sums, t, &strip, i, rows);
         }
