@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One cmocka program for each module: test_FILE.c tests FILE.c and links the archives at and below it.
 if HAVE_CMOCKA
-UNIT_BASE_TESTS = %D%/test_arena %D%/test_array %D%/test_blake2b %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_status
+UNIT_BASE_TESTS = %D%/test_arena %D%/test_array %D%/test_blake2b %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_spare %D%/test_status
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_grpc %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_pattern %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
@@ -25,6 +25,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_resource_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_share_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_share_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_spare_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_spare_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_status_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 

@@ -109,6 +109,10 @@ void request_log_end(struct request *request)
         return;
     }
     int status = request_status(request);
+    enum log_level level = status != HTTP_GONE && is_ours(status) ? LOG_WARNING : LOG_INFO;
+    if (!log_has_level(level)) {
+        return;
+    }
     struct line line;
     line.len = 0;
     add(&line, "request remote=", request->sender.remote);
@@ -126,8 +130,7 @@ void request_log_end(struct request *request)
         char text[ERROR_TEXT_MAX];
         add(&line, " error=", error_log_text(&request->err, text));
     }
-    log_text(status != HTTP_GONE && is_ours(status) ? LOG_WARNING : LOG_INFO,
-             span_of(line.text, line.len));
+    log_text(level, span_of(line.text, line.len));
 }
 
 bool request_has_run(const struct request *request)
