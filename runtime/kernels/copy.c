@@ -232,8 +232,8 @@ static inline void join_3x4(char *dst, const char *src, int64_t src_i)
     rt_vec4 gb = __builtin_shufflevector(g, b, 1, 5, 2, 6);
     rt_vec4 rg_high = __builtin_shufflevector(r, g, 2, 6, 3, 7);
     rt_vec4 out[3] = {__builtin_shufflevector(rg_low, b, 0, 1, 4, 2),
-                   __builtin_shufflevector(gb, rg_high, 0, 1, 4, 5),
-                   __builtin_shufflevector(rg_high, b, 6, 2, 3, 7)};
+                      __builtin_shufflevector(gb, rg_high, 0, 1, 4, 5),
+                      __builtin_shufflevector(rg_high, b, 6, 2, 3, 7)};
     memcpy(dst, out, sizeof(out));
 }
 
@@ -244,8 +244,8 @@ static inline void part_4x3(char *dst, int64_t dst_j, const char *src)
     rt_vec4 g_low = __builtin_shufflevector(a, b, 1, 4, 7, 7);
     rt_vec4 b_high = __builtin_shufflevector(b, c, 1, 1, 4, 7);
     rt_vec4 planes[3] = {__builtin_shufflevector(r_low, c, 0, 1, 2, 5),
-                      __builtin_shufflevector(g_low, c, 0, 1, 2, 6),
-                      __builtin_shufflevector(a, b_high, 2, 5, 6, 7)};
+                         __builtin_shufflevector(g_low, c, 0, 1, 2, 6),
+                         __builtin_shufflevector(a, b_high, 2, 5, 6, 7)};
     memcpy(dst, &planes[0], sizeof(rt_vec4));
     memcpy(dst + dst_j, &planes[1], sizeof(rt_vec4));
     memcpy(dst + 2 * dst_j, &planes[2], sizeof(rt_vec4));
