@@ -72,7 +72,8 @@ TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 %C%_cts_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
 %C%_test_cpu_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_cpu_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate,--wrap=mmap,--wrap=mprotect
+%C%_test_cpu_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate,--wrap=mmap,--wrap=mprotect \
+	-Wl,--wrap=fallocate64,--wrap=mmap64
 %C%_test_cpu_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_handles_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_handles_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)

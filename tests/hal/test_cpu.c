@@ -430,6 +430,13 @@ static void test_workspace(void **state)
  * that has too many mappings. */
 static bool has_no_holes, has_no_memory, has_no_mappings;
 
+#if SIZE_MAX == UINT32_MAX /* the C library's names of those whose offsets have 64 bits */
+#define __real_fallocate __real_fallocate64
+#define __real_mmap __real_mmap64
+#define __wrap_fallocate __wrap_fallocate64
+#define __wrap_mmap __wrap_mmap64
+#endif
+
 int __real_fallocate(int fd, int mode, off_t offset, off_t size);
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
 int __real_mprotect(void *at, size_t size, int protection);
