@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -374,7 +373,6 @@ static enum status say(struct chat *chat, struct span text, struct error *err)
     chat_answer_init(&answer);
     print_message(&chat->turns, "user", text);
     print_request(chat, &body);
-    is_interrupted = 0;
     enum status status =
         buf_failed(&body) || buf_failed(&chat->turns)
             ? error_set(err, ST_TOO_LARGE, "the conversation is too long: see /clear")
@@ -406,11 +404,7 @@ static enum line_end read_more(struct chat *chat)
     if (!room) {
         return LINE_FAILED;
     }
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    ssize_t len = ppoll(&input, 1, NULL, &reading_mask);
-    if (len >= 0) {
-        len = read(STDIN_FILENO, room, 4096);
-    }
+    ssize_t len = line_read_bytes(room, 4096, &reading_mask);
     if (len < 0) {
         return errno == EINTR ? LINE_INTERRUPTED : LINE_FAILED;
     }
@@ -546,13 +540,15 @@ static enum status take_line(struct chat *chat, struct buf *line, bool *out_is_o
 }
 
 /* An interrupt that comes behind the prompt, but before the line is waited for, must not be lost.
- * So ppoll() alone lets it through. */
+ * So ppoll() alone lets it through. One that comes behind the line stops its answer, and one from
+ * before the prompt is over. */
 static enum line_end prompt(struct chat *chat, struct buf *line)
 {
     sigset_t interrupt;
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     sigprocmask(SIG_BLOCK, &interrupt, NULL);
+    is_interrupted = 0;
     enum line_end end;
     if (chat->editor) {
         end = line_editor_read(chat->editor, &reading_mask, line);
@@ -585,7 +581,6 @@ static enum status converse(struct chat *chat, struct error *err)
         enum line_end end = prompt(chat, &line);
         if (end == LINE_INTERRUPTED) {
             fputs("\n", stderr);
-            is_interrupted = 0;
             continue;
         }
         is_over = end != LINE_WHOLE;

@@ -4,6 +4,7 @@
 #include "server/cli/line_editor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
 #include <poll.h>
@@ -103,17 +104,43 @@ struct line_editor {
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
+/* Reads what is there. Other programs may share the terminal's descriptor, so it is changed for no
+ * longer than that takes. */
+static ssize_t read_now(void *to, size_t bytes)
+{
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    bool is_changed = flags >= 0 && !(flags & O_NONBLOCK) &&
+                      fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) == 0;
+    ssize_t len = read(STDIN_FILENO, to, bytes);
+    int code = errno;
+    if (is_changed) {
+        (void)fcntl(STDIN_FILENO, F_SETFL, flags);
+    }
+    errno = code;
+    return len;
+}
+
+ssize_t line_read_bytes(void *to, size_t bytes, const sigset_t *mask)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t len;
+    do {
+        len = ppoll(&input, 1, NULL, mask);
+        if (len >= 0) {
+            len = read_now(to, bytes);
+        }
+    } while (len < 0 && errno == EAGAIN);
+    return len;
+}
+
 /* At least one byte more; false: an interrupt or the end. */
 static bool read_more(struct line_editor *editor)
 {
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     memmove(editor->bytes, editor->bytes + editor->at, editor->len - editor->at);
     editor->len -= editor->at;
     editor->at = 0;
-    ssize_t len = ppoll(&input, 1, NULL, editor->mask);
-    if (len >= 0) {
-        len = read(STDIN_FILENO, editor->bytes + editor->len, sizeof(editor->bytes) - editor->len);
-    }
+    ssize_t len = line_read_bytes(editor->bytes + editor->len, sizeof(editor->bytes) - editor->len,
+                                  editor->mask);
     editor->is_interrupted = len < 0 && errno == EINTR;
     editor->is_over = len == 0 || (len < 0 && errno != EINTR);
     editor->len += len > 0 ? (size_t)len : 0;

@@ -12,6 +12,8 @@
 #define PTED_SERVER_CLI_LINE_EDITOR_H
 
 #include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/status.h"
@@ -26,6 +28,14 @@ enum line_end { LINE_WHOLE, LINE_INTERRUPTED, LINE_OVER, LINE_FAILED };
 MUST_CHECK enum status line_editor_new(const char *prompt, struct line_editor **out,
                                        struct error *err);
 void line_editor_free(struct line_editor *editor); /* NULL is fine */
+
+/*
+ * Waits until standard input has bytes and reads some, at most |bytes|; 0: its end. -1 with errno:
+ * EINTR if a signal has come. Signals that are not in |mask| come through while it waits, and not
+ * otherwise. A SIGINT makes a terminal forget what was typed, perhaps what the wait has ended for.
+ * That, too, is EINTR.
+ */
+ssize_t line_read_bytes(void *to, size_t bytes, const sigset_t *mask);
 
 /* Reads a line without its end to |out|, whose bytes are overwritten. Signals that are not in
  * |mask| come through only while the editor waits for input; SIGINT then ends the line. LINE_OVER:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from pathlib import Path
@@ -78,6 +79,12 @@ class Terminal:
 
     def type(self, text):
         os.write(self.fd, text.encode())
+
+    def keep(self):
+        """At a Ctrl-C the terminal forgets neither what was typed nor what was printed."""
+        mode = termios.tcgetattr(self.fd)
+        mode[3] |= termios.NOFLSH
+        termios.tcsetattr(self.fd, termios.TCSANOW, mode)
 
     def wait(self):
         deadline = time.monotonic() + TIMEOUT_S
@@ -324,6 +331,7 @@ def interrupting_a_file():
             expect(f"attempt {attempt}: {text}", "stopped" in text, True)
             os.kill(daemon, signal.SIGCONT)
             user.read(rb"> ")
+            user.keep()
             for attempt in range(50):
                 user.type("Hello!\n")
                 user.read(rb"Hello!\r\n")
