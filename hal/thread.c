@@ -5,6 +5,9 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* glibc gives as much where the shell sets no limit. musl's 128 KB are too few for drivers. */
 #define STACK_BYTES_MIN ((size_t)2 << 20)
@@ -37,4 +40,17 @@ int hal_thread_start(pthread_t *out_thread, void *(*fn)(void *arg), void *arg)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return rc;
+}
+
+void hal_thread_be_nice(uint32_t more)
+{
+#ifdef __linux__
+    if (more) {
+        id_t self = (id_t)syscall(SYS_gettid);
+        int added = more < HAL_THREAD_NICE_MAX ? (int)more : HAL_THREAD_NICE_MAX;
+        setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + added);
+    }
+#else
+    (void)more;
+#endif
 }

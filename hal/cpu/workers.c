@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -538,27 +537,13 @@ static struct hal_cpu_submission *next_submission(struct worker *worker, struct 
     }
 }
 
-#define NICE_RANGE 40 /* from -20 to 19 */
-
-/* On Linux each thread has a niceness. If it cannot be set, the worker keeps the caller's. */
-static void be_nice(uint32_t nice)
-{
-#ifdef __linux__
-    id_t self = (id_t)syscall(SYS_gettid);
-    if (nice) {
-        int more = nice < NICE_RANGE ? (int)nice : NICE_RANGE;
-        setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + more);
-    }
-#endif
-}
-
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     OBJ_CHECK(worker->workers, WORKERS_MAGIC);
     struct hal_cpu_submission *submission;
     struct visit visit;
-    be_nice(worker->workers->nice);
+    hal_thread_be_nice(worker->workers->nice);
     while ((submission = next_submission(worker, &visit)) != NULL) {
         serve(worker, submission, &visit);
         leave(worker->workers, submission, now_ns() - visit.began_ns);

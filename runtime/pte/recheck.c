@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -21,8 +19,6 @@
 #include "runtime/pte/file.h"
 #include "runtime/pte/file_digest.h"
 #include "runtime/pte/seen.h"
-
-#define LEAST_NICE 19 /* the niceness of threads that give way to all others */
 
 /* Its owner and its thread have a reference each, so that the owner need not wait. */
 struct rt_recheck {
@@ -44,18 +40,11 @@ static void unref(struct rt_recheck *recheck)
     }
 }
 
-static void be_least_urgent(void)
-{
-#ifdef __linux__
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LEAST_NICE);
-#endif
-}
-
 static void *recheck_main(void *arg)
 {
     struct rt_recheck *recheck = arg;
     uint64_t digest[2];
-    be_least_urgent();
+    hal_thread_be_nice(HAL_THREAD_NICE_MAX); /* it gives way to all others */
     bool is_read = rt_file_digest_read(recheck->fd, recheck->bytes, &recheck->stops, digest);
     bool is_same = is_read && memcmp(digest, recheck->digest, sizeof(digest)) == 0;
     close(recheck->fd);

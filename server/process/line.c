@@ -4,6 +4,7 @@
 #include "server/process/line.h"
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "base/utf8.h"
 
@@ -19,6 +20,34 @@ char *line_print_number(char *at, uint64_t value)
     *--first = (char)('0' + value);
     memcpy(at, first, LINE_DIGITS_MAX);
     return at + (end - first);
+}
+
+/* "2026-11-24T09:46:38", made once a second by each thread. */
+#define SECOND_BYTES (sizeof("2026-11-24T09:46:38") - 1)
+static const char *second_text(time_t second)
+{
+    static _Thread_local char text[SECOND_BYTES + 1];
+    static _Thread_local time_t printed;
+    if (text[0] == '\0' || second != printed) {
+        struct tm utc;
+        gmtime_r(&second, &utc);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        printed = second;
+    }
+    return text;
+}
+
+char *line_print_time(char *at)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    memcpy(at, second_text(now.tv_sec), SECOND_BYTES);
+    memcpy(at + SECOND_BYTES, ".000000Z", LINE_TIME_BYTES - SECOND_BYTES);
+    unsigned us = (unsigned)now.tv_nsec / 1000;
+    for (size_t i = LINE_TIME_BYTES - 2; us > 0; i--, us /= 10) {
+        at[i] = (char)('0' + us % 10);
+    }
+    return at + LINE_TIME_BYTES;
 }
 
 void line_add_number(struct line *line, uint64_t value)

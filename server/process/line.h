@@ -49,6 +49,11 @@ static inline void line_add_str(struct line *line, const char *text)
     line_add(line, text, strlen(text));
 }
 
+/* Writes the time to |at|, where LINE_TIME_BYTES may be written, as 2026-11-24T09:46:38.123456Z.
+ * Returns their end. Any thread. */
+#define LINE_TIME_BYTES (sizeof("2026-11-24T09:46:38.123456Z") - 1)
+char *line_print_time(char *at);
+
 /* Writes decimal digits to |at|, where LINE_DIGITS_MAX bytes may be written. Returns their end. */
 char *line_print_number(char *at, uint64_t value);
 

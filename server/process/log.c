@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "server/process/line.h"
 
 #define LOG_LINE_MAX 1024
 #define LOG_FILE_MODE 0640
@@ -181,20 +181,6 @@ size_t log_escape(char *out, size_t size, struct span text)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* "2026-11-24T09:46:38", made once a second by each thread. */
-static const char *second_text(time_t second)
-{
-    static _Thread_local char text[sizeof("2026-11-24T09:46:38")];
-    static _Thread_local time_t printed;
-    if (text[0] == '\0' || second != printed) {
-        struct tm utc;
-        gmtime_r(&second, &utc);
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-        printed = second;
-    }
-    return text;
-}
-
 static char *put(char *at, const char *text)
 {
     size_t len = strlen(text);
@@ -209,14 +195,8 @@ static size_t print_prefix(char *line, enum log_level level)
         memcpy(line, (const char[]){'<', (char)('0' + levels[level].priority), '>'}, 3);
         return 3;
     }
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    char *at = put(line, second_text(now.tv_sec));
-    memcpy(at, ".000000Z ", 9);
-    for (unsigned us = (unsigned)now.tv_nsec / 1000, i = 6; us > 0; us /= 10, i--) {
-        at[i] = (char)('0' + us % 10);
-    }
-    at = put(put(at + 9, levels[level].name), ": ");
+    char *at = line_print_time(line);
+    at = put(put(put(at, " "), levels[level].name), ": ");
     return (size_t)(at - line);
 }
 

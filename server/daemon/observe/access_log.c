@@ -8,7 +8,6 @@
 #include "server/daemon/observe/access_log.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "server/daemon/generation/generation.h"
@@ -98,26 +97,9 @@ __attribute__((always_inline)) static inline void put_text(struct entry *entry, 
     }
 }
 
-/* "2026-11-24T09:46:38.123456Z"; the part up to the seconds is made once a second. */
 static void add_time(struct line *line)
 {
-    static char text[sizeof("2026-11-24T09:46:38")];
-    static time_t printed;
-    struct timespec now;
-    char us[] = ".000000Z";
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec != printed) {
-        struct tm utc;
-        gmtime_r(&now.tv_sec, &utc);
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-        printed = now.tv_sec;
-    }
-    unsigned rest = (unsigned)now.tv_nsec / NS_PER_US;
-    for (int i = 6; i > 0; i--, rest /= 10) {
-        us[i] = (char)('0' + rest % 10);
-    }
-    line_add(line, text, sizeof(text) - 1);
-    line_add(line, us, sizeof(us) - 1);
+    line_commit(line, line_print_time(line_room(line, LINE_TIME_BYTES)));
 }
 
 /* ---- a line ---------------------------------------------------------------------------------- */
