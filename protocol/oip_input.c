@@ -12,19 +12,22 @@
 
 #define STRING_PREFIX_BYTES 4
 
-/* Computes the bytes from the shape; the product is checked for every type, BYTES too. */
+/* Computes the bytes from the shape; the product is checked for every type, BYTES too. What has
+ * more bytes than a size can say is refused as what has more than the limit: how large sizes are
+ * depends on the processor. */
 static enum status measure_input(struct oip_request_input *input, const struct oip_limits *limits,
                                  struct error *err)
 {
     enum dtype dtype = input->type.is_bytes ? DT_U8 : input->type.dtype;
     size_t bytes;
+    char shape[SHAPE_TEXT_MAX];
     if (shape_bytes(&input->shape, dtype, &bytes, NULL) != ST_OK) {
-        char shape[SHAPE_TEXT_MAX];
-        return error_set(err, ST_INVALID, "inputs[%zu]: shape %.200s has too many elements",
-                         input->index, shape_print(&input->shape, shape));
+        return error_set(err, ST_TOO_LARGE,
+                         "inputs[%zu]: shape %.200s has too many elements, expected at most "
+                         "%zu bytes",
+                         input->index, shape_print(&input->shape, shape), limits->tensor_bytes_max);
     }
     if (bytes > limits->tensor_bytes_max) {
-        char shape[SHAPE_TEXT_MAX];
         return error_set(
             err, ST_TOO_LARGE, "inputs[%zu]: shape %.80s takes %zu bytes, expected at most %zu",
             input->index, shape_print(&input->shape, shape), bytes, limits->tensor_bytes_max);

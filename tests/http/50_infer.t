@@ -145,7 +145,7 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2.0,3],"datatype
 < 400
 body .*inputs\[0\].shape\[0\].*
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[9223372036854775807,4],"datatype":"FP32","data":[1]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
-< 400
+< 413
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[9223372036854775808],"datatype":"FP32","data":[1]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 400
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[1073741824,1073741824],"datatype":"FP32","data":[1]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}

@@ -353,10 +353,13 @@ static void test_refused_inputs(void **state)
                   "inputs[0].shape[0]: expected an integer, got 1.0");
     check_refused(INPUT(REST ",\"shape\":[-1],\"data\":[1]"), ST_INVALID,
                   "inputs[0].shape[0]: expected 0 or more, got -1");
-    check_refused(INPUT(REST ",\"shape\":[9223372036854775807,4],\"data\":[1]"), ST_INVALID,
-                  "inputs[0]: shape [9223372036854775807,4] has too many elements");
+    check_refused(INPUT(REST ",\"shape\":[9223372036854775807,4],\"data\":[1]"), ST_TOO_LARGE,
+                  "inputs[0]: shape [9223372036854775807,4] has too many elements, expected at "
+                  "most 1048576 bytes");
     check_refused(INPUT(REST ",\"shape\":[9223372036854775807,9223372036854775807,0],\"data\":[]"),
-                  ST_INVALID, "has too many elements");
+                  ST_TOO_LARGE, "has too many elements");
+    check_refused(INPUT(REST ",\"shape\":[1073741824,1073741824],\"data\":[1]"), ST_TOO_LARGE,
+                  "inputs[0]: shape [1073741824,1073741824] ");
     check_refused(INPUT(REST ",\"shape\":[9223372036854775808],\"data\":[1]"), ST_INVALID,
                   "which is out of range");
     check_refused(INPUT(REST ",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":[1]"),
