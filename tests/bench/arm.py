@@ -38,7 +38,7 @@ LOOPS = {  # archive, function: the widest tile of all rows
     "neon": (("gemm_f32", r"tile_6_4"), ("gemm_u8", r"run_tile_6_4_8")),
     "dotprod": (("gemm_u8", r"run_tile_6_4_8"), ("gemm_u8", r"run_grouped_3_4_4")),
     "i8mm": (("gemm_u8", r"run_tile_6_4_8"), ("gemm_u8", r"run_grouped_4_4_4")),
-    "bf16": (("gemm_bf16", r"tile_6_4"),),
+    "bf16": (("gemm_bf16", r"tile_6_4(?:\.part\.0)?"),),
 }
 
 

@@ -383,7 +383,14 @@ static void test_nan(void **state)
     each_bf16_level(level_nan);
 }
 
-/* Pairs of rows, column by column; a range of panels is that range. */
+/* Rows whose numbers lie side by side, if there are so many. */
+#ifdef __aarch64__
+#define NEIGHBOURS 4
+#else
+#define NEIGHBOURS 2
+#endif
+
+/* Some rows, column by column; a range of panels is that range. */
 static void level_pack(const struct hal_cpu_uk *uk)
 {
     uint32_t k = 38, n = 3 * uk->f32_nr + 1, nr = uk->f32_nr;
@@ -399,8 +406,10 @@ static void level_pack(const struct hal_cpu_uk *uk)
                                .packed = packed};
     uk->pack_bf16(&pack, 0, 4);
     for (size_t i = 0; i < count; i++) {
-        size_t panel = i / (k * nr), pair = i / (2 * nr) % (k / 2);
-        size_t column = panel * nr + i % (2 * nr) / 2, row = 2 * pair + i % 2;
+        size_t panel = i / (k * nr), first = i / nr % k / NEIGHBOURS * NEIGHBOURS;
+        size_t width = k - first < NEIGHBOURS ? 2 : NEIGHBOURS;
+        size_t at = i - panel * k * nr - first * nr;
+        size_t column = panel * nr + at / width, row = first + at % width;
         uint32_t bits = (uint32_t)packed[i] << 16;
         float got;
         memcpy(&got, &bits, sizeof(got));

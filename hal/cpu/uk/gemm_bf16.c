@@ -4,7 +4,8 @@
  * is packed. The instruction adds the products of two neighbouring k to a float, so B is packed in
  * pairs of rows and a run has an even length. A row tile is copied once for all panels that it is
  * multiplied by. Numbers below the smallest normal float count as zero, whatever the thread's mode.
- * On aarch64 an instruction takes four neighbouring k: see gemm_bf16_neon.h.
+ * On aarch64 an instruction takes four neighbouring k, and panels and copies are other ones: see
+ * gemm_bf16_neon.h.
  */
 #include "config.h"
 
@@ -76,8 +77,6 @@ UK_INLINE void accumulate(vf acc[][UK_NV], const uint16_t *a, ptrdiff_t stride, 
         b += 2 * UK_NR;
     }
 }
-#endif
-
 /* The rows of the tile that have no run |number|, of which there is one at most. */
 static unsigned skip_of(const struct tile *t, size_t number)
 {
@@ -91,7 +90,7 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][UK_NV], const struct tile *t, size_t
 {
     ptrdiff_t at = t->is_in_place ? t->segments[number].a : (ptrdiff_t)(number * t->run);
     const uint16_t *a = t->a + at, *b = t->b + t->segments[number].k * UK_NR;
-    switch (UK_BF16_SKIPS ? skip_of(t, number) : 0) {
+    switch (skip_of(t, number)) {
     case 0:
         accumulate(acc, a, t->a_row, b, t->run, rows, vectors);
         break;
@@ -143,6 +142,7 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
     }
     run_panels(g, &copied, rows, panel_begin, panel_end);
 }
+#endif
 
 void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
 {

@@ -48,6 +48,9 @@ struct tile {
     bool asks_ahead;            /* if it is a single row */
 #ifdef HAS_BF16
     bool is_in_place; /* |a| is the caller's */
+    size_t depth;     /* rows of the panel from |b| on */
+    /* With ROW_PAIRS: the product, if runs have parts of what is multiplied at once; or NULL. */
+    const struct uk_gemm_f32 *parts_of;
     bool residual_is_bf16, c_is_bf16;
     const uint8_t *skips;     /* of the segments; NULL: none */
     bool has_first, has_last; /* rows of the line */
@@ -255,9 +258,20 @@ UK_INLINE void turn_back(vf acc[UK_MR][UK_NV], const int rows, const int vectors
 }
 #endif
 
+#ifdef ROW_PAIRS
+/* Computes a tile that has parts. */
+static void run_parts(const struct tile *t, int rows, int vectors);
+#endif
+
 UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
 {
     vf acc[UK_MR][UK_NV];
+#ifdef ROW_PAIRS
+    if (t->parts_of) {
+        run_parts(t, rows, vectors);
+        return;
+    }
+#endif
     begin(acc, t, rows, vectors, false);
     turn_pairs(acc, rows, vectors);
     for (size_t s = 0; s < t->segment_count; s++) {
@@ -494,6 +508,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .activation = g->activation,
         .asks_ahead = g->asks_ahead,
 #ifdef HAS_BF16
+        .depth = g->k - k->begin,
         .residual_is_bf16 = g->residual_is_bf16,
         .c_is_bf16 = g->c_is_bf16,
         .skips = g->skips ? g->skips + k->segment_begin : NULL,
@@ -518,11 +533,12 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
     }
 }
 
-/* Returns the begin of part |part| of a run: even, because some numbers are multiplied in pairs. */
+/* Returns the begin of part |part| of a run: a multiple of four, because some numbers are
+ * multiplied in pairs, or in fours. */
 UK_INLINE size_t split(size_t run, size_t part, size_t parts)
 {
     size_t at = run * part / parts;
-    return part < parts ? at & ~(size_t)1 : at;
+    return part < parts ? at & ~(size_t)3 : at;
 }
 
 /* B of the round that begins with |panel|, |segment| and number |begin| of its run. */
@@ -533,7 +549,7 @@ UK_INLINE const b_number *b_at(const struct uk_gemm_f32 *g, const struct uk_segm
 }
 
 /*
- * Computes all of k in blocks of about |limit|: whole segments, or even parts of a longer segment.
+ * Computes all of k in blocks of about |limit|: whole segments, or parts of a longer segment.
  */
 static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *segments, size_t limit,
                        size_t panel_begin, size_t panel_end)

@@ -45,6 +45,7 @@ UK_OWN_SOURCES = \
 	%D%/gemm_u8.c \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_i8mm.h \
+	%D%/load_neon.h \
 	%D%/gemm_u8_neon.h \
 	%D%/gemm_u8_sorted.h \
 	%D%/level.h \
@@ -68,6 +69,7 @@ UK_BF16_SOURCES = \
 	%D%/convert_bf16.c \
 	%D%/gemm_bf16.c \
 	%D%/gemm_bf16_neon.h \
+	%D%/load_neon.h \
 	%D%/gemm_f32.h \
 	%D%/level.h \
 	%D%/pack_bf16.c \
