@@ -185,7 +185,7 @@ def print_loops(build):
             counts = [(sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop), len(loop))
                       for loop in loops]
             products, length = max(counts, key=lambda count: (count[0], -count[1]))
-            print(f"{level}\t{source} {function}\t{products} of {length}\t"
+            print(f"{level}\t{source} {function.split('(')[0]}\t{products} of {length}\t"
                   f"{products / length:.2f}")
 
 

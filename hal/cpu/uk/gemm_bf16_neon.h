@@ -22,7 +22,7 @@
 /* What is left of the quads of B. */
 enum part { LOW_HALF, HIGH_HALF, WHOLE };
 
-/* The quads of a run that begins with one. */
+/* Counts the quads of a run that begins with one. */
 UK_INLINE size_t quads_of(size_t run)
 {
     return (run + QUAD - 1) / QUAD;

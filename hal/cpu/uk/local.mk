@@ -45,10 +45,10 @@ UK_OWN_SOURCES = \
 	%D%/gemm_u8.c \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_i8mm.h \
-	%D%/load_neon.h \
 	%D%/gemm_u8_neon.h \
 	%D%/gemm_u8_sorted.h \
 	%D%/level.h \
+	%D%/load_neon.h \
 	%D%/resize_table.c \
 	%D%/resize_u8.c \
 	%D%/resize_u8.h \
@@ -69,9 +69,9 @@ UK_BF16_SOURCES = \
 	%D%/convert_bf16.c \
 	%D%/gemm_bf16.c \
 	%D%/gemm_bf16_neon.h \
-	%D%/load_neon.h \
 	%D%/gemm_f32.h \
 	%D%/level.h \
+	%D%/load_neon.h \
 	%D%/pack_bf16.c \
 	%D%/pack_f32.h \
 	%D%/probe_bf16.c \
