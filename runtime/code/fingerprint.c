@@ -14,6 +14,20 @@ static void add_bytes(void *to, struct span bytes)
     digest_add(to, bytes);
 }
 
+/* Which bytes of a data file they are, or the bytes themselves if no digest says what it has. */
+static void add_constant(const struct rt_content *content, const struct rt_files *files,
+                         struct span bytes)
+{
+    struct rt_data_place place;
+    bool is_placed = rt_files_data_place(files, bytes, &place);
+    rt_content_number(content, is_placed);
+    if (is_placed) {
+        content->add(content->to, span_of(&place, sizeof(place)));
+    } else {
+        content->add(content->to, bytes);
+    }
+}
+
 /* Which value it is, and what it is if the program's own file does not say it. */
 static void add_tensor(const struct rt_content *content, const struct rt_graph *graph,
                        uint32_t index)
@@ -23,7 +37,7 @@ static void add_tensor(const struct rt_content *content, const struct rt_graph *
     rt_content_form(content, v);
     rt_content_number(content, v->is_constant);
     if (v->is_constant && !v->buffer && !rt_files_are_own(graph->files, v->bytes)) {
-        content->add(content->to, v->bytes);
+        add_constant(content, graph->files, v->bytes);
     }
 }
 

@@ -16,7 +16,6 @@
 #include "base/digest.h"
 #include "runtime/code/fingerprint.h"
 #include "runtime/program/method.h"
-#include "runtime/pte/file_digest.h"
 #include "runtime/pte/files.h"
 #include "runtime/pte/kept.h"
 #include "runtime/pte/packed.h"
@@ -45,18 +44,14 @@ _Static_assert(ERROR_TEXT_MAX % sizeof(uint64_t) == 0, "records have no gaps");
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static enum status add_data_files(struct digest *digest, const struct rt_files *files,
-                                  struct error *err)
+static void add_data_files(struct digest *digest, const struct rt_files *files)
 {
     for (uint32_t i = 0; i < files->data_count; i++) {
-        uint64_t of_file[2];
-        if (files->data[i].buffer) {
-            TRY(rt_file_digest(files->device, files->data[i].buffer, of_file, err));
-            digest_add(digest, span_of(of_file, sizeof(of_file)));
+        const struct rt_file_digest *of_file = &files->data[i].digest;
+        if (of_file->is_known) {
+            digest_add(digest, span_of(of_file->words, sizeof(of_file->words)));
         }
     }
-    rt_files_release(files); /* calls read a small part of them, if any */
-    return ST_OK;
 }
 
 /* Constants that a card adds, such as the scale of pixels, are not in rt_fingerprint(), which says
@@ -90,7 +85,7 @@ enum status rt_proven_find(const struct rt_method *method, const uint64_t *setti
         digest_add(&digest, span_of(of_graph, sizeof(of_graph)));
         add_small_constants(&digest, &method->code.blocks[i]->graph);
     }
-    TRY(add_data_files(&digest, files, err));
+    add_data_files(&digest, files);
     digest_add(&digest, span_of(settings, count * sizeof(*settings)));
     digest_end(&digest, all);
     *out_key = all[0];

@@ -158,6 +158,95 @@ static enum status search(struct rt_files *files, struct error *err)
     return status == ST_OK ? add_found(files, folder, stem, &listing, err) : status;
 }
 
+/* ---- digests --------------------------------------------------------------------------------- */
+
+/* Takes the digest that an earlier load has found, and has it checked in the background. */
+static bool believe(struct rt_file_digest *digest, const struct pte_file *file, const char *folder)
+{
+    char record[PATH_MAX];
+    if (rt_seen_find(file, folder, digest->words, record)) {
+        digest->recheck = rt_recheck_start(file, digest->words, record);
+    }
+    digest->is_known = digest->recheck != NULL;
+    return digest->is_known;
+}
+
+/* Reads the whole file: fingerprints of rounds have no bytes of constants that lie in it. */
+static enum status compute(struct rt_file_digest *digest, struct hal_device *device,
+                           struct hal_buffer *buffer, struct error *err)
+{
+    TRY(rt_file_digest(device, buffer, digest->words, err));
+    digest->is_known = true;
+    return ST_OK;
+}
+
+/* Finds the digest of a data file. What is written must not rely on one that nobody has checked, so
+ * only who reads packed weights believes. */
+static enum status digest_data(const struct rt_files *files, struct rt_data_file *data,
+                               struct error *err)
+{
+    struct pte_file *file = ptd_file_of(data->ptd);
+    enum rt_packed_state state = rt_packed_state(files->packed);
+    if (state == RT_PACKED_BROKEN ||
+        (state == RT_PACKED_READING && believe(&data->digest, file, files->packed_folder))) {
+        return ST_OK;
+    }
+    TRY(compute(&data->digest, files->device, data->buffer, err));
+    rt_seen_keep(file, files->packed_folder, data->digest.words);
+    return ST_OK;
+}
+
+/* Opens the packed weights of a program's file that an earlier load has read. False: it has to be
+ * read. */
+static bool open_believed(struct rt_files *files, const char *machine)
+{
+    struct error ignored;
+    const struct pte_file *file = pte_file_of(files->pte);
+    if (!believe(&files->digest, file, files->packed_folder)) {
+        return false;
+    }
+    if (rt_packed_open(files->packed_folder, files->digest.words, machine, &files->packed,
+                       &ignored) == ST_OK &&
+        rt_packed_state(files->packed) == RT_PACKED_READING) {
+        return true;
+    }
+    rt_packed_free(files->packed);
+    files->packed = NULL;
+    rt_recheck_free(files->digest.recheck);
+    files->digest = (struct rt_file_digest){.is_known = false};
+    return false;
+}
+
+static enum status open_packed(struct rt_files *files, const char *machine, struct error *err)
+{
+    if (open_believed(files, machine)) {
+        return ST_OK;
+    }
+    TRY(compute(&files->digest, files->device, files->buffer, err));
+    TRY(rt_packed_open(files->packed_folder, files->digest.words, machine, &files->packed, err));
+    if (rt_packed_state(files->packed) != RT_PACKED_BROKEN) {
+        rt_seen_keep(pte_file_of(files->pte), files->packed_folder, files->digest.words);
+    }
+    return ST_OK;
+}
+
+enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
+                                 struct error *err)
+{
+    must(!files->packed);
+    files->packed_folder = arena_strdup(&files->arena, folder, strlen(folder));
+    if (!files->packed_folder) {
+        return error_no_memory(err, "the files of a program");
+    }
+    TRY(open_packed(files, machine, err));
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd) {
+            TRY(digest_data(files, &files->data[i], err));
+        }
+    }
+    return ST_OK;
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static enum status open_data(struct rt_files *files, struct rt_data_file *data, struct error *err)
@@ -170,7 +259,7 @@ static enum status open_data(struct rt_files *files, struct rt_data_file *data, 
         return status;
     }
     data->ptd = ptd;
-    return ST_OK;
+    return files->packed ? digest_data(files, data, err) : ST_OK;
 }
 
 static const char *base_name(const char *path)
@@ -255,10 +344,11 @@ void rt_files_fini(struct rt_files *files)
 {
     for (uint32_t i = 0; i < files->data_count; i++) {
         hal_buffer_unref(files->data[i].buffer);
+        rt_recheck_free(files->data[i].digest.recheck);
         ptd_free(files->data[i].ptd);
     }
     hal_buffer_unref(files->buffer);
-    rt_recheck_free(files->recheck);
+    rt_recheck_free(files->digest.recheck);
     rt_packed_free(files->packed);
     pte_free(files->pte);
     arena_fini(&files->arena);
@@ -295,43 +385,20 @@ bool rt_files_place(const struct rt_files *files, struct span bytes,
     return is_found;
 }
 
-/* Opens the packed weights of a file that an earlier load has read, without reading it. False: it
- * has to be read. */
-static bool believe(struct rt_files *files, const char *folder, const char *machine)
+bool rt_files_data_place(const struct rt_files *files, struct span bytes,
+                         struct rt_data_place *out_place)
 {
-    struct error ignored;
-    char record[PATH_MAX];
-    uint64_t digest[2];
-    struct pte_file *file = pte_file_of(files->pte);
-    if (!rt_seen_find(file, folder, digest, record) ||
-        rt_packed_open(folder, digest, machine, &files->packed, &ignored) != ST_OK) {
-        return false;
+    for (uint32_t i = 0; files && i < files->data_count; i++) {
+        const struct rt_data_file *data = &files->data[i];
+        if (data->digest.is_known && holds(ptd_file_of(data->ptd)->bytes, bytes.ptr)) {
+            *out_place = (struct rt_data_place){
+                .file = {data->digest.words[0], data->digest.words[1]},
+                .offset = (uint64_t)(bytes.ptr - ptd_file_of(data->ptd)->bytes.ptr),
+            };
+            return true;
+        }
     }
-    if (rt_packed_state(files->packed) == RT_PACKED_READING) {
-        files->recheck = rt_recheck_start(file, digest, record);
-    }
-    if (!files->recheck) { /* nothing may be written by a digest that nobody checks */
-        rt_packed_free(files->packed);
-        files->packed = NULL;
-    }
-    return files->recheck != NULL;
-}
-
-enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
-                                 struct error *err)
-{
-    uint64_t digest[2];
-    must(!files->packed);
-    if (believe(files, folder, machine)) {
-        return ST_OK;
-    }
-    /* The whole file: fingerprints of rounds leave out constants that lie in it. */
-    TRY(rt_file_digest(files->device, files->buffer, digest, err));
-    TRY(rt_packed_open(folder, digest, machine, &files->packed, err));
-    if (rt_packed_state(files->packed) != RT_PACKED_BROKEN) {
-        rt_seen_keep(pte_file_of(files->pte), folder, digest);
-    }
-    return ST_OK;
+    return false;
 }
 
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
@@ -363,18 +430,23 @@ void rt_files_note_use(struct rt_files *files, struct span bytes)
     }
 }
 
+static enum status verify_digest(const struct rt_file_digest *digest, struct error *err)
+{
+    return digest->recheck ? rt_recheck_verify(digest->recheck, err) : ST_OK;
+}
+
 enum status rt_files_verify(const struct rt_files *files, struct error *err)
 {
     if (files->pte) { /* a pipeline has no file */
         TRY(pte_file_verify(pte_file_of(files->pte), err));
     }
+    TRY(verify_digest(&files->digest, err));
     for (uint32_t i = 0; i < files->data_count; i++) {
-        if (files->data[i].ptd && (files->data[i].is_used || !files->is_settled)) {
-            TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
+        const struct rt_data_file *data = &files->data[i];
+        if (data->ptd && (data->is_used || !files->is_settled)) {
+            TRY(pte_file_verify(ptd_file_of(data->ptd), err));
         }
-    }
-    if (files->recheck) {
-        TRY(rt_recheck_verify(files->recheck, err));
+        TRY(verify_digest(&data->digest, err));
     }
     return files->packed ? rt_packed_verify(files->packed, err) : ST_OK;
 }
@@ -391,11 +463,22 @@ void rt_files_release(const struct rt_files *files)
     }
 }
 
+/* Waits until each digest that was believed has been checked. */
+static bool are_digests_right(struct rt_files *files)
+{
+    bool are_right = !files->digest.recheck || rt_recheck_wait(files->digest.recheck);
+    for (uint32_t i = 0; are_right && i < files->data_count; i++) {
+        struct rt_recheck *recheck = files->data[i].digest.recheck;
+        are_right = !recheck || rt_recheck_wait(recheck);
+    }
+    return are_right;
+}
+
 enum status rt_files_settle(struct rt_files *files, struct error *err)
 {
-    if (files->recheck && rt_packed_state(files->packed) == RT_PACKED_WRITING &&
-        !rt_recheck_wait(files->recheck)) { /* what is written has the digest in its name */
-        rt_packed_abandon(files->packed, "the program's file has no certain digest");
+    if (files->packed && rt_packed_state(files->packed) == RT_PACKED_WRITING &&
+        !are_digests_right(files)) { /* what is written follows from them */
+        rt_packed_abandon(files->packed, "a file of the program has no certain digest");
     }
     TRY(rt_files_verify(files, err));
     if (files->packed) {

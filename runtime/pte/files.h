@@ -34,10 +34,18 @@ struct rt_recheck;
 #define RT_DATA_FILES_MAX 64
 #define RT_FOLDER_ENTRIES_MAX 65536 /* entries of a folder that are looked at */
 
+/* What is known of a file's bytes while packed weights are kept. */
+struct rt_file_digest {
+    bool is_known;
+    uint64_t words[2];
+    struct rt_recheck *recheck; /* owned; NULL: the digest was computed, not believed */
+};
+
 struct rt_data_file {
     const char *path;
     struct ptd_file *ptd; /* a use of it; NULL: not opened yet */
     struct hal_buffer *buffer;
+    struct rt_file_digest digest;
     bool is_used;
 };
 
@@ -51,9 +59,10 @@ struct rt_files {
     struct rt_data_file data[RT_DATA_FILES_MAX];
     uint32_t data_count;
     enum pte_file_use use;
-    bool is_settled;          /* rt_files_settle(): from now on only files in use are verified */
-    struct rt_packed *packed; /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
-    struct rt_recheck *recheck; /* owned; NULL: the program's digest was computed, not believed */
+    bool is_settled;           /* rt_files_settle(): from now on only files in use are verified */
+    struct rt_packed *packed;  /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
+    const char *packed_folder; /* of |packed| */
+    struct rt_file_digest digest; /* of the program's own file */
 };
 
 /* What a program is loaded from. */
@@ -72,9 +81,10 @@ MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *
                                      const struct rt_files_source *source, struct error *err);
 void rt_files_fini(struct rt_files *files);
 
-/* Call after rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). If the
- * folder says that the program's file has been read before, and has its packed weights, the file is
- * read in the background (runtime/pte/recheck.h). */
+/* Call after rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). From now
+ * on the digests of all open files are known. If the folder has the program's packed weights, and
+ * says that a file has been read before, the file is read in the background
+ * (runtime/pte/recheck.h). */
 MUST_CHECK enum status rt_files_keep_packed(struct rt_files *files, const char *folder,
                                             const char *machine, struct error *err);
 
@@ -89,6 +99,15 @@ struct rt_file_place {
 /* Finds where |bytes| lie. False: in none of the files. |files| may be NULL. */
 bool rt_files_place(const struct rt_files *files, struct span bytes,
                     struct rt_file_place *out_place);
+
+/* Where bytes of a data file lie: the digest of the whole file, an offset. */
+struct rt_data_place {
+    uint64_t file[2], offset;
+};
+
+/* Finds where |bytes| lie. False: in no data file whose digest is known. |files| may be NULL. */
+bool rt_files_data_place(const struct rt_files *files, struct span bytes,
+                         struct rt_data_place *out_place);
 
 /* Finds the data stored under |key|; ST_NOT_FOUND says where it was searched. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,

@@ -34,6 +34,7 @@
 
 static char root[] = "/tmp/pted-test-seen-XXXXXX";
 static char folder[64], path[64], other_path[64];
+static char base_path[64], data_path[64]; /* a program whose weights are in the data file */
 static struct hal_device *device;
 static struct hal_pool *pool;
 static uint8_t bytes[FILE_BYTES];
@@ -53,26 +54,47 @@ static void wait_until_settled(void)
     nanosleep(&pause, NULL);
 }
 
-/* Two programs with the same structure and other weights, with zeros behind them. */
+/* Reads |model|, with zeros behind it. Returns its length. */
+static size_t read_model(const char *model)
+{
+    const char *top = getenv("top_srcdir");
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s/tests/models/%s", top ? top : ".", model);
+    FILE *file = fopen(name, "rb");
+    assert_non_null(file);
+    memset(bytes, 0, sizeof(bytes));
+    size_t len = fread(bytes, 1, sizeof(bytes), file);
+    fclose(file);
+    assert_true(len > 0 && len < FILE_BYTES);
+    return len;
+}
+
+/* Changes the signs of some weights. */
+static void turn_signs(size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        bytes[i] ^= i % 4 == 3 ? 0x80 : 0;
+    }
+}
+
+/* Two programs with the same structure and other weights, and one with a data file. */
 static int open_all(void **state)
 {
     (void)state;
-    const char *top = getenv("top_srcdir");
-    char model[PATH_MAX];
-    snprintf(model, sizeof(model), "%s/tests/models/mobile.pte", top ? top : ".");
-    FILE *file = fopen(model, "rb");
-    assert_non_null(file);
-    size_t len = fread(bytes, 1, sizeof(bytes), file);
-    fclose(file);
-    assert_true(len > 0 && len < FILE_BYTES && mkdtemp(root));
+    assert_non_null(mkdtemp(root));
     snprintf(folder, sizeof(folder), "%s/packed", root);
     snprintf(path, sizeof(path), "%s/one.pte", root);
     snprintf(other_path, sizeof(other_path), "%s/other.pte", root);
+    snprintf(base_path, sizeof(base_path), "%s/base.pte", root);
+    snprintf(data_path, sizeof(data_path), "%s/data.ptd", root);
+    size_t len = read_model("mobile.pte");
     write_file(path, bytes);
-    for (size_t i = len / 2; i < len - len / 4; i++) {
-        bytes[i] ^= i % 4 == 3 ? 0x80 : 0; /* signs of weights, which are the end of the file */
-    }
+    turn_signs(len / 2, len - len / 4); /* weights are the end of the file */
     write_file(other_path, bytes);
+    read_model("weights/foundation.ptd");
+    write_file(data_path, bytes);
+    read_model("weights/base.pte");
+    write_file(base_path, bytes);
     open_two_workers(&device, &pool);
     wait_until_settled();
     return 0;
@@ -101,6 +123,8 @@ static int close_all(void **state)
     rmdir(folder);
     unlink(path);
     unlink(other_path);
+    unlink(base_path);
+    unlink(data_path);
     return rmdir(root);
 }
 
@@ -234,7 +258,11 @@ static void damaged_records_are_not_believed(void **state)
 
 static struct rt_program *load(const char *from, const char *to)
 {
-    const struct rt_load_options options = {.device = device, .packed_folder = to};
+    const char *const data[] = {data_path};
+    const struct rt_load_options options = {.device = device,
+                                            .packed_folder = to,
+                                            .data_paths = data,
+                                            .data_count = from == base_path ? 1 : 0};
     struct rt_program *program;
     struct error err;
     assert_int_equal(rt_load_program(from, &options, &program, &err), ST_OK);
@@ -275,23 +303,32 @@ static size_t call(struct rt_program *program, uint8_t *out)
 
 static uint8_t expected[RESULT_BYTES_MAX], got[RESULT_BYTES_MAX];
 
-/* Loads |from| with the folder; was its digest believed? */
-static bool is_believed(const char *from)
+static bool is_right(const struct rt_file_digest *digest)
+{
+    return digest->recheck && rt_recheck_wait(digest->recheck);
+}
+
+/* Loads |from| with the folder; were digests believed, of its own file and of the data file? */
+enum { OF_PROGRAM = 1, OF_DATA = 2 };
+static int believed(const char *from)
 {
     struct rt_program *program = load(from, NULL);
     size_t len = call(program, expected);
+    struct error err;
     drop(program);
     program = load(from, folder);
-    bool is = program->files.recheck != NULL;
     assert_int_equal(call(program, got), len);
     assert_memory_equal(got, expected, len);
-    if (is) {
-        struct error err;
-        assert_true(rt_recheck_wait(program->files.recheck));
-        assert_int_equal(rt_program_verify_files(program, &err), ST_OK);
-    }
+    int is = (is_right(&program->files.digest) ? OF_PROGRAM : 0) |
+             (is_right(&program->files.data[0].digest) ? OF_DATA : 0);
+    assert_int_equal(rt_program_verify_files(program, &err), ST_OK);
     drop(program);
     return is;
+}
+
+static bool is_believed(const char *from)
+{
+    return believed(from) == OF_PROGRAM;
 }
 
 static void a_second_load_does_not_read_the_file(void **state)
@@ -304,6 +341,36 @@ static void a_second_load_does_not_read_the_file(void **state)
     assert_true(is_believed(other_path));
     empty_folder();
     assert_false(is_believed(path));
+    empty_folder();
+}
+
+/* A data file is a file like the program's own. */
+static void a_second_load_does_not_read_the_data_file(void **state)
+{
+    (void)state;
+    assert_int_equal(believed(base_path), 0);
+    assert_int_equal(believed(base_path), OF_PROGRAM | OF_DATA);
+    assert_int_equal(chmod(data_path, 0640), 0);
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    wait_until_settled();
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    assert_int_equal(believed(base_path), OF_PROGRAM | OF_DATA);
+    empty_folder();
+}
+
+/* Other weights in the data file: what was packed from the old ones is not used. */
+static void another_data_file_is_packed_again(void **state)
+{
+    (void)state;
+    size_t len = read_model("weights/foundation.ptd");
+    assert_int_equal(believed(base_path), 0);
+    turn_signs(len / 2, len);
+    write_file(data_path, bytes);
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    wait_until_settled();
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    assert_int_equal(believed(base_path), OF_PROGRAM | OF_DATA);
     empty_folder();
 }
 
@@ -334,15 +401,35 @@ static void a_wrong_record_is_found_out(void **state)
     pte_file_unmap(&other);
     pte_file_unmap(&file);
     struct rt_program *program = load(path, folder);
-    assert_non_null(program->files.recheck);
+    assert_non_null(program->files.digest.recheck);
     assert_int_equal(chmod(path, 0640), 0); /* another time of change, the same bytes */
-    assert_false(rt_recheck_wait(program->files.recheck));
+    assert_false(rt_recheck_wait(program->files.digest.recheck));
     assert_int_equal(rt_program_verify_files(program, &err), ST_UNAVAILABLE);
     assert_non_null(strstr(err.text, "one.pte has other bytes"));
     drop(program);
     wait_until_settled();
     assert_false(is_believed(path));
     assert_true(is_believed(path));
+    empty_folder();
+}
+
+/* What is packed by a wrong digest of the data file is not kept, and the record is gone. */
+static void a_wrong_record_of_the_data_file_is_found_out(void **state)
+{
+    (void)state;
+    const char *const data_paths[] = {data_path};
+    const struct rt_load_options options = {
+        .device = device, .packed_folder = folder, .data_paths = data_paths, .data_count = 1};
+    struct rt_program *program;
+    struct error err = {0};
+    assert_int_equal(believed(base_path), 0);
+    struct pte_file data = open_file(data_path);
+    rt_seen_keep(&data, folder, some_digest);
+    pte_file_unmap(&data);
+    assert_int_equal(rt_load_program(base_path, &options, &program, &err), ST_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "data.ptd has other bytes"));
+    assert_int_equal(believed(base_path), OF_PROGRAM);
+    assert_int_equal(believed(base_path), OF_PROGRAM | OF_DATA);
     empty_folder();
 }
 
@@ -354,8 +441,11 @@ int main(void)
         cmocka_unit_test(what_has_just_changed_is_not_kept),
         cmocka_unit_test(damaged_records_are_not_believed),
         cmocka_unit_test(a_second_load_does_not_read_the_file),
+        cmocka_unit_test(a_second_load_does_not_read_the_data_file),
+        cmocka_unit_test(another_data_file_is_packed_again),
         cmocka_unit_test(a_record_alone_is_not_believed),
         cmocka_unit_test(a_wrong_record_is_found_out),
+        cmocka_unit_test(a_wrong_record_of_the_data_file_is_found_out),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
