@@ -94,6 +94,8 @@ enum rt_op_flags {
                                  is no residual: see |pitch| of struct rt_tensor */
     RT_OP_COMPLEX = 1 << 12,  /* accepts complex tensors: moves their elements, or checks them */
     RT_OP_ROWS = 1 << 13,     /* output 0 is argument 0 but for some rows (rt_emit_update()) */
+    RT_OP_CUTS = 1 << 14,     /* output 0 is a part of argument 0: of dim argument 1, from index
+                                 argument 2 on; a step is argument 4 */
 };
 
 /*

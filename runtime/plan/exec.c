@@ -152,6 +152,7 @@ static enum status make_tensor(struct exec *e, uint32_t value, struct error *err
     } else {
         stride_tensor(t, v->order, t->rank > 1 ? t->dims[1] : 1);
         t->binding = bind(e, value, t->bytes);
+        t->binding.offset += e->flow->begin[value];
     }
     e->emit.tensors[value] = t;
     return ST_OK;
@@ -198,7 +199,7 @@ static bool may_track(const struct exec *e, int64_t rows, int64_t row_bytes)
 {
     const struct rt_storage *from = rt_flow_class(e->flow, e->emit.node->args[0]);
     const struct rt_storage *to = rt_flow_class(e->flow, e->emit.node->outs[0]);
-    if (to->home != RT_HOME_RESULT) {
+    if (to->home != RT_HOME_RESULT || e->flow->is_cut[e->emit.node->args[0]]) {
         return false;
     }
     struct rt_plan_result *result = &e->plan->results[to->index];

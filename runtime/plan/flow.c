@@ -28,9 +28,15 @@ static bool is_joined(const struct rt_flow *flow, const struct rt_node *node)
            flow->whole[list->values[0]] == node->outs[0];
 }
 
+/* Is its output a run of bytes of its argument? */
+static bool is_cut(const struct rt_flow *flow, const struct rt_node *node)
+{
+    return node->op->flags & RT_OP_CUTS && flow->is_cut[node->outs[0]];
+}
+
 static bool runs_nothing(const struct rt_flow *flow, const struct rt_node *node)
 {
-    return is_view(node) || is_joined(flow, node);
+    return is_view(node) || is_joined(flow, node) || is_cut(flow, node);
 }
 
 /* ---- parts of images ------------------------------------------------------------------------- */
@@ -95,6 +101,77 @@ static void find_all_parts(struct rt_flow *flow, uint32_t *uses)
     for (uint32_t i = 0; graph->is_host && i < graph->node_count; i++) {
         if (graph->nodes[i].op->flags & RT_OP_JOINS) {
             find_parts(flow, &graph->nodes[i], uses);
+        }
+    }
+}
+
+/* ---- runs of elements ------------------------------------------------------------------------ */
+
+/* Returns how many elements of |v| lie between one index of |dim| and the next, if the indices
+ * follow each other in memory; 0: they do not, or that is not known. */
+static int64_t pitch_of(const struct rt_value *v, uint8_t dim)
+{
+    int64_t pitch = 1;
+    bool is_outside = true;
+    for (uint8_t i = 0; i < v->rank; i++) {
+        uint8_t d = v->order ? v->order[i] : i;
+        if (d == dim) {
+            is_outside = false;
+        } else if (!rt_dim_is_const(v->dims[d]) || (is_outside && v->dims[d].value != 1) ||
+                   !mul_i64(pitch, v->dims[d].value, &pitch)) {
+            return 0;
+        }
+    }
+    return pitch;
+}
+
+static bool has_step(const struct rt_graph *graph, const struct rt_node *node)
+{
+    const struct rt_value *step = node->arg_count > 4 ? rt_node_arg(graph, node, 4) : NULL;
+    return step && step->kind != RT_NONE && !rt_dim_is(step->i, 1);
+}
+
+/* The first index of a dim of |size| that |node| takes, and it takes |count|. False: only a call
+ * knows, or they are not all there. */
+static bool find_first(const struct rt_graph *graph, const struct rt_node *node, int64_t size,
+                       int64_t count, int64_t *out_first)
+{
+    const struct rt_value *start = rt_node_arg(graph, node, 2);
+    struct rt_dim first = start->kind == RT_NONE ? rt_dim_of(0) : start->i;
+    *out_first = first.value + (first.value < 0 ? size : 0);
+    return rt_dim_is_const(first) && *out_first >= 0 && *out_first <= size &&
+           count <= size - *out_first;
+}
+
+/* Does |node| take elements that follow each other in memory? |*out_begin|: the byte of the first
+ * one. */
+static bool find_cut(const struct rt_flow *flow, const struct rt_node *node, size_t *out_begin)
+{
+    const struct rt_graph *graph = flow->graph;
+    const struct rt_value *from = rt_node_arg(graph, node, 0), *to = rt_node_out(graph, node, 0);
+    bool is_alike = from->order == to->order && (!from->order || from->rank == to->rank);
+    if (!is_alike || from->is_packed || flow->whole[node->args[0]] || has_step(graph, node)) {
+        return false;
+    }
+    uint8_t dim = rt_dim_from_first(rt_node_arg(graph, node, 1)->i.value, from->rank);
+    struct rt_dim size = from->dims[dim];
+    struct rt_dim count = from->rank == to->rank ? to->dims[dim] : rt_dim_of(1);
+    int64_t first, bytes, pitch = pitch_of(from, dim);
+    bool is_known = pitch > 0 && rt_dim_is_const(size) && rt_dim_is_const(count) &&
+                    find_first(graph, node, size.value, count.value, &first) &&
+                    mul_i64(first, pitch, &bytes) &&
+                    mul_i64(bytes, (int64_t)dtype_bytes(from->dtype), &bytes);
+    *out_begin = is_known ? (size_t)bytes : 0;
+    return is_known;
+}
+
+static void find_cuts(struct rt_flow *flow)
+{
+    const struct rt_graph *graph = flow->graph;
+    for (uint32_t i = 0; graph->is_host && i < graph->node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        if (node->op->flags & RT_OP_CUTS) {
+            flow->is_cut[node->outs[0]] = find_cut(flow, node, &flow->begin[node->outs[0]]);
         }
     }
 }
@@ -194,8 +271,11 @@ static void join_views(struct rt_flow *flow)
     }
     for (uint32_t i = 0; i < flow->graph->node_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[i];
-        if (is_view(node)) {
-            flow->class_of[node->outs[0]] = find(flow, node->args[0]);
+        if (is_view(node) || is_cut(flow, node)) {
+            uint32_t out = node->outs[0];
+            flow->class_of[out] = find(flow, node->args[0]);
+            flow->is_cut[out] |= flow->is_cut[node->args[0]];
+            flow->begin[out] += flow->begin[node->args[0]];
         }
     }
 }
@@ -229,7 +309,8 @@ static void settle_homes(struct rt_flow *flow)
 }
 
 /*
- * The first result of a transient class is computed where the caller wants it; others are copied.
+ * The first result of a transient class is computed where the caller wants it; others are copied,
+ * and so are parts of one.
  */
 static void settle_results(struct rt_flow *flow)
 {
@@ -242,7 +323,8 @@ static void settle_results(struct rt_flow *flow)
         struct rt_storage *class = &flow->classes[find(flow, value)];
         flow->is_used[value] = true;
         class->last = flow->region_count;
-        if (class->home == RT_HOME_WORKSPACE && i >= flow->staging.results) {
+        if (class->home == RT_HOME_WORKSPACE && i >= flow->staging.results &&
+            !flow->is_cut[value]) {
             class->home = RT_HOME_RESULT;
             class->index = i;
         } else {
@@ -284,7 +366,7 @@ static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t
     const struct rt_graph *graph = flow->graph;
     const struct rt_value *in = rt_node_arg(graph, node, arg), *out = rt_node_out(graph, node, 0);
     if (in->kind != RT_TENSOR || in->dtype != out->dtype || in->order != out->order ||
-        !rt_value_same_dims(in, out)) {
+        flow->is_cut[node->args[arg]] || !rt_value_same_dims(in, out)) {
         return false;
     }
     const struct rt_storage *from = &flow->classes[find(flow, node->args[arg])];
@@ -334,6 +416,8 @@ static enum status make(struct rt_flow *flow, const struct rt_graph *graph,
         .is_used = arena_array(arena, values, sizeof(*flow->is_used)),
         .whole = arena_array(arena, values, sizeof(*flow->whole)),
         .channel = arena_array(arena, values, sizeof(*flow->channel)),
+        .is_cut = arena_array(arena, values, sizeof(*flow->is_cut)),
+        .begin = arena_array(arena, values, sizeof(*flow->begin)),
         .order = arena_array(arena, nodes, sizeof(*flow->order)),
         .region = arena_array(arena, nodes, sizeof(*flow->region)),
         .copies = arena_array(arena, graph->output_count, sizeof(*flow->copies)),
@@ -342,10 +426,12 @@ static enum status make(struct rt_flow *flow, const struct rt_graph *graph,
     uint32_t *begin = arena_array(arena, (size_t)nodes + 2, sizeof(*begin));
     uint32_t *uses = arena_array(arena, values, sizeof(*uses));
     if (!flow->class_of || !flow->classes || !flow->is_used || !flow->whole || !flow->channel ||
-        !flow->order || !flow->region || !flow->copies || !ready || !begin || !uses) {
+        !flow->is_cut || !flow->begin || !flow->order || !flow->region || !flow->copies || !ready ||
+        !begin || !uses) {
         return arena_fail(arena, "the method", err);
     }
     find_all_parts(flow, uses);
+    find_cuts(flow);
     assign_regions(flow, wave_bytes, ready);
     sort_nodes(flow, begin);
     join_views(flow);

@@ -5,10 +5,10 @@
  *
  * Nodes are put into regions, as early as their arguments allow. The nodes of one region run side
  * by side; a barrier separates two regions. Values are put into classes: a view is in its base's
- * class, and an operator that may work in place joins its output to its input if no other node
- * needs the input any more. Images that are only concatenated along their channels are computed
- * where the concatenation has them, which then runs nothing. A class has one home for all its
- * values.
+ * class, and so is a part that is one run of its elements, such as a row; and an operator that may
+ * work in place joins its output to its input if no other node needs the input any more. Images
+ * that are only concatenated along their channels are computed where the concatenation has them,
+ * which then runs nothing. A class has one home for all its values.
  */
 #ifndef PTED_RUNTIME_PLAN_FLOW_H
 #define PTED_RUNTIME_PLAN_FLOW_H
@@ -57,6 +57,8 @@ struct rt_flow {
     bool *is_used;              /* by value: some node or the caller reads it */
     uint32_t *whole;            /* by value: the image that it is a part of; 0: none */
     int64_t *channel;           /* of a part: where its channels begin */
+    bool *is_cut;               /* by value: it is a run of bytes of its class, */
+    size_t *begin;              /* ...from this one on; 0 of other values */
     uint32_t *order;            /* nodes that dispatch, by region, then as in the graph */
     uint32_t *region;           /* by node; a node that runs nothing has no region */
     uint32_t order_count, region_count;

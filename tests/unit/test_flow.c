@@ -41,6 +41,79 @@ static void views_share_and_last_reads_are_reused(void **state)
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* |flat| is read again */
 }
 
+/* Rows 2 and 3 of |x|, one image or several of them, and what becomes of them. */
+static uint32_t cut(struct fixture *f, uint32_t x, int64_t first, int64_t step)
+{
+    uint32_t args[] = {x, number(f, 1), number(f, first), number(f, first + 2), number(f, step)};
+    return apply(f, "slice", args, 5);
+}
+
+static struct rt_flow flow_of(struct fixture *f)
+{
+    struct rt_flow flow;
+    f->graph.is_host = true;
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
+    return flow;
+}
+
+static void rows_lie_where_their_tensor_does(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 6, 4), rows = cut(f, x, 2, 1), args[] = {rows, INTS(8)};
+    uint32_t flat = apply(f, "view", args, 2), last[] = {rows, number(f, 1), number(f, -1)};
+    uint32_t row = apply(f, "select", last, 3), sum = relu(f, row);
+    give(f, sum);
+    give(f, relu(f, flat));
+    struct rt_flow flow = flow_of(f);
+    assert_int_equal(flow.order_count, 2);
+    assert_int_equal(flow.class_of[rows], x);
+    assert_int_equal(flow.class_of[flat], x);
+    assert_int_equal(flow.class_of[row], x);
+    assert_int_equal(flow.begin[rows], 2 * 4 * sizeof(float));
+    assert_int_equal(flow.begin[flat], 2 * 4 * sizeof(float));
+    assert_int_equal(flow.begin[row], 3 * 4 * sizeof(float));
+}
+
+static void rows_of_several_images_are_copied(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 6, 4), rows = cut(f, x, 2, 1), some = cut(f, INPUT(1, 6, 4), 2, 2);
+    give(f, relu(f, rows));
+    give(f, relu(f, some));
+    struct rt_flow flow = flow_of(f);
+    assert_int_equal(flow.class_of[rows], rows);
+    assert_int_equal(flow.class_of[some], some);
+    assert_int_equal(flow.order_count, 4);
+}
+
+/* What is computed of rows does not lie where the rows did, and they are no result themselves. */
+static void rows_are_only_read(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t a = relu(f, INPUT(1, 6, 4)), rows = cut(f, a, 2, 1), b = relu(f, rows);
+    uint32_t others = cut(f, relu(f, INPUT(1, 6, 4)), 0, 1);
+    give(f, relu(f, b));
+    give(f, others);
+    struct rt_flow flow = flow_of(f);
+    assert_int_equal(flow.class_of[rows], a);
+    assert_int_not_equal(flow.class_of[b], a);
+    assert_int_equal(rt_flow_class(&flow, others)->home, RT_HOME_WORKSPACE);
+    assert_int_equal(flow.copy_count, 1);
+}
+
+static void other_devices_copy_rows(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_flow flow;
+    uint32_t rows = cut(f, INPUT(1, 6, 4), 2, 1);
+    give(f, relu(f, rows));
+    f->graph.is_host = false;
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
+    assert_int_equal(flow.class_of[rows], rows);
+}
+
 /* Does the sum of a residual block lie where its residual did? |depth| products are beside the
  * residual; with |is_read| a product reads it later, too. */
 static bool is_in_place(struct fixture *f, uint32_t depth, bool is_read)
@@ -203,6 +276,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
+        TEST(rows_lie_where_their_tensor_does),
+        TEST(rows_of_several_images_are_copied),
+        TEST(rows_are_only_read),
+        TEST(other_devices_copy_rows),
         TEST(sums_lie_where_their_residual_did),
         TEST(residuals_that_are_read_again_keep_their_place),
         TEST(parts_of_an_image_lie_in_it),
