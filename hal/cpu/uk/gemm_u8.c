@@ -20,8 +20,13 @@
 #include "hal/cpu/uk/gemm_u8.h"
 #include "hal/cpu/uk/level.h"
 
-/* Rows of a tile that keeps two sums for each element. */
-#if UK_MR == 14
+/* Rows of a tile that keeps two sums for each element. Sums of floats stay in registers for all of
+ * k, and those of integers for a group. Above GROUPED_WHOLE rows half of them have those of their
+ * rows, then the other half, which unpacks the weights of the group again. */
+#if UK_MR == 14 && UK_WORD == 4
+#define GROUPED_MR 8
+#define GROUPED_WHOLE 6
+#elif UK_MR == 14
 #define GROUPED_MR 6
 #elif UK_MR == 12
 #define GROUPED_MR 5
@@ -32,9 +37,15 @@
 #else
 #define GROUPED_MR 2
 #endif
+#ifndef GROUPED_WHOLE
+#define GROUPED_WHOLE GROUPED_MR
+#endif
 
-/* Bytes of a panel, see |asks_ahead|. */
+/* Bytes of a panel, see |asks_ahead|; and where so many rows ask for them on all processors, since
+ * a group takes longer than memory needs for it: no stream is fetched ahead far enough then. */
 #define AHEAD_BYTES 1024
+#define ROWS_AHEAD_BYTES 2048
+#define ASKING_ROWS (UK_MR == 14 ? 5 : UK_MR + 1)
 #define LINE_BYTES 64
 
 /* Panels that one row takes side by side on these levels. */
@@ -203,22 +214,22 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
-UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes)
+/* Asks for the bytes of a group that are |distance| behind |b|. */
+UK_INLINE void ask_ahead(const struct tile *t, const uint8_t *b, size_t distance)
 {
-    for (size_t i = 0; i < bytes; i += LINE_BYTES) {
-        __builtin_prefetch(b + AHEAD_BYTES + i);
+    for (size_t i = 0; i < t->group_bytes; i += LINE_BYTES) {
+        __builtin_prefetch(b + distance + i);
     }
 }
 
 /* sums += the products of a group, times its scales. */
-UK_INLINE void add_group(vf sums[UK_MR][UK_NV], const struct tile *t, const uint8_t *a,
-                         const uint8_t *b, const uint8_t *scales, const int rows, const int vectors,
+UK_INLINE void add_group(vf sums[][UK_NV], const struct tile *t, const uint8_t *a, const uint8_t *b,
+                         const uint8_t *scales, const int rows, const int vectors,
                          const bool is_4bit)
 {
     const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
     vi acc[UK_MR][UK_NV];
     clear(acc, rows);
-    ask_ahead(b, t->ahead_bytes);
     accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
     settle(acc, rows, vectors);
     UK_UNROLL
@@ -241,6 +252,23 @@ UK_INLINE void clear_sums(vf sums[UK_MR][UK_NV], const int rows)
     }
 }
 
+/* Does it for all rows of a tile. One row would be slower with a question in each group. */
+UK_INLINE void add_group_rows(vf sums[UK_MR][UK_NV], const struct tile *t, const uint8_t *a,
+                              const uint8_t *b, const uint8_t *scales, const int rows,
+                              const int vectors, const bool is_4bit)
+{
+    const int part = rows <= GROUPED_WHOLE ? rows : (rows + 1) / 2;
+    if (rows >= ASKING_ROWS) {
+        ask_ahead(t, b, ROWS_AHEAD_BYTES);
+    } else if (rows > 1 && t->asks_ahead) {
+        ask_ahead(t, b, AHEAD_BYTES);
+    }
+    add_group(sums, t, a, b, scales, part, vectors, is_4bit);
+    if (part < rows) {
+        add_group(sums + part, t, a + part * t->a_row, b, scales, rows - part, vectors, is_4bit);
+    }
+}
+
 /* For a single run. */
 UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
                            const bool is_4bit)
@@ -250,7 +278,7 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     vf sums[UK_MR][UK_NV];
     clear_sums(sums, rows);
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
-        add_group(sums, t, a, b, scales, rows, vectors, is_4bit);
+        add_group_rows(sums, t, a, b, scales, rows, vectors, is_4bit);
         a += t->group_words * A_STEP(rows);
         b += t->group_bytes;
         scales += t->scales_step;
@@ -262,7 +290,11 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
 #if UK_MR == 14
 #define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) \
     XX(13) XX(14)
+#if UK_WORD == 4
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8)
+#else
 #define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#endif
 #elif UK_MR == 12
 #define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
 #define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5)
@@ -324,6 +356,7 @@ UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t lin
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         UK_UNROLL
         for (int i = 0; i < count; i++) {
+            ask_ahead(t, b + (size_t)i * next, AHEAD_BYTES);
             add_group(sums[i], t, a, b + (size_t)i * next, scales + (size_t)i * next_scales, 1,
                       UK_NV, is_4bit);
         }
@@ -355,7 +388,7 @@ static size_t count_beside(const struct uk_gemm_u8 *g, const struct tile *t, siz
                            size_t end)
 {
     const size_t whole = g->n / UK_NR < end ? g->n / UK_NR : end;
-    if (rows != 1 || t->ahead_bytes == 0 || whole < p + 2) {
+    if (rows != 1 || !t->asks_ahead || whole < p + 2) {
         return 1;
     }
     return whole - p < BESIDE ? 2 : BESIDE;

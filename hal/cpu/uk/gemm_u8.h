@@ -27,7 +27,7 @@ struct tile {
     size_t panel_bytes;
     size_t group_words;              /* 0: no groups */
     size_t group_bytes, scales_step; /* from the weights and scales of a group to the next ones */
-    size_t ahead_bytes;              /* that a group asks for ahead: all of one, or none */
+    bool asks_ahead;                 /* do groups ask for later ones? */
     /* With sorted words: how many; of the tile, rows, the greatest number, and rows of the even
      * bytes, widened, in front of the odd ones; NULL: not made yet. */
     bool is_sorted;
@@ -417,7 +417,7 @@ UK_INLINE void set_groups(const struct uk_gemm_u8 *g, struct tile *t)
     const size_t scale_bytes = are_inside ? bytes_of_scale(g) : 0;
     t->group_bytes = uk_group_bytes_u8(UK_NR, g->group, g->is_4bit, scale_bytes);
     t->scales_step = are_inside ? t->group_bytes : UK_NR * bytes_of_scale(g);
-    t->ahead_bytes = g->asks_ahead ? t->group_bytes : 0;
+    t->asks_ahead = g->asks_ahead;
     if (are_inside) {
         t->panel_bytes = uk_panel_bytes_u8(UK_NR, g->k, g->group, g->is_4bit, scale_bytes);
     }
