@@ -180,7 +180,8 @@ size_t rt_invocation_planned_bytes(const struct rt_invocation *inv)
     uint32_t result = inv->method->result_count;
     size_t bytes = inv->plan->workspace_bytes;
     for (uint32_t i = 0; i < result; i++) {
-        bool is_ours = inv->method->results[i].kind == RT_IO_TENSOR;
+        /* Steps that run as one write into the memory of their own calls and states. */
+        bool is_ours = inv->method->results[i].kind == RT_IO_TENSOR && !inv->steps;
         bytes += is_ours && !inv->bound[i].buffer ? inv->plan->results[i].bytes : 0;
     }
     for (uint32_t i = 0; !inv->state && i < inv->method->state_count; i++) {

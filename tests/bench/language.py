@@ -42,6 +42,7 @@ PROMPT = 4000
 PART = 32        # of a prompt, as the daemon takes it beside others (--prefill-tokens-shared)
 WORKERS = 2
 NEW = 24         # tokens of a second turn
+ARRIVING = 256   # of prompts beside streams
 
 
 def row(goal, least=None, most=None, **got):
@@ -93,11 +94,6 @@ class Served(streams.Server):
         """The number of the model's runs, and their nanoseconds."""
         batches = [batch["compute_infer"] for batch in self.stats()["batch_stats"]]
         return (sum(batch["count"] for batch in batches), sum(batch["ns"] for batch in batches))
-
-    def processor_ns(self):
-        """Of all threads so far."""
-        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks)
 
     def wait_idle(self):
         """The number of runs when there are no more."""
@@ -166,17 +162,23 @@ def first_token(daemon, ids, **members):
 def measure_streams(args):
     with Served(args, "decoder.pte", "--max-batch=8") as daemon:
         rows = daemon.wait_proven()
-        results = streams.run(daemon, argparse.Namespace(rounds=args.rounds, tokens=args.tokens),
-                              (1, 8))
-        (one, gaps), (rate, all_gaps) = results[1], results[8]
-        together = statistics.median(all_gaps)
-    alone = statistics.median(gaps)
-    p99 = streams.percentile(all_gaps, 0.99)
-    return [row("tokens a second of 8 streams over one", least=3, got=rate / one,
-                note=f"{rate:.0f} and {one:.0f} tokens/s, up to {rows} rows"),
+        wanted = argparse.Namespace(rounds=args.rounds, tokens=args.tokens, prompts=0)
+        results = streams.run(daemon, wanted, (1, 8))
+        wanted.prompts = ARRIVING
+        beside = streams.run(daemon, wanted, (8,))[8]
+    one, eight = results[1], results[8]
+    alone, together = statistics.median(one.gaps), statistics.median(eight.gaps)
+    p99 = streams.percentile(eight.gaps, 0.99)
+    beside_p99 = streams.percentile(beside.gaps, 0.99)
+    return [row("tokens a second of 8 streams over one", least=4.5, got=eight.rate / one.rate,
+                note=f"{eight.rate:.0f} and {one.rate:.0f} tokens/s, up to {rows} rows"),
             row("p99 between tokens of 8 over one's step", most=2.5, got=p99 / alone,
                 note=f"{p99 * 1e3:.1f} and {alone * 1e3:.1f} ms, median of 8 "
-                     f"{together * 1e3:.1f} ms")]
+                     f"{together * 1e3:.1f} ms"),
+            row(f"p99 between tokens of 8 beside prompts of {ARRIVING}, over their step",
+                most=2.0, got=beside_p99 / together,
+                note=f"{beside_p99 * 1e3:.1f} ms; a prompt "
+                     f"{statistics.median(beside.prompts) * 1e3:.0f} ms")]
 
 
 def gaps_beside(daemon, ids):

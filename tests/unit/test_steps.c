@@ -23,6 +23,7 @@
 #define STEPS 12
 #define VOCAB 448
 #define POOL_BYTES ((size_t)64 << 20)
+#define SMALL_POOL_BYTES ((size_t)512 << 10)
 #define SECOND 1000000000u
 
 struct world {
@@ -323,6 +324,25 @@ static void a_position_is_refused_alone(void **state)
     rt_state_unref(rows[1].state);
 }
 
+/* What the sequences keep is not of the memory for requests, and may be more than it. */
+static void states_are_no_memory_of_calls(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device,
+                                            .has_int8_caches = has_int8_caches};
+    struct rt_program *program = load_model("chat/model", &options);
+    struct rt_method *method = rt_program_find_method(program, span_str("forward"));
+    struct hal_pool *pool;
+    int64_t rows, proven = 1;
+    assert_ok(w->err, hal_pool_new(w->device, SMALL_POOL_BYTES, &pool, &w->err));
+    assert_true(has_int8_caches || ROWS * rt_program_state_bytes(program) > SMALL_POOL_BYTES);
+    assert_ok(w->err, rt_batch_open(method, &rows, &w->err));
+    assert_ok(w->err, rt_batch_prove(method, pool, &patient, rows, &proven, &w->err));
+    assert_int_equal(proven, ROWS);
+    rt_program_unref(program);
+    hal_pool_free(pool);
+}
+
 /* A method whose steps cannot be joined is measured like any other. */
 static void nothing_is_joined(void **state)
 {
@@ -350,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_row_is_given_up),
         cmocka_unit_test(calls_that_run_alone),
         cmocka_unit_test(a_position_is_refused_alone),
+        cmocka_unit_test(states_are_no_memory_of_calls),
         cmocka_unit_test(nothing_is_joined),
     };
     int failures = cmocka_run_group_tests(tests, set_up, tear_down);
