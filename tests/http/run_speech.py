@@ -15,6 +15,7 @@ import random
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import tones
@@ -300,6 +301,64 @@ def uploads():
         wait_until("no open sequence", is_idle)
 
 
+@contextlib.contextmanager
+def timeless():
+    """The speech model, as if it knew no times: its windows have a fixed length."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+        text = (FOLDER / "tokenizer.json").read_text()
+        (Path(folder) / "tokenizer.json").write_text(text.replace("<|0.00|>", "<|zero|>"))
+        yield ["--model", f"whisper={folder}/model.pte"]
+
+
+def ahead():
+    """Windows that are encoded ahead: the same text, also beside clients that leave or are late,
+    and behind the end of the model."""
+    rng = random.Random(5)
+    with timeless() as options:
+        with Daemon([*options, "--workers", "1"]) as daemon:
+            text = hear(Client(daemon.port), long_sound(), language="en")["text"]
+        expect("words", text.count(" ") > 8, True)
+        waits = [rng.random() / 20 for _ in range(UPLOADS)]
+        options += ["--workers", "3", "--ring-bytes", "64M", "--admin-listen", "127.0.0.1:0"]
+        with Daemon(options) as daemon:
+            def upload(index):
+                client = Client(daemon.port)
+                body = form(long_sound(), model="whisper", language="en")
+                fields = [f"Content-Type: {TYPE}"]
+                if index % 3 == 1:
+                    fields.append(f"X-Request-Timeout-Ms: {1 + int(1000 * waits[index])}")
+                client.send(build_request("POST", HEAR, body, fields))
+                if index % 3 == 2:
+                    time.sleep(waits[index])
+                    client.close()
+                    return
+                status = client.answer()
+                if status == 200:
+                    expect("text", json.loads(client.body)["text"], text)
+                else:
+                    expect(client.body, (index % 3, status), (1, 504))
+                expect("goes on", hear(client, long_sound(), language="en")["text"], text)
+            in_threads(UPLOADS, upload)
+
+            def unload():
+                client = Client(daemon.admin_port())
+                client.send(build_request("POST", "/v2/repository/models/whisper/unload", b"{}"))
+                return client.answer()
+
+            def last(index):
+                client = Client(daemon.port)
+                if index == 3:
+                    expect("unload", unload(), 200)
+                    return
+                status = post(client, HEAR, form(long_sound(), model="whisper", language="en"))
+                if status == 200:
+                    expect("text", json.loads(client.body)["text"], text)
+                else:
+                    expect(client.body, status in (404, 503), True)
+            in_threads(8, last)
+
+
 def metrics():
     """Files, seconds and tokens are counted, of what was heard to its end."""
     sounds = [short_sound(2), long_sound()]
@@ -368,7 +427,7 @@ def main():
         return 77
     report = Report()
     report.run_all((transformers, languages, forms, streams, logprobs, blanks, refusals, damaged,
-                    uploads, metrics, openai_client))
+                    uploads, ahead, metrics, openai_client))
     return report.finish()
 
 

@@ -52,6 +52,11 @@ static void note_run(struct infer *infer, enum status status)
     sem_post(&w->run);
 }
 
+static void note_left(struct infer *infer)
+{
+    sem_post(&((struct world *)infer->env->owner)->left);
+}
+
 /* ---- the world ------------------------------------------------------------------------------- */
 
 static void add_arg(struct world *w, const char *before, const char *text)
@@ -117,6 +122,7 @@ void world_open(struct world *w, const char *const *models, const char *const *o
     regions_init(&w->regions, &w->options.params);
     seats_init(&w->seats);
     sem_init(&w->run, 0, 0);
+    sem_init(&w->left, 0, 0);
     w->env = (struct infer_env){
         .options = &w->options,
         .params = &w->options.params,
@@ -128,6 +134,7 @@ void world_open(struct world *w, const char *const *models, const char *const *o
         .go_on = go_on,
         .note_failure = note_failure,
         .note_run = note_run,
+        .note_left = note_left,
         .note_idle = note_idle,
     };
     lend(w);
@@ -149,6 +156,7 @@ void world_close(struct world *w)
     assert_int_equal(uv_loop_close(&w->loop), 0);
     serving_free(w->serving);
     sem_destroy(&w->run);
+    sem_destroy(&w->left);
     for (int i = 0; i < w->arg_count; i++) {
         free(w->args[i]);
     }
@@ -383,6 +391,10 @@ void world_end(struct world *w, int http_status)
         infer_count(&w->infer, http_status, uv_hrtime());
     }
     body_reset(&w->body);
+    while (!infer_leave(&w->infer)) {
+        while (sem_wait(&w->left) != 0) {
+        }
+    }
     infer_reset(&w->infer);
     release(w);
     buf_reset(&w->out);

@@ -40,7 +40,8 @@ struct world {
     char name[MODEL_NAME_MAX + 1];
     /* ---- the call ---- */
     struct infer infer;
-    sem_t run; /* posted when the run is over */
+    sem_t run;  /* posted when the run is over */
+    sem_t left; /* posted when what infer_leave() waits for is over */
     enum status run_status;
     bool is_parsed, is_unreleased;
     struct error err;

@@ -10,11 +10,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cJSON.h>
 
 #include "runtime/sched/sequence.h"
-#include "server/daemon/generation/transcription.h"
+#include "server/daemon/generation/transcription_priv.h"
 #include "server/language/transcriber.h"
 #include "server/media/sndfile.h"
 #include "server/media/soxr.h"
@@ -487,6 +488,218 @@ static void a_client_that_goes_leaves_nothing(void **state)
     expect_idle();
 }
 
+/* ---- windows that are encoded ahead ---------------------------------------------------------- */
+
+#define WINDOW (2 * RATE)
+#define PATH_MAX_HERE 512
+
+static char folder[] = "/tmp/pted-test-XXXXXX"; /* of the model without times */
+
+static void copy_file(const char *name, const char *from, const char *to)
+{
+    const char *top = getenv("top_srcdir");
+    char path[PATH_MAX_HERE];
+    static char bytes[1 << 20];
+    snprintf(path, sizeof(path), "%s/tests/models/whisper/%s", top ? top : "..", name);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    size_t len = fread(bytes, 1, sizeof(bytes), in);
+    fclose(in);
+    assert_true(len < sizeof(bytes));
+    for (char *at = bytes;
+         from && (at = memmem(at, len - (size_t)(at - bytes), from, strlen(from)));
+         at += strlen(to)) {
+        memcpy(at, to, strlen(to));
+    }
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, len, out), len);
+    fclose(out);
+}
+
+/* Serves the model as one that knows no times. */
+static int open_timeless(void **state, const char *workers)
+{
+    static const char *const files[] = {"model.pte", "tokenizer.json", "generation_config.json"};
+    static const char *const models[] = {NULL};
+    char option[PATH_MAX_HERE];
+    const char *options[] = {workers, option, "--sound-seconds-max=12", NULL};
+    (void)state;
+    memcpy(folder + sizeof(folder) - 7, "XXXXXX", 6);
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        copy_file(files[i], "<|0.00|>", "<|zero|>");
+    }
+    snprintf(option, sizeof(option), "--model=whisper=%s/model.pte", folder);
+    world_open(&world, models, options);
+    return 0;
+}
+
+static int open_two(void **state)
+{
+    return open_timeless(state, "--workers=2");
+}
+
+static int open_one(void **state)
+{
+    return open_timeless(state, "--workers=1");
+}
+
+static int close_timeless(void **state)
+{
+    char command[PATH_MAX_HERE];
+    (void)state;
+    world_close(&world);
+    snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    return system(command);
+}
+
+static unsigned taken; /* runs that take what was encoded ahead */
+
+static struct transcription_ahead *ahead_now(struct world *w)
+{
+    return &transcription_of(&w->infer)->ahead;
+}
+
+static void count_taken(struct world *w)
+{
+    taken += transcription_of(&w->infer)->is_taking;
+}
+
+/* The text of the long sound, which the caller frees. |meanwhile| is called in each run. */
+static char *hear_windows(void (*meanwhile)(struct world *w))
+{
+    taken = 0;
+    make_long();
+    begin(&transcription_transcribe, "language=en\nresponse_format=text", file_of_sound());
+    world.meanwhile = meanwhile;
+    if (world_go(&world) != OUTCOME_DONE) {
+        fail_msg("%s", world.err.text);
+    }
+    struct span text = world_answer(&world);
+    char *copy = strndup((const char *)text.ptr, text.len);
+    world_end(&world, 200);
+    expect_idle();
+    return copy;
+}
+
+static char *plain; /* what one worker hears */
+
+static void one_worker_encodes_nothing_ahead(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    plain = hear_windows(count_taken);
+    assert_int_equal(taken, 0);
+    assert_true(strlen(plain) > 40);
+}
+
+static void windows_are_encoded_ahead(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    char *text = hear_windows(count_taken);
+    assert_string_equal(text, plain);
+    assert_int_equal(taken, (sound.count - 1) / WINDOW);
+    free(text);
+}
+
+/* As if it had failed: the window is encoded in its turn. */
+static void cut_ahead(struct world *w)
+{
+    struct transcription *t = transcription_of(&w->infer);
+    taken += t->is_taking;
+    if (atomic_load(&t->ahead.state) == AHEAD_RUNS) {
+        rt_sched_cancel(&t->ahead.job);
+    }
+}
+
+static void what_fails_ahead_is_encoded_in_its_turn(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    char *text = hear_windows(cut_ahead);
+    assert_string_equal(text, plain);
+    free(text);
+}
+
+/* When the first window has been encoded, others have all memory. */
+static void take_room(struct world *w)
+{
+    count_taken(w);
+    if (w->run_count == 1) {
+        world_hold_memory(w);
+    }
+}
+
+static void without_room_a_window_is_encoded_in_its_turn(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    taken = 0;
+    make_long();
+    begin(&transcription_transcribe, "language=en\nresponse_format=text", file_of_sound());
+    world.meanwhile = take_room;
+    assert_int_equal(world_go(&world), OUTCOME_WAIT_MEMORY); /* the step behind it */
+    assert_int_equal(transcription_ahead_bytes(transcription_of(&world.infer)), 0);
+    world_give_memory(&world);
+    assert_int_equal(world_go(&world), OUTCOME_DONE);
+    assert_true(span_is(world_answer(&world), plain));
+    assert_int_equal(taken, (sound.count - 1) / WINDOW - 1);
+    world_end(&world, 200);
+    expect_idle();
+}
+
+/* Memory of a result and of an input is counted, and no more windows than one. */
+static size_t most_bytes;
+
+static void measure(struct world *w)
+{
+    const struct transcription *t = transcription_of(&w->infer);
+    size_t bytes = transcription_ahead_bytes(t);
+    most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    assert_true(infer_held_bytes(&w->infer) >= bytes + t->hidden_bytes);
+}
+
+static void one_window_is_counted(void **state)
+{
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    free(hear_windows(measure));
+    assert_between(most_bytes, 100 * 48 * sizeof(float), 2 * 100 * 48 * sizeof(float) + (1 << 17));
+}
+
+/* A client that goes at any step of a window takes the run ahead along. */
+static void a_client_may_go_while_a_window_is_encoded_ahead(void **state)
+{
+    unsigned running = 0;
+    (void)state;
+    if (!is_able) {
+        skip();
+    }
+    make_long();
+    for (unsigned run = 1; run < 60; run++) {
+        begin(&transcription_transcribe, "stream=true", file_of_sound());
+        world.stop_after = run;
+        assert_int_equal(world_go(&world), OUTCOME_DONE);
+        running += atomic_load(&ahead_now(&world)->state) == AHEAD_RUNS;
+        world_end(&world, 499);
+        expect_idle();
+    }
+    assert_true(running > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,5 +714,17 @@ int main(void)
         cmocka_unit_test(without_memory_a_request_waits),
         cmocka_unit_test(a_client_that_goes_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    const struct CMUnitTest alone[] = {cmocka_unit_test(one_worker_encodes_nothing_ahead)};
+    const struct CMUnitTest ahead[] = {
+        cmocka_unit_test(windows_are_encoded_ahead),
+        cmocka_unit_test(what_fails_ahead_is_encoded_in_its_turn),
+        cmocka_unit_test(without_room_a_window_is_encoded_in_its_turn),
+        cmocka_unit_test(one_window_is_counted),
+        cmocka_unit_test(a_client_may_go_while_a_window_is_encoded_ahead),
+    };
+    int failed = cmocka_run_group_tests(tests, open_world, close_world);
+    failed += cmocka_run_group_tests(alone, open_one, close_timeless);
+    failed += cmocka_run_group_tests(ahead, open_two, close_timeless);
+    free(plain);
+    return failed;
 }

@@ -16,5 +16,6 @@ noinst_LIBRARIES += %D%/libgeneration.a
 	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
 	%D%/speech_reply.c %D%/speech_reply.h \
 	%D%/transcription.c %D%/transcription.h \
+	%D%/transcription_encode.c \
 	%D%/transcription_parse.c \
 	%D%/transcription_priv.h

@@ -20,7 +20,6 @@
 #include "server/daemon/serving/serving.h"
 #include "server/language/reply.h"
 #include "server/language/transcriber.h"
-#include "server/media/log_mel.h"
 
 /* Choosing from a larger vocabulary takes too long for the loop. */
 #define INLINE_VOCAB_MAX 8192
@@ -47,6 +46,7 @@ static void free_transcription(struct infer *infer)
     sampler_fini(&t->sampler);
     hal_buffer_unref(t->sound);
     hal_buffer_unref(t->hidden);
+    transcription_close_ahead(t);
     free(t->logits);
     free(t->tokens);
     free(t->prompt);
@@ -86,6 +86,7 @@ void transcription_begin_window(struct transcription *t, uint64_t window)
 {
     t->window = window;
     t->is_encoding = true;
+    t->is_taking = atomic_load(&t->ahead.state) != AHEAD_NONE;
     t->token_count = t->fed_count = t->step_count = 0;
     if (window == 0 && t->prompt_count > 0) {
         t->tokens[t->token_count++] = t->transcriber->previous;
@@ -101,44 +102,6 @@ void transcription_begin_window(struct transcription *t, uint64_t window)
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
-
-/* The samples of the window, then silence. */
-static void put_samples(const struct transcription *t, uint64_t count, float *out, uint64_t room)
-{
-    const float *samples = hal_buffer_map(t->sound);
-    memcpy(out, samples + t->window, (size_t)count * sizeof(float));
-    memset(out + count, 0, (size_t)(room - count) * sizeof(float));
-}
-
-static enum status put_features(struct infer *infer, struct transcription *t, struct error *err)
-{
-    const struct transcriber *transcriber = t->transcriber;
-    uint64_t left = t->sample_count - t->window, max = transcriber->window_samples;
-    uint64_t count = left < max ? left : max;
-    uint64_t room = transcriber->is_window_fixed || count < 2 ? max : count;
-    struct shape shape = {.rank = transcriber->input_rank};
-    void *memory;
-    shape.dims[0] = 1;
-    shape.dims[shape.rank - 1] = (int64_t)room;
-    if (transcriber->log_mel) {
-        shape.dims[1] = transcriber->bands;
-        shape.dims[2] = transcriber->frames;
-    }
-    TRY(infer_input(infer, &infer->call, 0, DT_F32, &shape, &memory, err));
-    if (transcriber->log_mel) {
-        const float *samples = hal_buffer_map(t->sound);
-        return log_mel_compute(transcriber->log_mel, samples + t->window, count,
-                               transcriber->frames, memory, err);
-    }
-    put_samples(t, count, memory, room);
-    return ST_OK;
-}
-
-static enum status decode_encoder(struct infer *infer, struct transcription *t, struct error *err)
-{
-    TRY(infer_invoke(infer, t->transcriber->encoder, err));
-    return put_features(infer, t, err);
-}
 
 static enum status put_tokens(struct infer *infer, struct transcription *t, struct error *err)
 {
@@ -174,7 +137,9 @@ static enum status decode(struct infer *infer, struct error *err)
 {
     struct transcription *t = transcription_of(infer);
     TRY(transcription_count_bytes(infer, err));
-    return t->is_encoding ? decode_encoder(infer, t, err) : decode_token(infer, t, err);
+    return t->is_taking     ? ST_OK
+           : t->is_encoding ? transcription_encode(infer, t, err)
+                            : decode_token(infer, t, err);
 }
 
 static enum status open_states(struct infer *infer, struct error *err)
@@ -187,11 +152,36 @@ static enum status open_states(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
+static enum status prepare(struct infer *infer, enum rt_prepare_mode mode, struct error *err)
+{
+    return transcription_of(infer)->is_taking ? ST_OK : infer_one_ops.run.prepare(infer, mode, err);
+}
+
 static struct rt_sched_queue *enter(struct infer *infer)
 {
+    struct transcription *t = transcription_of(infer);
+    if (t->is_taking) {
+        return transcription_await(infer, t);
+    }
     struct rt_sched_queue *queue = infer_one_enter(infer);
     infer->job.rows = 0; /* windows of different sounds are not joined */
     return queue;
+}
+
+static bool start(struct infer *infer, enum hal_caller caller, struct error *err)
+{
+    struct transcription *t = transcription_of(infer);
+    if (!t->is_taking) {
+        return infer_one_ops.run.start(infer, caller, err);
+    }
+    transcription_take(infer, t);
+    return true;
+}
+
+/* What a run waits for is over soon. */
+static bool cancel(struct infer *infer)
+{
+    return !transcription_of(infer)->is_taking && infer_one_ops.run.cancel(infer);
 }
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
@@ -221,7 +211,11 @@ static void count_run(struct infer *infer)
     if (!t->is_encoding) {
         count_token(infer, t);
     }
-    runs_add_times(&t->times, &infer->job);
+    if (t->is_taking) { /* what the request has waited for the encoder is as if it had run then */
+        t->times.computed_ns += infer->job.finished_ns - infer->job.queued_ns;
+    } else {
+        runs_add_times(&t->times, &infer->job);
+    }
 }
 
 /* The token may end a stream, and the last event has all of the answer. */
@@ -244,20 +238,6 @@ static bool is_long(const struct infer *infer, enum infer_step step)
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
-
-/* The encoder is done: keeps its result for the steps of the decoder. */
-static enum status keep_hidden(struct transcription *t, const struct rt_result *result,
-                               struct error *err)
-{
-    if (result->bytes.len > t->hidden_bytes) {
-        return error_set(err, ST_TOO_LARGE, "the encoder gives %zu bytes, expected at most %zu",
-                         result->bytes.len, t->hidden_bytes);
-    }
-    memcpy(hal_buffer_map(t->hidden), result->bytes.ptr, result->bytes.len);
-    t->hidden_shape = result->shape;
-    t->is_encoding = false;
-    return ST_OK;
-}
 
 /* Reads the logits behind the start token: is there speech, and of which language? */
 static void look_at_start(struct transcription *t, const float *logits)
@@ -366,8 +346,8 @@ static enum status take_step(struct infer *infer, struct transcription *t,
 static enum status sample(struct infer *infer, struct error *err)
 {
     struct transcription *t = transcription_of(infer);
-    const struct rt_result *result = rt_invocation_result(infer->call.invocation, 0);
-    TRY(t->is_encoding ? keep_hidden(t, result, err) : take_step(infer, t, result, err));
+    TRY(t->is_encoding ? transcription_keep_hidden(infer, t, err)
+                       : take_step(infer, t, rt_invocation_result(infer->call.invocation, 0), err));
     return buf_check(infer->out, "the answer", err);
 }
 
@@ -407,7 +387,7 @@ static enum status print(struct infer *infer, struct error *err)
 static size_t own_bytes(const struct infer *infer)
 {
     const struct transcription *t = transcription_of(infer);
-    return t->sample_count * sizeof(float) + t->hidden_bytes;
+    return t->sample_count * sizeof(float) + t->hidden_bytes + transcription_ahead_bytes(t);
 }
 
 static void count(const struct infer *infer, int http_status, uint64_t now_ns)
@@ -431,12 +411,16 @@ const struct infer_ops transcription_ops = {
             .decode = decode,
             .own_bytes = own_bytes,
             .count = count,
+            .leave = transcription_leave,
             .free = free_transcription,
         },
     .run =
         {
             .open_states = open_states,
+            .prepare = prepare,
             .enter = enter,
+            .start = start,
+            .cancel = cancel,
             .count_run = count_run,
             .sample = sample,
             .is_over = is_over,

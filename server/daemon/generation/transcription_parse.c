@@ -204,6 +204,7 @@ static enum status parse_counted(struct infer *infer, struct transcription *t, s
     TRY(transcript_init(&t->transcript, t->transcriber, t->has_times, err));
     begin_reply(t);
     infer->call.sample_count = 1;
+    transcription_open_ahead(infer, t);
     transcription_begin_window(t, 0);
     return transcription_count_bytes(infer, err);
 }

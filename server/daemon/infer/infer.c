@@ -144,6 +144,12 @@ void infer_drop_own(struct infer *infer)
     }
 }
 
+bool infer_leave(struct infer *infer)
+{
+    OBJ_CHECK(infer, INFER_MAGIC);
+    return !infer->own || !infer->ops->life.leave || infer->ops->life.leave(infer);
+}
+
 void infer_reset(struct infer *infer)
 {
     OBJ_CHECK(infer, INFER_MAGIC);
@@ -759,7 +765,6 @@ enum outcome infer_sample(struct infer *infer, struct error *err)
     OBJ_CHECK(infer, INFER_MAGIC);
     must(infer->ops->run.sample != NULL);
     struct infer_call *call = &infer->call;
-    must(call->invocation != NULL);
     enum status status = infer->ops->run.sample(infer, err);
     if (status != ST_WOULD_BE_HEAVY) {
         rt_invocation_free(call->invocation);

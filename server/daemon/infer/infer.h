@@ -122,6 +122,8 @@ struct infer_env {
     /* The run that infer_submit() began has ended with |status|, see infer_finish(). Any thread,
      * also the one that is in infer_submit(). */
     void (*note_run)(struct infer *infer, enum status status);
+    /* What infer_leave() has waited for is over. Any thread, also the one that is in it. */
+    void (*note_left)(struct infer *infer);
     /* A model of |owner| is idle from |due_ns| on, unless it is used again. The loop. */
     void (*note_idle)(void *owner, uint64_t due_ns);
 };
@@ -303,6 +305,10 @@ bool infer_is_over(const struct infer *infer);
 bool infer_has_events(const struct infer *infer);
 
 MUST_CHECK enum outcome infer_encode(struct infer *infer, struct error *err);
+
+/* Call at the end of the request, on the loop, before infer_reset(): nothing of it runs beside its
+ * steps. False: it is not to be reset until env->note_left() has told that this is so. */
+MUST_CHECK bool infer_leave(struct infer *infer);
 
 /* Prints the last event of a stream that fails. */
 void infer_print_error_event(const struct infer *infer, const struct error *why, int http_status,

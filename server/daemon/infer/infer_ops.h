@@ -47,6 +47,9 @@ struct infer_life {
     size_t (*own_bytes)(const struct infer *infer);
     /* Statistics. |http_status| of the answer; 0: it has no error as a whole. */
     void (*count)(const struct infer *infer, int http_status, uint64_t now_ns);
+    /* At the end, on the loop: cancels what runs beside the steps. False: it still runs, and
+     * env->note_left() tells its end. NULL: nothing ever does. infer->own is there. */
+    bool (*leave)(struct infer *infer);
     /* Frees infer->own, which is there. NULL: the kind has none. */
     void (*free)(struct infer *infer);
 };
@@ -65,8 +68,8 @@ struct infer_run {
     /*
      * Of kinds with several runs, such as one for each token; others have NULL. count_run(): on the
      * loop, a run has succeeded, before finish(). sample(): step SAMPLE after each; the run's
-     * invocation is freed behind it, unless it ends with ST_WOULD_BE_HEAVY. is_over(): it was the
-     * last run.
+     * invocation, if it has one, is freed behind it, unless it ends with ST_WOULD_BE_HEAVY.
+     * is_over(): it was the last run.
      */
     void (*count_run)(struct infer *infer);
     enum status (*sample)(struct infer *infer, struct error *err);

@@ -388,6 +388,13 @@ void request_note_run(struct infer *infer, enum status status)
     }
 }
 
+void request_note_left(struct infer *infer)
+{
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(infer, struct request, infer), REQUEST_MAGIC);
+    handback_push(&request->requests->uses.loop->handback, &request->turn);
+}
+
 static enum step_result finish_run(struct request *request)
 {
     must(!request->is_on_worker);
@@ -454,7 +461,11 @@ void request_go_on(struct turn_job *turn)
 {
     struct request *request;
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
-    must(request->step != STEP_DONE);
+    must((request->step == STEP_DONE) == request->is_leaving);
+    if (request->is_leaving) {
+        run_steps(request);
+        return;
+    }
     if (is_stream_of_calls(request)) {
         request_stream_take_turn(request);
         return;
@@ -710,22 +721,36 @@ static void note_end(struct request *request)
     uses->ops->note_end(uses->owner, request);
 }
 
+/* Statistics and logs, once. */
+static void note_over(struct request *request)
+{
+    if (request->infer.ops) {
+        request->infer.is_left = !request->exchange;
+        infer_count(&request->infer, request->http_status, uv_hrtime());
+    }
+    if (request->exchange) {
+        note_end(request);
+    }
+}
+
+/* Twice, if something of it still runs: then the exchange goes on meanwhile. */
 static enum step_result step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
     const struct requests_uses *uses = &request->requests->uses;
     must(!request->is_on_worker);
-    if (request->infer.ops) {
-        request->infer.is_left = !exchange;
-        infer_count(&request->infer, request->http_status, uv_hrtime());
+    if (!request->is_leaving) {
+        note_over(request);
     }
-    if (exchange) {
-        note_end(request);
+    bool is_leaving = request->is_leaving = !infer_leave(&request->infer);
+    if (is_leaving) {
+        request_let_exchange_go(request);
+    } else {
+        request_give_back(request);
     }
-    request_give_back(request);
     if (exchange) {
         exchange_end(exchange);
-    } else {
+    } else if (!is_leaving) {
         uses->ops->note_gone(uses->owner);
     }
     return STEP_WAIT;

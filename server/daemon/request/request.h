@@ -118,6 +118,7 @@ struct request {
     bool is_page;             /* the answer is a file of the console */
     size_t body_bytes;        /* bytes received */
     bool is_on_worker;        /* the steps are queued and not back */
+    bool is_leaving;          /* over and told, but something of it runs beside its steps */
     struct request_page page;
     uint32_t load_count;        /* times that it has waited for a file */
     struct waiter waiter;       /* for a change of models, or for that file */

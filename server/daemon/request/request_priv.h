@@ -36,6 +36,9 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
 /* Call when the run that infer_submit() began has ended with |status|. Any thread. */
 void request_note_run(struct infer *infer, enum status status);
 
+/* Call when the request is over and nothing of it runs any more: infer_leave(). Any thread. */
+void request_note_left(struct infer *infer);
+
 /* Goes on behind step READ, or ends now. The request may be over then. */
 void request_proceed(struct request *request);
 void request_leave(struct request *request);
@@ -44,6 +47,9 @@ void request_leave(struct request *request);
 
 /* Call when the results of the job are gone, or belong to the client. */
 void request_release_job(struct request *request);
+
+/* Lets the exchange go on without the request, which is over. */
+void request_let_exchange_go(struct request *request);
 
 /* Undoes request_take(): the request is over, and may be taken again. */
 void request_give_back(struct request *request);

@@ -107,7 +107,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->http_status = 0;
     request->err.code = ST_OK;
     work_reset(&request->infer.work);
-    request->is_on_worker = request->is_unfinished = false;
+    request->is_on_worker = request->is_unfinished = request->is_leaving = false;
     request->infer.query = (struct query){.given = 0};
     request->infer.habit = habit_take(&exchange->habit);
     request->run.is_over = request->run.is_unreleased = false;
@@ -165,6 +165,13 @@ static void give_habit_back(struct request *request)
     }
 }
 
+void request_let_exchange_go(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    give_habit_back(request);
+    request->exchange = NULL;
+}
+
 /* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
 void request_give_back(struct request *request)
 {
@@ -174,7 +181,7 @@ void request_give_back(struct request *request)
     struct requests *requests = request->requests;
     body_reset(&request->body);
     infer_reset(&request->infer);
-    give_habit_back(request);
+    request_let_exchange_go(request);
     request_release_job(request);
     access_end(request);
     request_stream_free(request->grpc.stream);
@@ -198,7 +205,6 @@ void request_give_back(struct request *request)
     }
     servings_let_go(requests->uses.servings, request->serving);
     request->serving = request->infer.serving = NULL;
-    request->exchange = NULL;
     requests->busy_count--;
     trim_note_use(requests->uses.trim);
     if (requests->idle_count < IDLE_MAX) {

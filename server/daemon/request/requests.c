@@ -66,6 +66,7 @@ void requests_open(struct requests *requests)
         .go_on = go_on,
         .note_failure = note_failure,
         .note_run = request_note_run,
+        .note_left = request_note_left,
         .note_idle = note_idle,
     };
 }
