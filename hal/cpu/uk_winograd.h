@@ -35,9 +35,9 @@ struct uk_winograd_pack {
 };
 
 /*
- * y = clamp(convolution of x + bias + residual, min, max) for tiles [begin, end). Tiles are counted
- * along the rows of an image, then down its columns, then image by image. Strides are in floats. A
- * tile's outputs depend on its image and its place alone.
+ * y = activation(clamp(convolution of x + bias + residual, min, max)) for tiles [begin, end). Tiles
+ * are counted along the rows of an image, then down its columns, then image by image. Strides are
+ * in floats. A tile's outputs depend on its image and its place alone.
  */
 struct uk_winograd_f32 {
     uint32_t side;
@@ -55,6 +55,7 @@ struct uk_winograd_f32 {
     uint64_t begin, end;
     void *scratch; /* uk_winograd_scratch() bytes, 64-byte aligned; contents do not matter */
     float min, max;
+    void (*activation)(float *y, const float *x, size_t n); /* a uk_unary_f32_f; NULL: none */
 };
 
 /* Columns that are multiplied before their outputs are made. */

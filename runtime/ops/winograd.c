@@ -18,6 +18,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/gemm.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/op.h"
 
 /* Multiply-adds of one core in a nanosecond, roughly. */
@@ -127,6 +128,7 @@ struct winograd {
     uint32_t outs, out_height, out_width, pitch;
     uint32_t columns; /* of a worker's tile; ranges of columns are the grid's y */
     float min, max;
+    uint32_t activation; /* as rt_activation_read() says */
 };
 
 /* Bindings: out, in, weights, bias, residual. Grid: blocks of tiles, ranges of columns. */
@@ -162,6 +164,7 @@ static void winograd_cpu(const struct hal_args *args, struct hal_tile tile)
         .scratch = args->scratch,
         .min = w->min,
         .max = w->max,
+        .activation = w->activation ? hal_cpu_uk()->unary_f32[w->activation - 1] : NULL,
     };
     uint64_t mode = uk_subnormals_drop();
     hal_cpu_uk()->winograd_f32(&call);
@@ -234,6 +237,7 @@ static enum status describe(struct rt_emit *emit, struct winograd *w, struct err
         .out_width = (uint32_t)out->dims[3],
         .min = (float)rt_emit_number(emit, RT_WINOGRAD_MIN),
         .max = (float)rt_emit_number(emit, RT_WINOGRAD_MAX),
+        .activation = rt_activation_read(rt_emit_value(emit, RT_WINOGRAD_ACTIVATION)),
     };
     w->tiles = out->dims[0] * ceil_div(out->dims[2], w->side) * ceil_div(out->dims[3], w->side);
     return ST_OK;
@@ -277,12 +281,12 @@ static enum status winograd_emit(struct rt_emit *emit, struct error *err)
 }
 
 static const struct rt_epilogue epilogue = {RT_WINOGRAD_RESIDUAL, RT_WINOGRAD_MIN, RT_WINOGRAD_MAX,
-                                            false, 0};
+                                            false, RT_WINOGRAD_ACTIVATION};
 
 const struct rt_op rt_ops_winograd[] = {
     {"pack_winograd", NULL, "TI>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
      .dtypes = 1u << DT_F32, .runs = &pack_kernel},
-    {"conv_winograd", NULL, "TTT?T?LIIFF>T", winograd_shape, winograd_emit,
+    {"conv_winograd", NULL, "TTT?T?LIIFFZ?>T", winograd_shape, winograd_emit,
      RT_OP_EPILOGUE | RT_OP_PARTS, RT_LAYOUT_CHANNELS_LAST, &epilogue, rt_batch_each,
      .dtypes = 1u << DT_F32, .runs = &winograd_kernel},
     {0},

@@ -15,6 +15,7 @@ enum rt_winograd_arg {
     RT_WINOGRAD_SIDE,
     RT_WINOGRAD_MIN,
     RT_WINOGRAD_MAX,
+    RT_WINOGRAD_ACTIVATION, /* or none */
     RT_WINOGRAD_ARGS
 };
 

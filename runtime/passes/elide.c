@@ -3,9 +3,12 @@
  * Removes copies that change nothing: see passes.def. A value is written only once, so a copy with
  * the same type and dims is the value itself. Exporters write many copies to keep buffers apart
  * that do not exist here. XNNPACK joins at most five tensors at a time, so what joins more comes as
- * a tree of concatenations, and each level of it copied everything.
+ * a tree of concatenations, and each level of it copied everything. Networks split an image,
+ * compute something of the last piece, and join that with all pieces: the image itself will do.
  */
 #include "config.h"
+
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
@@ -28,6 +31,7 @@ static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *no
 /* ---- concatenations -------------------------------------------------------------------------- */
 
 enum { CAT_LIST, CAT_DIM };
+enum { SPLIT_X, SPLIT_SIZES, SPLIT_DIM };
 
 /* Tensors that a concatenation may have of others. Each level of a chain of them gets a list of its
  * own, so without a bound a file with a long chain would take its length squared. */
@@ -58,24 +62,65 @@ static const struct rt_value *parts_of(const struct rt_rewrite *rw, const struct
     return is_alike ? rt_node_arg(graph, inner, CAT_LIST) : NULL;
 }
 
+/* The split whose pieces, all of them in their order, are the items of |cat| from |first| on; else
+ * NULL. */
+static const struct rt_node *split_of(const struct rt_graph *graph, const struct rt_node *cat,
+                                      uint32_t first)
+{
+    const struct rt_value *list = rt_node_arg(graph, cat, CAT_LIST);
+    const struct rt_value *piece = &graph->values[list->values[first]];
+    const struct rt_node *split = piece->node != RT_NO_NODE ? &graph->nodes[piece->node] : NULL;
+    if (!split || !rt_op_is(split->op, RT_KNOWN_split_sizes) ||
+        piece->dtype != rt_node_out(graph, cat, 0)->dtype) {
+        return NULL;
+    }
+    const struct rt_value *pieces = rt_node_out(graph, split, 0);
+    struct rt_dim dim = rt_node_arg(graph, split, SPLIT_DIM)->i;
+    bool is_along = rt_dim_is_const(dim) && dim_of(graph, cat) >= 0 &&
+                    rt_dim_from_first(dim.value, piece->rank) == dim_of(graph, cat);
+    bool are_all =
+        pieces->count <= list->count - first &&
+        memcmp(pieces->values, &list->values[first], pieces->count * sizeof(*pieces->values)) == 0;
+    return is_along && are_all ? split : NULL;
+}
+
+/* What one or more items of a concatenation are, from the item before |end| on. */
+struct run {
+    const uint32_t *values;
+    uint32_t count, end;
+};
+
+static struct run run_of(const struct rt_rewrite *rw, const struct rt_node *cat, uint32_t first)
+{
+    const struct rt_graph *graph = rw->graph;
+    const struct rt_value *list = rt_node_arg(graph, cat, CAT_LIST);
+    const struct rt_value *parts = parts_of(rw, cat, list->values[first]);
+    const struct rt_node *split = split_of(graph, cat, first);
+    if (split) {
+        return (struct run){&split->args[SPLIT_X], 1, first + rt_node_out(graph, split, 0)->count};
+    }
+    return parts ? (struct run){parts->values, parts->count, first + 1}
+                 : (struct run){&list->values[first], 1, first + 1};
+}
+
 /* All of |cat|'s tensors, into |items| unless that is NULL; returns how many there are. */
 static uint32_t flatten(const struct rt_rewrite *rw, const struct rt_node *cat, uint32_t *items)
 {
     const struct rt_value *list = rt_node_arg(rw->graph, cat, CAT_LIST);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct rt_value *parts = parts_of(rw, cat, list->values[i]);
-        const uint32_t *from = parts ? parts->values : &list->values[i];
-        uint32_t more = parts ? parts->count : 1;
-        for (uint32_t j = 0; items && j < more; j++) {
-            items[count + j] = from[j];
+    for (uint32_t i = 0; i < list->count;) {
+        struct run run = run_of(rw, cat, i);
+        for (uint32_t j = 0; items && j < run.count; j++) {
+            items[count + j] = run.values[j];
         }
-        count += more;
+        count += run.count;
+        i = run.end;
     }
     return count;
 }
 
-/* Joins the tensors of inner concatenations directly. Those have been visited before. */
+/* Joins the tensors of inner concatenations directly, which have been visited before, and tensors
+ * that were split instead of all their pieces. */
 static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct error *err)
 {
     struct rt_graph *graph = rw->graph;
@@ -101,13 +146,13 @@ static enum status visit_split(struct rt_rewrite *rw, const struct rt_node *spli
 {
     struct rt_graph *graph = rw->graph;
     const struct rt_value *parts = rt_node_out(graph, split, 0);
-    const struct rt_value *sizes = rt_node_arg(graph, split, 1);
-    uint32_t from = split->args[0], dim = split->args[2], count = parts->count;
+    const struct rt_value *sizes = rt_node_arg(graph, split, SPLIT_SIZES);
+    uint32_t from = split->args[SPLIT_X], dim = split->args[SPLIT_DIM], count = parts->count;
     uint32_t *values = parts->values;
     struct rt_dim *lengths = sizes->ints, begin = rt_dim_of(0);
     for (uint32_t i = 0; i < count && graph->values[from].is_constant; i++) {
-        uint32_t made, args[] = {from, dim, rt_graph_int(graph, begin),
-                                 rt_graph_int(graph, lengths[i])};
+        uint32_t made,
+            args[] = {from, dim, rt_graph_int(graph, begin), rt_graph_int(graph, lengths[i])};
         enum dtype dtype = graph->values[from].dtype;
         TRY(rt_op_apply(graph, RT_OP(narrow), args, 4, dtype, &made, err));
         rt_rewrite_replace(rw, values[i], made);

@@ -115,17 +115,20 @@ static bool wants_channels(const struct rt_graph *graph, const struct rt_node *n
 }
 
 /* Arguments of the output's rank are reordered to the output's order; arguments with fewer dims are
- * broadcast and are read by strides as they are. */
+ * broadcast and are read by strides as they are. All pieces of a split have one rank. */
 static enum status lay_elementwise(struct layout *l, uint32_t node, struct error *err)
 {
     struct rt_graph *graph = l->rw.graph;
-    uint32_t count = graph->nodes[node].arg_count;
-    struct rt_value *out = &graph->values[graph->nodes[node].outs[0]];
-    uint8_t rank = out->rank;
+    uint32_t count = graph->nodes[node].arg_count, piece;
+    struct rt_tensors outs = rt_node_out_tensors(graph, &graph->nodes[node]);
+    uint8_t rank = rt_tensors_next(&outs, &piece) ? graph->values[piece].rank : 0;
     if (!wants_channels(graph, &graph->nodes[node], rank)) {
         return ST_OK;
     }
-    out->order = shape_channels_last(rank);
+    outs = rt_node_out_tensors(graph, &graph->nodes[node]);
+    while (rt_tensors_next(&outs, &piece)) {
+        graph->values[piece].order = shape_channels_last(rank);
+    }
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_value *v = rt_node_arg(graph, &graph->nodes[node], i);
         if (v->kind == RT_TENSORS || (v->kind == RT_TENSOR && v->rank == rank)) {

@@ -222,6 +222,7 @@ static enum status replace(struct choice *c, uint32_t index, uint32_t weights, i
         [RT_WINOGRAD_SIDE] = side_value,
         [RT_WINOGRAD_MIN] = conv[RT_PACKED_MIN],
         [RT_WINOGRAD_MAX] = conv[RT_PACKED_MAX],
+        [RT_WINOGRAD_ACTIVATION] = conv[RT_PACKED_ACTIVATION],
     };
     TRY(rt_op_apply(graph, RT_OP(conv_winograd), args, RT_WINOGRAD_ARGS, DT_F32, &out, err));
     rt_rewrite_replace(&c->rw, old, out);

@@ -275,6 +275,18 @@ static void check_division(const struct hal_cpu_uk *uk, struct problem *p, uint6
     assert_memory_equal(p->y, p->before, p->y_floats * sizeof(float));
 }
 
+/* The bytes of the function of all outputs, and of no number between pixels. */
+static void check_activation(const struct hal_cpu_uk *uk, struct problem *p)
+{
+    for (size_t i = 0; i < p->y_floats; i += (size_t)p->w.y_pixel) {
+        uk->unary_f32[UK_SILU](p->y + i, p->y + i, p->s.n);
+    }
+    memcpy(p->before, p->y, p->y_floats * sizeof(float));
+    p->w.activation = uk->unary_f32[UK_SILU];
+    uk->winograd_f32(&p->w);
+    assert_memory_equal(p->y, p->before, p->y_floats * sizeof(float));
+}
+
 static void check(const struct hal_cpu_uk *uk, const struct shape *s, uint32_t side,
                   bool has_epilogue)
 {
@@ -285,6 +297,7 @@ static void check(const struct hal_cpu_uk *uk, const struct shape *s, uint32_t s
     uk->winograd_f32(&p.w);
     check_results(&p, uk->name);
     check_division(uk, &p, 1);
+    check_activation(uk, &p);
     check_division(uk, &p, 5);
     free_numbers(&p);
 }

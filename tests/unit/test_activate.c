@@ -15,6 +15,7 @@
 #include "runtime/code/fold.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/winograd.h"
 #include "runtime/passes/passes.h"
 #include "runtime/plan/flow.h"
 #include "runtime/plan/plan.h"
@@ -82,6 +83,24 @@ static void run_passes(struct fixture *f, bool joins)
 }
 
 /* ---- the choice ------------------------------------------------------------------------------ */
+
+/* The convolution is by Winograd's algorithm. */
+static void convolutions_of_tiles_have_activations(void **state)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    (void)state;
+    graph_begin(f);
+    f->graph.precision = PRECISION_FAST;
+    uint32_t x = INPUT(1, 64, 40, 40);
+    uint32_t y = convolve(f, x, (const int64_t[]){64, 64, 3, 3}, 1, 1, 1);
+    give(f, activate(f, "silu", y));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_winograd(&f->graph, &f->err));
+    run_passes(f, true);
+    assert_int_equal(count_ops(f, "conv_winograd"), 1);
+    assert_int_equal(count_ops(f, "chain") + count_ops(f, "mul"), 0);
+    rt_graph_fini(&f->graph);
+}
 
 /* The nodes that are left of a product, |name| behind it, and perhaps other readers. */
 static uint32_t left_of(const char *name, bool is_given)
@@ -222,11 +241,33 @@ static uint32_t make_convolution(struct fixture *f, uint32_t variant)
                     convolve(f, x, kernel, 1 + variant % 2, 1, 1));
 }
 
+/* Tiles that are whole and others, more columns than are multiplied at once, a bound as well. */
+static uint32_t make_winograd(struct fixture *f, uint32_t variant)
+{
+    static const int64_t sizes[][5] = {
+        {16, 16, 12, 8, 4}, {5, 70, 13, 9, 4}, {20, 7, 7, 6, 2}, {3, 33, 2, 3, 2}};
+    const int64_t *s = sizes[variant % LENGTH(sizes)];
+    uint32_t pack[] = {CONSTANT(7, s[1], s[0], 3, 3), number(f, s[4])};
+    uint32_t args[RT_WINOGRAD_ARGS] = {CONSTANT(1, 2, s[0], s[2], s[3]),
+                                       apply(f, "pack_winograd", pack, 2),
+                                       CONSTANT(3, s[1]),
+                                       rt_graph_none(&f->graph),
+                                       INTS(1, 1),
+                                       number(f, s[1]),
+                                       number(f, s[4]),
+                                       rt_graph_float(&f->graph, variant % 2 ? -1 : -INFINITY),
+                                       rt_graph_float(&f->graph, INFINITY),
+                                       rt_graph_none(&f->graph)};
+    return activate(f, names[variant % LENGTH(names)],
+                    apply(f, "conv_winograd", args, RT_WINOGRAD_ARGS));
+}
+
 static void activations_give_the_same_bytes(void **state)
 {
     (void)state;
     check_levels(make_product, 5);
     check_levels(make_convolution, 3);
+    check_levels(make_winograd, 5);
 }
 
 /* Images of several widths; more of them than a dispatch has bindings for. */
@@ -551,6 +592,7 @@ int main(void)
     graph_use_numbers(numbers, LENGTH(numbers), LENGTH(numbers));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_of_their_own_product_join),
+        cmocka_unit_test(convolutions_of_tiles_have_activations),
         cmocka_unit_test(batch_norms_of_their_own_concatenation_join),
         cmocka_unit_test(activations_give_the_same_bytes),
         cmocka_unit_test(concatenations_give_the_same_bytes),

@@ -447,6 +447,57 @@ static void long_chains_of_concatenations(void **state)
     assert_int_equal(f->graph.values[f->graph.outputs[0]].dims[1].value, 1000);
 }
 
+/* The pieces of a split along dim 1. */
+static void split(struct fixture *f, uint32_t x, int64_t first, int64_t second, uint32_t pieces[2])
+{
+    pieces[0] = rt_graph_tensor(&f->graph, DT_F32, 0, NULL);
+    pieces[1] = rt_graph_tensor(&f->graph, DT_F32, 0, NULL);
+    uint32_t out = rt_graph_tensors(&f->graph, pieces, 2);
+    uint32_t args[] = {x, INTS(first, second), one};
+    uint32_t node = rt_graph_node(&f->graph, rt_op_find("split_sizes"), args, 3, &out, 1);
+    assert_ok(f->err, rt_graph_infer(&f->graph, node, &f->err));
+}
+
+/* As YOLO's blocks join them. */
+static void all_pieces_of_a_split_are_what_was_split(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 7), pieces[2];
+    split(f, x, 3, 4, pieces);
+    const uint32_t items[] = {pieces[1], pieces[0], pieces[1], relu(f, pieces[1])};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 4),
+                       rt_graph_int(&f->graph, rt_dim_of(-1))};
+    give(f, apply(f, "cat", args, 2));
+    give(f, join(f, pieces[0], pieces[1], 1));
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "cat"), 1);
+    assert_int_equal(f->graph.outputs[1], x);
+    const struct rt_value *list = rt_node_arg(&f->graph, node_of(f, "cat"), 0);
+    assert_int_equal(list->count, 3);
+    assert_int_equal(list->values[0], pieces[1]);
+    assert_int_equal(list->values[1], x);
+}
+
+/* Other orders, other dims, some of the pieces. */
+static void pieces_of_a_split_are_not_all(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t pieces[2];
+    split(f, INPUT(4, 8), 4, 4, pieces);
+    give(f, join(f, pieces[1], pieces[0], 1));
+    give(f, join(f, pieces[0], pieces[1], 0));
+    give(f, join(f, pieces[0], pieces[0], 1));
+    const uint32_t last[] = {pieces[1], pieces[0]};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, last, 2), one};
+    give(f, apply(f, "cat", args, 2));
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "cat"), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct rt_node *cat = &f->graph.nodes[f->graph.values[f->graph.outputs[i]].node];
+        assert_int_equal(rt_node_arg(&f->graph, cat, 0)->count, 2);
+    }
+}
+
 static void other_concatenations_stay(void **state)
 {
     struct fixture *f = *state;
@@ -754,6 +805,16 @@ static void element_wise_and_cat_stay_in_the_island(void **state)
     assert_int_equal(count_ops(f, "reorder"), 2);
 }
 
+static void pieces_of_an_image_stay_in_the_island(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3), pieces[2];
+    split(f, convolve(f, x, w, 0, 1, false), 1, 3, pieces);
+    give(f, convolve(f, pieces[1], WEIGHTS4(4, 3, 3, 3), 0, 1, false));
+    lay_out(f);
+    assert_int_equal(count_ops(f, "reorder"), 2);
+}
+
 static void one_pixel_needs_no_reorder(void **state)
 {
     struct fixture *f = *state;
@@ -823,8 +884,11 @@ int main(void)
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(trees_of_concatenations_join_at_once),
         TEST(long_chains_of_concatenations),
+        TEST(all_pieces_of_a_split_are_what_was_split),
+        TEST(pieces_of_a_split_are_not_all),
         TEST(other_concatenations_stay),
         TEST(copies_that_change_nothing_go),
+        TEST(pieces_of_an_image_stay_in_the_island),
         TEST(one_pixel_needs_no_reorder),
         TEST(a_large_result_has_its_order_at_once),
         TEST(a_graph_beyond_its_maximum_is_too_large),

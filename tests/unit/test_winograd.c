@@ -325,7 +325,8 @@ static uint32_t compute(struct fixture *f, const struct problem *p, int64_t side
                                        number(f, p->outs),
                                        number(f, side),
                                        rt_graph_float(g, -INFINITY),
-                                       rt_graph_float(g, INFINITY)};
+                                       rt_graph_float(g, INFINITY),
+                                       rt_graph_none(g)};
     return apply(f, "conv_winograd", args, RT_WINOGRAD_ARGS);
 }
 

@@ -330,6 +330,17 @@ UK_INLINE void write_tile(const struct uk_winograd_f32 *w, const struct memory *
     }
 }
 
+/* The activation of a tile's outputs, which are in the first-level cache. */
+static void activate_tile(const struct uk_winograd_f32 *w, const struct target *to, size_t width)
+{
+    for (int64_t row = 0; row < to->rows; row++) {
+        float *y = to->y + row * w->y_line;
+        for (int64_t i = 0; i < to->columns; i++, y += w->y_pixel) {
+            w->activation(y, y, width);
+        }
+    }
+}
+
 static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -351,6 +362,9 @@ UK_INLINE void transform_out(const struct uk_winograd_f32 *w, const struct memor
         };
         write_tile(w, memory, memory->m + (tile - w->begin) * UK_WINOGRAD_COLUMNS, &to, width,
                    side);
+        if (w->activation) {
+            activate_tile(w, &to, width);
+        }
     }
 }
 
