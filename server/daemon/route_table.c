@@ -5,6 +5,7 @@
 
 #include "protocol/oip_reply.h"
 #include "server/daemon/api/api.h"
+#include "server/daemon/generation/by_body.h"
 #include "server/daemon/generation/embedding.h"
 #include "server/daemon/generation/generation.h"
 #include "server/daemon/generation/generation_grpc.h"
@@ -108,6 +109,12 @@ static void print_error_of_v1(struct buf *out, const char *text, int http_status
     {                                                                                              \
         .ops = &embedding_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,                \
         .codec = &(how), .print_error = (print)                                                    \
+    }
+
+#define READS_ANY(print)                                                                           \
+    {                                                                                              \
+        .ops = &by_body_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,                  \
+        .codec = &by_body, .print_error = (print)                                                  \
     }
 
 /* Methods of gRPC: what more their rows say is of struct route_grpc, or of struct route. */

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from run_embeddings import ENCODER, FOLDER, PAIRS, QUERY, TEXTS, WIDTH, expect_close
-from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, ask, post
+from run_generate import ANSWERS, CHAT, CONTEXT, HELLO, VOCAB, Stream, ask, post
 from run_http import Client, Daemon, Report, build_request, expect
 
 PROMPT = "<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n"
@@ -303,6 +303,59 @@ def similar():
             expect(f"{got} has {why}", why in got, True)
 
 
+def by_body():
+    """Where there is one path for all, the members of the body say what is asked."""
+    chat = {"model": "chat", "messages": HELLO, "temperature": 0}
+    prompt = {"model": "chat", "prompt": "Hello", "max_tokens": 4, "temperature": 0}
+    words = {"methods": {"forward": {"embedding": {"pooling": "splade"}}}}
+    with Daemon([*CHAT, *ENCODER]) as daemon:
+        client = Client(daemon.port)
+        for path in ("/", "/invocations?x=y"):
+            for own, part, body in (
+                    ("/v1/chat/completions", "choices", chat),
+                    ("/v1/completions", "choices", prompt),
+                    ("/v1/embeddings", "data", {"model": "enc", "input": TEXTS[:2]}),
+                    ("/rerank", "results", {"model": "enc.score", "query": QUERY,
+                                            "documents": TEXTS[:2], "inputs": None}),
+                    ("/rerank", 0, {"query": QUERY, "texts": TEXTS[:2], "model": "enc"}),
+                    ("/embed", 1, {"inputs": TEXTS[:2], "model": "enc"}),
+                    ("/predict", 0, {"inputs": TEXTS[:2], "model": "enc.score"}),
+                    ("/similarity", 0, {"model": "enc", "inputs": {
+                        "source_sentence": TEXTS[0], "sentences": TEXTS[1:2]}})):
+                expect(own, ask(client, path, body)[part], ask(client, own, body)[part])
+        # Python's json writes what is no text; the reader of chats takes it, so that of "/" does.
+        odd = json.dumps({**chat, "messages": [{"role": "user", "content": "\ud800"}]}).encode()
+        expect("odd", post(client, "/", odd), post(client, "/v1/chat/completions", odd))
+        with_events = Stream(daemon.port, "/invocations", {**chat, "stream": True})
+        expect("events", "text/event-stream" in with_events.head, True)
+        expect("the last one", list(with_events.events())[-1], "[DONE]")
+        for body, why in (({}, "expected one of the members messages"), ([], "expected an object"),
+                          ({"inputs": "a"}, "several could answer"),
+                          ({"inputs": "a", "model": "chat"}, "is no encoder"),
+                          ({"messages": HELLO, "model": "enc"}, "is no language model"),
+                          ({"messages": 5, "inputs": "a"}, "messages: expected"),
+                          ({"inputs": [{"name": "x"}], "model": "enc"}, "inputs[0]: expected"),
+                          ({"inputs": "a", "model": 5}, "model: expected"),
+                          (b'{"inputs": "a"', "end"), (b'{"inputs": "a"} x', "byte 16"),
+                          (b'{"inputs": [[}', "inputs: "), (b"RIFF", "expected an object")):
+            got = refusal(client, "/", body)
+            expect(f"{got} has {why}", why in got, True)
+        expect("nobody", refusal(client, "/", {"inputs": "a", "model": "nobody"}, 404),
+               "no model 'nobody', see GET /v2/models")
+        expect("OpenAI's form", refusal(client, "/invocations", {})["type"],
+               "invalid_request_error")
+    with classifier(words, "model") as client:
+        body = {"inputs": TEXTS[0], "model": "cls"}
+        expect("sparse", ask(client, "/", body), ask(client, "/embed_sparse", body))
+    with Daemon(["--model", f"cls={FOLDER / 'classes.pte'}"]) as daemon:
+        body = {"inputs": [TEXTS[:2], TEXTS[:1]]}
+        expect("classes", ask(Client(daemon.port), "/", body),
+               ask(Client(daemon.port), "/predict", body))
+    with Daemon(CHAT) as daemon:
+        expect("none", refusal(Client(daemon.port), "/", {"inputs": "a"}, 404),
+               "no encoder of texts is loaded")
+
+
 def facts():
     """/info, and tokens as TEI has them."""
     with classifier({"labels": ["a", "b", "c"]}) as client:
@@ -338,7 +391,7 @@ def facts():
 
 
 CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings, classes, states, similar,
-          facts)
+          by_body, facts)
 
 
 def main():

@@ -87,6 +87,8 @@ static void every_route_is_found(void **state)
         {"/predict", ROUTE_CLASSIFY, ROUTE_POST_ONLY},
         {"/info?model=m", ROUTE_INFO, ROUTE_GET_ONLY},
         {"/similarity", ROUTE_SIMILARITY, ROUTE_POST_ONLY},
+        {"/", ROUTE_BY_BODY, ROUTE_POST_ONLY},
+        {"/invocations?x=y", ROUTE_INVOCATIONS, ROUTE_POST_ONLY},
         {"/v2/embed", ROUTE_V2_EMBED, ROUTE_POST_ONLY},
         {"/rerank", ROUTE_RERANK, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/rerank", ROUTE_MODEL_RERANK, ROUTE_POST_ONLY},

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libgeneration.a
 %C%_libgeneration_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libgeneration_a_SOURCES = \
+	%D%/by_body.c %D%/by_body.h \
 	%D%/embedding.c %D%/embedding.h \
 	%D%/generation.c %D%/generation.h \
 	%D%/generation_choice.c \
