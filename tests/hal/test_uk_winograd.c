@@ -65,6 +65,9 @@ struct problem {
     struct shape s;
     struct uk_winograd_f32 w;
     float *x, *kernels, *packed, *bias, *residual, *y, *before;
+    /* What terms_of_kernels() and terms_of_patch() find: of each output channel and input channel,
+     * and of each input channel of one tile, the largest terms of each element of a patch. */
+    double *kernel_terms, *patch_terms;
     size_t y_floats;
     uint64_t tiles;
     double largest, error; /* of the results before the clamp, and from them */
@@ -95,18 +98,33 @@ static double plain(const struct problem *p, uint32_t image, uint32_t y, uint32_
     return sum;
 }
 
-/* |B|^T |d| |B| of channel |c| for the tile at |y|, |x|. */
-static double patch_bound(const struct problem *p, uint32_t image, int64_t y, int64_t x, uint32_t c,
-                          uint32_t element)
+/* |B|^T |d| |B| of channel |c| for the tile at |y|, |x|, one side after the other. */
+static void patch_bounds(const struct problem *p, uint32_t image, int64_t y, int64_t x, uint32_t c,
+                         double *out)
 {
     uint32_t side = p->w.side, patch = side + 2;
-    double sum = 0;
+    double half[36] = {0};
     for (uint32_t i = 0; i < patch * patch; i++) {
-        double d = pixel(p, image, y + i / patch, x + i % patch, c);
-        sum +=
-            fabs(bt(side, element / patch, i / patch) * d * bt(side, element % patch, i % patch));
+        double d = fabs(pixel(p, image, y + i / patch, x + i % patch, c));
+        for (uint32_t row = 0; row < patch; row++) {
+            half[row * patch + i % patch] += fabs(bt(side, row, i / patch)) * d;
+        }
     }
-    return sum;
+    for (uint32_t e = 0; e < patch * patch; e++) {
+        out[e] = 0;
+        for (uint32_t i = 0; i < patch; i++) {
+            out[e] += half[e / patch * patch + i] * fabs(bt(side, e % patch, i));
+        }
+    }
+}
+
+static void terms_of_patch(struct problem *p, uint32_t image, uint32_t y, uint32_t x)
+{
+    uint32_t elements = (p->w.side + 2) * (p->w.side + 2);
+    for (uint32_t c = 0; c < p->s.channels; c++) {
+        patch_bounds(p, image, (int64_t)y - p->s.top, (int64_t)x - p->s.left, c,
+                     p->patch_terms + (size_t)c * elements);
+    }
 }
 
 static double kernel_bound(const struct problem *p, uint32_t n, uint32_t c, uint32_t element)
@@ -120,17 +138,25 @@ static double kernel_bound(const struct problem *p, uint32_t n, uint32_t c, uint
     return sum;
 }
 
-/* The largest possible terms of the outputs of the tile at |y|, |x|. */
-static void term_bounds(const struct problem *p, uint32_t image, uint32_t y, uint32_t x, uint32_t n,
-                        double bounds[16])
+static void terms_of_kernels(struct problem *p)
 {
-    uint32_t side = p->w.side, patch = side + 2;
+    uint32_t elements = (p->w.side + 2) * (p->w.side + 2), channels = p->s.channels;
+    for (uint32_t i = 0; i < p->s.n * channels * elements; i++) {
+        uint32_t kernel = i / elements;
+        p->kernel_terms[i] = kernel_bound(p, kernel / channels, kernel % channels, i % elements);
+    }
+}
+
+/* The largest possible terms of the outputs of the tile that terms_of_patch() read. */
+static void term_bounds(const struct problem *p, uint32_t n, double bounds[16])
+{
+    uint32_t side = p->w.side, patch = side + 2, elements = patch * patch;
+    const double *kernels = p->kernel_terms + (size_t)n * p->s.channels * elements;
     memset(bounds, 0, 16 * sizeof(bounds[0]));
-    for (uint32_t e = 0; e < patch * patch; e++) {
+    for (uint32_t e = 0; e < elements; e++) {
         double sum = 0;
-        for (uint32_t c = 0; c < p->s.channels; c++) {
-            sum += kernel_bound(p, n, c, e) *
-                   patch_bound(p, image, (int64_t)y - p->s.top, (int64_t)x - p->s.left, c, e);
+        for (size_t c = 0; c < p->s.channels; c++) {
+            sum += kernels[c * elements + e] * p->patch_terms[c * elements + e];
         }
         for (uint32_t i = 0; i < side * side; i++) {
             bounds[i] += fabs(at(side, i / side, e / patch) * sum * at(side, i % side, e % patch));
@@ -159,9 +185,10 @@ static void check_element(struct problem *p, const char *level, uint32_t image, 
 static void check_tile(struct problem *p, const char *level, uint32_t image, uint32_t y, uint32_t x)
 {
     uint32_t side = p->w.side;
+    terms_of_patch(p, image, y, x);
     for (uint32_t n = 0; n < p->s.n; n++) {
         double bounds[16];
-        term_bounds(p, image, y, x, n, bounds);
+        term_bounds(p, n, bounds);
         for (uint32_t i = 0; i < side * side; i++) {
             if (y + i / side < p->w.out_height && x + i % side < p->w.out_width) {
                 check_element(p, level, image, y + i / side, x + i % side, n, bounds[i]);
@@ -172,6 +199,7 @@ static void check_tile(struct problem *p, const char *level, uint32_t image, uin
 
 static void check_results(struct problem *p, const char *level)
 {
+    terms_of_kernels(p);
     for (uint32_t image = 0; image < p->s.images; image++) {
         for (uint32_t y = 0; y < p->w.out_height; y += p->w.side) {
             for (uint32_t x = 0; x < p->w.out_width; x += p->w.side) {
@@ -224,6 +252,10 @@ static void make_numbers(struct problem *p, const struct hal_cpu_uk *uk, bool ha
     p->packed = random_floats(uk_winograd_elements(p->w.side) * p->w.u_element, 3);
     p->y = random_floats(p->y_floats, 4);
     p->before = random_floats(p->y_floats, 5);
+    size_t elements = (size_t)(p->w.side + 2) * (p->w.side + 2);
+    p->kernel_terms = calloc(s->n * s->channels * elements, sizeof(double));
+    p->patch_terms = calloc(s->channels * elements, sizeof(double));
+    assert_true(p->kernel_terms && p->patch_terms);
     p->w.scratch = random_floats(uk_winograd_scratch(p->w.side, s->channels, p->tiles) / 4, 6);
     if (has_epilogue) {
         p->w.bias = p->bias = random_floats(s->n, 7);
@@ -250,6 +282,8 @@ static void free_numbers(struct problem *p)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
     }
+    free(p->kernel_terms);
+    free(p->patch_terms);
 }
 
 /* Any division into calls gives the very bytes of one call: in tiles, and in columns. */
