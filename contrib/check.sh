@@ -38,10 +38,11 @@ PACKAGES=contrib/packages.tsv
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
-TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometheus-client
-    python3-yaml shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers
-    vulkan-validationlayers haproxy apt-utils bash-completion ccache chromium chromium-driver
-    debhelper debootstrap dpkg-dev fish gnupg lintian openssl valgrind zsh'
+# Without the last ones the first steps compile: see make_tools().
+FIRST_PACKAGES='libcmocka-dev python3 ccache glslang-tools'
+TEST_PACKAGES='clang libedit2 python3-venv python3-prometheus-client python3-yaml shellcheck systemd
+    prometheus mesa-vulkan-drivers vulkan-validationlayers haproxy apt-utils bash-completion
+    chromium chromium-driver debhelper debootstrap dpkg-dev fish gnupg lintian openssl valgrind zsh'
 # The longest first, but gcc before those that compile with the same flags.
 STEPS='gcc threads memory clang debian13 package dist quickstart'
 TOTAL_SECONDS=5100
@@ -51,6 +52,28 @@ end=$(($(date +%s) + TOTAL_SECONDS))
 # idle then, so there are two: of two steps one each.
 jobs=${CHECK_JOBS:-$((2 * $(nproc)))}
 under=
+
+# Installs what only tests take, while the first steps compile: apt and pip wait much of their time,
+# for the network and for the disk. Leaves a line for await_tools(). The step newest makes
+# interpreters of its own.
+export TOOLS="${TOOLS:-$PWD/build/check-tools}"
+make_tools() {
+    state=failed
+    # shellcheck disable=SC2086 # a list of words
+    install_packages $TEST_PACKAGES && { [ "$1" = newest ] || make_python; } && state=ready
+    echo "$state ${PYTHON-}" >"$TOOLS.new"
+    mv "$TOOLS.new" "$TOOLS"
+}
+
+# Waits for make_tools(), and sets PYTHON.
+await_tools() {
+    until [ -e "$TOOLS" ]; do sleep 1; done
+    read -r state PYTHON <"$TOOLS"
+    export PYTHON
+    [ -n "$PYTHON" ] || unset PYTHON
+    [ "$state" = ready ] || echo 'ERROR: the packages that tests take are not installed'
+    [ "$state" = ready ]
+}
 
 # Under a sanitizer GCC warns of errors that cannot happen. So only the plain builds refuse
 # warnings.
@@ -73,6 +96,7 @@ print_longest() {
 # Runs the tests, or only those that TESTS= names. Then runs the failed tests once more.
 AGAIN='Once more, alone:'
 check_twice() {
+    await_tools || return
     check check "$@"
     status=$?
     print_longest
@@ -394,13 +418,18 @@ cross_quick() {
     [ $status -eq 0 ] || [ $status -eq 77 ]
 }
 
-# One step, inside its tree.
+# One step, inside its tree. The first two compile before all tools are there.
 step() {
     case $1 in
+    gcc | threads) ;;
+    *) await_tools || return ;;
+    esac
+    case $1 in
     gcc)
-        # In the archive, as its users build it.
+        # In the archive, as its users build it. Lines for a debugger are in other steps: they take a
+        # quarter of the time of compiling and linking.
         ../../contrib/shaders.sh --check && unpack_archive && cd pted-*/ &&
-            mkdir -p build/gcc && cd build/gcc && compile CC=gcc --enable-werror &&
+            mkdir -p build/gcc && cd build/gcc && compile CC=gcc CFLAGS=-O2 --enable-werror &&
             check_twice TESTS="$(words TESTS | longest_first)"
         ;;
     clang)
@@ -434,13 +463,14 @@ step() {
     dist)
         # The step gcc builds and runs the tests of an archive.
         ../../configure --quiet &&
-            check distcheck TESTS= check_PROGRAMS= check_LIBRARIES= GZIP_ENV=--fast &&
+            check distcheck DISTCHECK_CONFIGURE_FLAGS=CFLAGS=-O2 TESTS= check_PROGRAMS= \
+                check_LIBRARIES= GZIP_ENV=--fast &&
             refuse_big_endian &&
             printf 'Testsuite summary for the archive\n# PASS: 1\n# ERROR: 0\n'
         ;;
     package)
         # The tests of what is packaged; the program itself is tested by the other steps.
-        compile CC=gcc --enable-werror || return
+        compile CC=gcc CFLAGS=-O2 --enable-werror || return
         top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
         try ../../tests/package/run_package.py
         try ../../tests/package/run_wheel.py
@@ -574,22 +604,22 @@ sum_up() {
 }
 
 # PYTHON is for the tests that need those packages; the others run with the system's python3.
-# Without PyPI they are skipped.
+# Without PyPI they are skipped. What the tests do not import is not compiled.
 make_python() {
-    [ -z "${PYTHON-}" ] || return
+    [ -z "${PYTHON-}" ] || return 0
     tree=$PWD/build/check-python
     if ! cmp -s tests/requirements.txt "$tree/requirements.txt"; then
         rm -rf "$tree"
         if ! python3 -m venv "$tree" >"$tree.log" 2>&1 ||
             ! timeout $PYPI_SECONDS "$tree/bin/pip" install --quiet --disable-pip-version-check \
-                -r tests/requirements.txt >>"$tree.log" 2>&1; then
+                --no-compile -r tests/requirements.txt >>"$tree.log" 2>&1; then
             echo "no packages of PyPI, tests of other projects' clients are skipped:"
             tail -n 2 "$tree.log"
             return
         fi
         # Of this one the tests use a file alone, axe-core, and not the browsers that it asks for.
         timeout $PYPI_SECONDS "$tree/bin/pip" install --quiet --disable-pip-version-check \
-            --no-deps axe-playwright-python==0.1.8 >>"$tree.log" 2>&1 ||
+            --no-compile --no-deps axe-playwright-python==0.1.8 >>"$tree.log" 2>&1 ||
             echo 'no axe-core, the check of accessibility is skipped'
         cp tests/requirements.txt "$tree/"
     fi
@@ -641,7 +671,7 @@ if [ "${1-}" = --inside ]; then
     exit
 fi
 # shellcheck disable=SC2046,SC2086 # lists of words
-install_packages $(build_packages "$(distribution)") $TEST_PACKAGES || exit 1
+install_packages $(build_packages "$(distribution)") $FIRST_PACKAGES || exit 1
 # Several steps compile the same sources with the same flags, in trees of other names. The folder is
 # named because Debian's tools give the compiler another HOME.
 if [ -d /usr/lib/ccache ]; then
@@ -649,21 +679,16 @@ if [ -d /usr/lib/ccache ]; then
     export CCACHE_NOHASHDIR=1 CCACHE_DIR PATH="/usr/lib/ccache:$PATH"
 fi
 mkdir -p build
-[ "${1-}" = newest ] || make_python
+rm -f "$TOOLS"
+make_tools "${1-}" &
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
-if [ "${1-}" = newest ]; then
-    shift
-    newest "$@"
-    exit
-fi
-if [ "${1-}" = portable ]; then
-    shift
-    portable "$@"
-    exit
-fi
 case ${1-} in
+newest | portable)
+    await_tools && "$@"
+    exit
+    ;;
 arm64 | armhf | riscv64)
-    cross "$@"
+    await_tools && cross "$@"
     exit
     ;;
 esac
