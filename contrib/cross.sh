@@ -7,7 +7,8 @@
 # for it and options of configure. The libraries are that architecture's own packages, unpacked into
 # build/cross/ARCH once: no program of them has to start. `make -C DIR` builds then. Programs that
 # it builds run in an emulator with QEMU_LD_PREFIX=build/cross/ARCH: see contrib/emulated.sh. It
-# takes mmdebstrap and the compiler, such as gcc-aarch64-linux-gnu.
+# takes mmdebstrap and the compiler, such as gcc-aarch64-linux-gnu. Exits with 77 where packages of
+# that architecture cannot be had.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -53,8 +54,11 @@ make_root() {
         sed -n 's/^Debian //p' | head -n 1)
     rm -rf "$root.new"
     # shellcheck disable=SC2086 # without a mirror, mmdebstrap's own
-    mmdebstrap --quiet --variant=extract --architectures="$arch" \
-        --include="$(packages | paste -sd,)" "${release#*:}" "$root.new" $mirror
+    if ! mmdebstrap --quiet --variant=extract --architectures="$arch" \
+        --include="$(packages | paste -sd,)" "${release#*:}" "$root.new" $mirror; then
+        echo "skipped: apt has no packages for $arch" >&2
+        exit 77
+    fi
     make_links_relative "$root.new"
     # Where Debian has merged them, a package that is not needed here has this link.
     [ -e "$root.new/lib" ] || ln -s usr/lib "$root.new/lib"
