@@ -171,7 +171,15 @@ def index():
         case("interleave_many", lambda r: torch.repeat_interleave(r, output_size=300),
              torch.arange(200) % 4),
         case("masked_scatter_many", lambda x, m, v: x.masked_scatter(m, v), real(40, 50),
-             torch.rand(40, 50) > 0.3, real(2000))
+             torch.rand(40, 50) > 0.3, real(2000)),
+        case("scatter_reduce_many", lambda t, i, v: tuple(
+            t.scatter_reduce(0, i, v, name, include_self=own)
+            for name in ("sum", "mean", "amax") for own in (True, False)), real(9, 70),
+             torch.randint(0, 7, (40, 67)), real(40, 68), rtol=1e-4, atol=1e-5),
+        case("scatter_reduce_lines", lambda t, i, v: tuple(
+            t.scatter_reduce(1, i, v, name, include_self=False)
+            for name in ("sum", "prod", "amin")), real(3, 9), torch.randint(0, 8, (2, 150)),
+             real(3, 150), rtol=1e-4, atol=1e-5)
     ]
 
 

@@ -161,14 +161,59 @@ static void scatter_row(const struct rt_along_constants *c, const struct along_r
     }
 }
 
-/* A column of the table, in the class that the reduction computes in; RT_ALONG_MEAN also counts the
- * values. */
-union along_column {
-    float *f32;
-    double *f64;
-    int64_t *i64;
-    void *any;
+/* Columns of a row that are reduced together: memory is read in its order. So many, or as many as
+ * have room; at least one. */
+#define COLUMNS_MAX 64
+#define COLUMNS_BYTES (2 * 1024 * 1024)
+
+static int64_t class_bytes(enum dtype dtype)
+{
+    return rt_convert_class(dtype) == RT_CLASS_F32 ? 4 : 8;
+}
+
+/* Scratch memory for |columns| of them. */
+static int64_t columns_bytes(const struct rt_along_constants *c, int64_t columns)
+{
+    return c->along.table_size * columns * (class_bytes(c->dtype) + (int64_t)sizeof(uint32_t));
+}
+
+static int64_t columns_together(const struct rt_along_constants *c)
+{
+    int64_t most = rt_min(COLUMNS_MAX, c->inner.table_size);
+    return rt_max(1, rt_min(most, COLUMNS_BYTES / columns_bytes(c, 1)));
+}
+
+/* Columns [first, first + count) of a row, in the class that the reduction computes in: a place has
+ * |count| neighbours. |counts| says how many values each has received. */
+struct along_columns {
+    int64_t first, count;
+    union {
+        float *f32;
+        double *f64;
+        int64_t *i64;
+        void *any;
+    } at;
+    uint32_t *counts;
 };
+
+/* Some numbers of the list: for each the slot among the columns that takes it, -1 if there is none.
+ */
+struct along_values {
+    int64_t count, slots[COLUMNS_MAX];
+    union {
+        float f32[COLUMNS_MAX];
+        double f64[COLUMNS_MAX];
+        int64_t i64[COLUMNS_MAX];
+    } at;
+};
+
+#define EACH(class, type, result)                                                                  \
+    for (int64_t i = 0; i < values->count; i++) {                                                  \
+        if (values->slots[i] >= 0) {                                                               \
+            type *at = &columns->at.class[values->slots[i]], value = values->at.class[i];          \
+            *at = result;                                                                          \
+        }                                                                                          \
+    }
 
 /* a NaN wins and stays */
 #define DEFINE_REDUCE(class, type, is_nan, low, high)                                              \
@@ -179,20 +224,22 @@ union along_column {
               : c->mode == RT_ALONG_AMIN ? (high)                                                  \
                                          : 0;                                                      \
     }                                                                                              \
-    static void reduce_##class(const struct rt_along_constants *c, type *at, type value)           \
+    static void reduce_##class(const struct rt_along_constants *c,                                 \
+                               const struct along_columns *columns,                                \
+                               const struct along_values *values)                                  \
     {                                                                                              \
         switch (c->mode) {                                                                         \
         case RT_ALONG_PROD:                                                                        \
-            *at = MULTIPLY_##class(*at, value);                                                    \
+            EACH(class, type, MULTIPLY_##class(*at, value))                                        \
             break;                                                                                 \
         case RT_ALONG_AMAX:                                                                        \
-            *at = (is_nan) || *at < value ? value : *at;                                           \
+            EACH(class, type, (is_nan) || *at < value ? value : *at)                               \
             break;                                                                                 \
         case RT_ALONG_AMIN:                                                                        \
-            *at = (is_nan) || value < *at ? value : *at;                                           \
+            EACH(class, type, (is_nan) || value < *at ? value : *at)                               \
             break;                                                                                 \
         default:                                                                                   \
-            *at = ADD_##class(*at, value);                                                         \
+            EACH(class, type, ADD_##class(*at, value))                                             \
             break;                                                                                 \
         }                                                                                          \
     }
@@ -207,83 +254,137 @@ DEFINE_REDUCE(f32, float, value != value, -INFINITY, INFINITY)
 DEFINE_REDUCE(f64, double, value != value, -(double)INFINITY, (double)INFINITY)
 DEFINE_REDUCE(i64, int64_t, false, INT64_MIN, INT64_MAX)
 
-static void reduce_one(const struct rt_along_constants *c, enum rt_class class,
-                       union along_column column, int64_t place, const char *src)
-{
-    union {
-        float f32;
-        double f64;
-        int64_t i64;
-    } value;
-
-    if (src) {
-        rt_convert_load(c->dtype, class)(&value, src, 0, 1);
-    }
-    if (class == RT_CLASS_F32) {
-        src ? reduce_f32(c, &column.f32[place], value.f32) : begin_f32(c, &column.f32[place]);
-    } else if (class == RT_CLASS_F64) {
-        src ? reduce_f64(c, &column.f64[place], value.f64) : begin_f64(c, &column.f64[place]);
-    } else {
-        src ? reduce_i64(c, &column.i64[place], value.i64) : begin_i64(c, &column.i64[place]);
-    }
-}
-
 static int64_t floor_divide(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && a < 0); /* counts are positive */
 }
 
 static void divide(const struct rt_along_constants *c, enum rt_class class,
-                   union along_column column, const int64_t *counts)
+                   const struct along_columns *columns)
 {
-    for (int64_t n = 0; n < c->along.table_size; n++) {
-        int64_t count = counts[n] + c->has_self;
+    for (int64_t n = 0; n < c->along.table_size * columns->count; n++) {
+        int64_t count = (int64_t)columns->counts[n] + c->has_self;
         if (count == 0) {
             continue; /* no value came: the table keeps its content */
         }
         if (class == RT_CLASS_F32) {
-            column.f32[n] /= (float)count;
+            columns->at.f32[n] /= (float)count;
         } else if (class == RT_CLASS_F64) {
-            column.f64[n] /= (double)count;
+            columns->at.f64[n] /= (double)count;
         } else {
-            column.i64[n] = floor_divide(column.i64[n], count);
+            columns->at.i64[n] = floor_divide(columns->at.i64[n], count);
         }
     }
 }
 
-/* Column |i| of a row. A place that receives a value first forgets its own, unless the reduction
- * includes it. */
-static void reduce_column(const struct rt_along_constants *c, const struct along_row *row,
-                          int64_t i)
+/* Loads the columns from the table or stores them there. */
+static void move_columns(const struct rt_along_constants *c, enum rt_class class,
+                         const struct along_columns *columns, char *table, bool loads)
+{
+    int64_t width = (int64_t)dtype_bytes(c->dtype), step = c->inner.table * width;
+    int64_t bytes = columns->count * (class_bytes(c->dtype));
+    char *at = columns->at.any;
+    table += columns->first * step;
+    for (int64_t n = 0; n < c->along.table_size; n++, at += bytes) {
+        char *place = table + n * c->along.table * width;
+        if (loads) {
+            rt_convert_load(c->dtype, class)(at, place, step, columns->count);
+        } else {
+            rt_convert_store(class, c->dtype)(place, step, at, columns->count);
+        }
+    }
+}
+
+/* Reads rows [k, k + rows) of the list's columns, and where they belong. */
+static void read_values(const struct rt_along_constants *c, const struct along_row *row,
+                        const struct along_columns *columns, int64_t k, int64_t rows,
+                        struct along_values *restrict values)
+{
+    int64_t width = (int64_t)dtype_bytes(c->dtype), count = columns->count;
+    rt_load_f *load = rt_convert_load(c->dtype, rt_convert_class(c->dtype));
+    const char *from = row->list + (k * c->along.list + columns->first * c->inner.list) * width;
+    char *to = (char *)&values->at;
+
+    values->count = rows * count;
+    if (count == 1) {
+        load(to, from, c->along.list * width, rows);
+    }
+    for (int64_t line = 0, n = 0; line < rows; line++) {
+        int64_t at = (k + line) * c->along.index + columns->first * c->inner.index;
+        if (count > 1) {
+            load(to + n * class_bytes(c->dtype), from + line * c->along.list * width,
+                 c->inner.list * width, count);
+        }
+        for (int64_t i = 0; i < count; i++, n++, at += c->inner.index) {
+            int64_t place = read_place(c, row, at);
+            values->slots[n] = place < 0 ? -1 : place * count + i;
+        }
+    }
+}
+
+/* Counts what each slot receives. A place that receives a value first forgets its own, unless the
+ * reduction includes it. */
+static void count_values(const struct rt_along_constants *c, enum rt_class class,
+                         const struct along_columns *columns, const struct along_values *values)
+{
+    for (int64_t i = 0; i < values->count; i++) {
+        int64_t slot = values->slots[i];
+        if (slot < 0 || columns->counts[slot]++ > 0 || c->has_self) {
+            continue;
+        }
+        if (class == RT_CLASS_F32) {
+            begin_f32(c, &columns->at.f32[slot]);
+        } else if (class == RT_CLASS_F64) {
+            begin_f64(c, &columns->at.f64[slot]);
+        } else {
+            begin_i64(c, &columns->at.i64[slot]);
+        }
+    }
+}
+
+static void reduce_columns(const struct rt_along_constants *c, const struct along_row *row,
+                           const struct along_columns *columns)
 {
     enum rt_class class = rt_convert_class(c->dtype);
-    int64_t width = (int64_t)dtype_bytes(c->dtype), stride = c->along.table * width;
-    union along_column column = {.any = row->args->scratch};
-    int64_t *counts = (int64_t *)row->args->scratch + c->along.table_size;
-    char *table = row->table + i * c->inner.table * width;
+    size_t slots = (size_t)(c->along.table_size * columns->count);
+    bool counts = c->mode == RT_ALONG_MEAN || !c->has_self;
+    struct along_values values;
 
-    rt_convert_load(c->dtype, class)(column.any, table, stride, c->along.table_size);
-    memset(counts, 0, (size_t)c->along.table_size * sizeof(*counts));
-    for (int64_t k = 0; k < c->along.index_size; k++) {
-        int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);
-        if (place >= 0 && counts[place]++ == 0 && !c->has_self) {
-            reduce_one(c, class, column, place, NULL);
+    move_columns(c, class, columns, row->table, true);
+    memset(columns->counts, 0, counts ? slots * sizeof(*columns->counts) : 0);
+    for (int64_t k = 0, n; k < c->along.index_size; k += n) {
+        n = rt_min(COLUMNS_MAX / columns->count, c->along.index_size - k);
+        read_values(c, row, columns, k, n, &values);
+        if (counts) {
+            count_values(c, class, columns, &values);
         }
-        if (place >= 0) {
-            reduce_one(c, class, column, place,
-                       row->list + (k * c->along.list + i * c->inner.list) * width);
+        if (class == RT_CLASS_F32) {
+            reduce_f32(c, columns, &values);
+        } else if (class == RT_CLASS_F64) {
+            reduce_f64(c, columns, &values);
+        } else {
+            reduce_i64(c, columns, &values);
         }
     }
     if (c->mode == RT_ALONG_MEAN) {
-        divide(c, class, column, counts);
+        divide(c, class, columns);
     }
-    rt_convert_store(class, c->dtype)(table, stride, column.any, c->along.table_size);
+    move_columns(c, class, columns, row->table, false);
 }
 
 static void reduce_row(const struct rt_along_constants *c, const struct along_row *row)
 {
-    for (int64_t i = row->begin; i < row->begin + row->count; i++) {
-        reduce_column(c, row, i);
+    int64_t together = columns_together(c), behind = row->begin + row->count;
+    char *scratch = row->args->scratch;
+    int64_t values = c->along.table_size * together * class_bytes(c->dtype);
+    for (int64_t i = row->begin; i < behind; i += together) {
+        struct along_columns columns = {
+            .first = i,
+            .count = rt_min(together, behind - i),
+            .at = {.any = scratch},
+            .counts = (uint32_t *)(void *)(scratch + values),
+        };
+        reduce_columns(c, row, &columns);
     }
 }
 
@@ -559,9 +660,6 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     if (out->numel == 0) {
         return ST_OK;
     }
-    if (c->mode >= RT_ALONG_SUM) {
-        dispatch.scratch_bytes = (size_t)table.dims[dim] * 2 * sizeof(int64_t);
-    }
     if (index.numel == 0) {
         /* Only the table is kept: an index without elements has no row to find. */
         fill_constants(c, &table, &table, &table, dim);
@@ -569,6 +667,9 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     } else {
         TRY(check_sizes(&table, &index, &list, dim, err));
         fill_constants(c, &table, &index, &list, dim);
+    }
+    if (c->mode >= RT_ALONG_SUM) {
+        dispatch.scratch_bytes = (size_t)columns_bytes(c, columns_together(c));
     }
     if (is_too_deep(c)) {
         dispatch.kernel = &kernel_reduce_host;

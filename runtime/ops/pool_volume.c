@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pooling over windows of volumes: as pool.c, with a depth. Volumes are row-major, one for each
- * channel. A tile is some rows of the output, computed element by element in the class of the type.
+ * channel. A tile is some rows of the output. Maxima of floats without indices are computed line by
+ * line, all others element by element in the class of the type.
  */
 #include "config.h"
 
 #include <inttypes.h>
 #include <math.h>
 
+#include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/convert.h"
@@ -18,6 +20,7 @@
 #define AXES 3
 #define TAPS_MAX (16 * 1024) /* larger windows count as this much work */
 #define ROW_MAX 16           /* elements that are loaded together */
+#define LINE_MAX (64 * 1024) /* floats of a line in scratch memory */
 
 struct volume_constants {
     enum rt_pool_mode mode;
@@ -151,6 +154,51 @@ static void pool_volumes(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel = {.name = "pool_volumes", .cpu = pool_volumes};
 
+/* The maxima of a line of windows: of their depths and heights for each column of the input, then
+ * of neighbouring columns. As in an element's scan, a NaN wins. */
+static void max_line(const struct volume_constants *c, float *y, const float *x,
+                     const struct rt_pool_window *depth, const struct rt_pool_window *height,
+                     float *line)
+{
+    const struct rt_pool_dim *h = &c->axes[1], *w = &c->axes[2];
+    hal_cpu_uk()->window_max_f32(line, &(struct uk_window_f32){
+                                           .x = x + (depth->begin * h->in + height->begin) * w->in,
+                                           .line = h->in * w->in * c->axes[0].dilation,
+                                           .row = w->in * h->dilation,
+                                           .lines = (size_t)depth->count,
+                                           .rows = (size_t)height->count,
+                                           .n = (size_t)w->in,
+                                       });
+    for (int64_t column = 0; column < w->out; column++) {
+        struct rt_pool_window window = rt_pool_window(c->mode, w, column);
+        float best = -INFINITY;
+        for (int64_t i = 0; i < window.count; i++) {
+            float value = line[window.begin + i * w->dilation];
+            best = value > best || isnan(value) ? value : best;
+        }
+        y[column] = best;
+    }
+}
+
+/* Bindings: output, input. */
+static void max_volumes(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct volume_constants *c = args->constants;
+    const struct rt_pool_dim *d = &c->axes[0], *h = &c->axes[1], *w = &c->axes[2];
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t channel = r / (d->out * h->out);
+        struct rt_pool_window depth = rt_pool_window(c->mode, d, r / h->out % d->out);
+        struct rt_pool_window height = rt_pool_window(c->mode, h, r % h->out);
+        max_line(c, (float *)args->bindings[0] + r * w->out,
+                 (const float *)args->bindings[1] + channel * d->in * h->in * w->in, &depth,
+                 &height, args->scratch);
+    }
+}
+
+static const struct hal_kernel max_kernel = {.name = "max_volumes", .cpu = max_volumes};
+
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static enum status need_volume(struct rt_shape_call *call)
@@ -273,9 +321,12 @@ static enum status emit_volumes(struct rt_emit *emit, struct volume_constants *c
     int64_t row = c->axes[2].out * rt_min(taps, TAPS_MAX);
     c->tile = rt_cut_things(rt_emit_machine(emit, &kernel), RT_WORK_ELEMENTS, c->rows, row,
                             c->axes[2].out);
+    bool has_lines =
+        rt_pool_is_max(c->mode) && c->dtype == DT_F32 && !indices && c->axes[2].in <= LINE_MAX;
     return rt_emit_tiles(emit, c->rows, c->tile,
                          &(struct hal_dispatch){
-                             .kernel = &kernel,
+                             .kernel = has_lines ? &max_kernel : &kernel,
+                             .scratch_bytes = has_lines ? (size_t)c->axes[2].in * sizeof(float) : 0,
                              .constants = c,
                              .constants_bytes = sizeof(*c),
                              .bindings = bindings,
