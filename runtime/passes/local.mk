@@ -27,6 +27,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/moves.c \
 	%D%/narrow.c \
 	%D%/normalize.c \
+	%D%/parallel.c \
 	%D%/passes.def %D%/passes.h \
 	%D%/permute.c \
 	%D%/quantize.c %D%/quantize.h \

@@ -249,17 +249,20 @@ static enum status visit_conv(struct choice *c, uint32_t index, struct error *er
     return replace(c, index, weights, side, err);
 }
 
-/* Does |node| compute its outputs from constants alone? */
+/* Does |node| compute its outputs from constants alone, or a range from numbers? */
 static bool computes_constants(const struct choice *c, const struct rt_node *node)
 {
     struct rt_tensors tensors = rt_node_arg_tensors(c->rw.graph, node);
-    bool any = false;
+    bool any = false, are_fixed = rt_op_is(node->op, RT_KNOWN_arange_start);
     for (uint32_t value; rt_tensors_next(&tensors, &value); any = true) {
         if (!is_known(c, value)) {
             return false;
         }
     }
-    return any && !(node->op->flags & RT_OP_RANDOM);
+    for (uint32_t i = 0; are_fixed && i < node->arg_count; i++) {
+        are_fixed = rt_value_is_fixed(rt_node_arg(c->rw.graph, node, i));
+    }
+    return (any || are_fixed) && !(node->op->flags & RT_OP_RANDOM);
 }
 
 static enum status begin(struct choice *c, struct rt_graph *graph, struct error *err)

@@ -470,7 +470,7 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_conv_group %D%/test_cut %D%/test_growing \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_merge %D%/test_moves %D%/test_names \
-	%D%/test_narrow %D%/test_oracle %D%/test_orders %D%/test_packed %D%/test_seen %D%/test_passes %D%/test_permute \
+	%D%/test_narrow %D%/test_oracle %D%/test_orders %D%/test_packed %D%/test_seen %D%/test_parallel %D%/test_passes %D%/test_permute \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_proven %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
 	%D%/test_edits %D%/test_shared \
@@ -533,6 +533,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_narrow_SOURCES = %D%/test_narrow.c $(PASS_SUPPORT)
 %C%_test_narrow_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_narrow_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_parallel_SOURCES = %D%/test_parallel.c $(PASS_SUPPORT)
+%C%_test_parallel_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_parallel_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_passes_SOURCES = %D%/test_passes.c $(PASS_SUPPORT)
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
