@@ -462,6 +462,8 @@ static const struct bench benches[] = {
     {"conv 3x3/2 64->128 @28", run_conv, {28, 64, 128, 3, 2}, FLOATS},
     {"conv 7x7/2 3->64 @112", run_conv, {112, 3, 64, 7, 2}, FLOATS},
     {"conv 3x3/2 3->16 @112", run_conv, {112, 3, 16, 3, 2}, FLOATS},
+    {"conv 3x3 8->8 @64", run_conv, {64, 8, 8, 3, 1}, FLOATS},
+    {"conv 1x1 64->8 @64", run_conv, {64, 64, 8, 1, 1}, FLOATS},
     {"conv 1x1 64->256 @56", run_conv, {56, 64, 256, 1, 1}, FLOATS},
     {"conv 1x1 96->576 @14", run_conv, {14, 96, 576, 1, 1}, FLOATS},
     {"conv 1x1 576->96 @14", run_conv, {14, 576, 96, 1, 1}, FLOATS},
