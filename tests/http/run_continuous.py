@@ -37,6 +37,7 @@ def steps_by_rows(client):
 def wait_proven(client, rows=ROWS, model="chat"):
     wait_until("the proof", lambda: stats(client, model)["batch_rows_proven"] == rows)
 
+
 # A prompt has the same parts alone and beside others.
 WHOLE = "--prefill-tokens-shared=512"
 
