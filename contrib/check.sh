@@ -57,7 +57,7 @@ under=
 # Installs what only tests take, while the first steps compile: apt and pip wait much of their time,
 # for the network and for the disk. Leaves a line for await_tools(). The step newest makes
 # interpreters of its own.
-export TOOLS="${TOOLS:-$PWD/build/check-tools}"
+TOOLS=$PWD/build/check-tools
 make_tools() {
     state=failed
     # shellcheck disable=SC2086 # a list of words
@@ -140,16 +140,19 @@ longest_first() {
 # The tests of texts run no more of the programs than --help, so the step gcc suffices for them.
 TEXTS='^tests/(archives|docs|lint|settings)\.sh$'
 
-# All tests but those of texts, and those against a running server, which other steps run.
-server_free_tests() {
-    words TESTS | grep -vE "^tests/http/|$TEXTS" | longest_first
-}
+# Another compiler makes other code of kernels, operators, units and the library, and finds other
+# errors in them. Programs of changed bytes and failed allocations look for what the sanitizers see.
+# Those against a running server or by commands of pages look for what the server does.
+CLANG_EXCLUDE="^tests/(fuzz|http|oom|readme|recipes|systemd)/|$TEXTS"
+CLANG_PROGRAMS_EXCLUDE='^tests/(bench|fuzz|http|oom)/'
 
 # AddressSanitizer need not see every shader on every case of an operator: it sees the forms for the
 # CPU in test_ops, and the host's side of Vulkan in the tests of the HAL and of models. Nor need it
-# see what a browser makes of the console, whose files run_console asks for, or all commands of
-# pages, which repeat what other tests ask for.
-MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$|/run_(console_pages|pages)\\.py\$"
+# see what a browser makes of the console, whose files run_console asks for, what a generator makes
+# of openapi.json, which test_api asks for, or all commands of pages, which repeat what other tests
+# ask for.
+MEMORY_EXCLUDE="$TEXTS|^tests/ops/shaders\\.sh\$|^tests/(readme|recipes)/"
+MEMORY_EXCLUDE="$MEMORY_EXCLUDE|/run_(console_pages|openapi)\\.py\$"
 MEMORY_PROGRAMS_EXCLUDE='^tests/bench/|/test_shaders$'
 
 # Under ThreadSanitizer run the tests of the HAL, the library, units in which threads meet, and a
@@ -191,10 +194,15 @@ check_archive() {
     [ ! -s forgotten ]
 }
 
-# Packs the archive and unpacks it. Tests that read ../shared find it beside the unpacked tree.
+# Packs the archive, once in a run, and unpacks it. Tests that read ../shared find it beside the
+# unpacked tree.
+ARCHIVE=$PWD/build/check-archive.tar.gz
 unpack_archive() {
-    ../../configure --quiet && make -s dist GZIP_ENV=--fast && check_archive &&
-        tar -xzf pted-*.tar.gz || return
+    if [ ! -e "$ARCHIVE" ]; then
+        ../../configure --quiet && make -s dist GZIP_ENV=--fast && check_archive &&
+            mv pted-*.tar.gz "$ARCHIVE" || return
+    fi
+    tar -xzf "$ARCHIVE" || return
     [ ! -d ../../../shared ] || ln -s ../../../shared shared
 }
 
@@ -447,7 +455,9 @@ step() {
         ;;
     clang)
         compile CC=clang CFLAGS=-O2 --enable-werror --without-vulkan &&
-            check_twice TESTS="$(server_free_tests)"
+            check_twice check_PROGRAMS="$(words check_PROGRAMS |
+                grep -vE "$CLANG_PROGRAMS_EXCLUDE" | tr '\n' ' ')" \
+                TESTS="$(words TESTS | grep -vE "$CLANG_EXCLUDE" | longest_first)"
         ;;
     memory)
         # Keeps less freed memory: by default it is 12 GB in one test, of Mesa's compiler. The
@@ -692,7 +702,7 @@ if [ -d /usr/lib/ccache ]; then
     export CCACHE_NOHASHDIR=1 CCACHE_DIR PATH="/usr/lib/ccache:$PATH"
 fi
 mkdir -p build
-rm -f "$TOOLS"
+rm -f "$TOOLS" "$ARCHIVE"
 make_tools "${1-}" &
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
 case ${1-} in
