@@ -157,23 +157,38 @@ static void teardown(struct operands *o)
     free(o->scratch);
 }
 
+/* The sum of |count| products; exact, and fast in an emulator. */
+static int64_t whole_sum(const uint8_t *x, int32_t zero, const int8_t *w, uint32_t count)
+{
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        sum += (x[k] - zero) * w[k];
+    }
+    return sum;
+}
+
+/* The sum of products of row |i| with column |j|, with the scales of groups if there are any. */
+static double sum_at(const struct hal_cpu_uk *uk, const struct problem *p, const struct operands *o,
+                     size_t i, uint32_t j)
+{
+    const uint8_t *row = o->a + (i + i / p->m * p->gap) * o->a_row;
+    const int8_t *w = o->w + (size_t)j * p->segments * p->run;
+    uint32_t group = p->group ? p->group : p->run, groups = p->run / group;
+    double sum = 0;
+    for (uint32_t g = 0; g < p->segments * groups; g++) {
+        const uint8_t *x = row + g / groups * (p->run + 5) + g % groups * group;
+        int64_t part = whole_sum(x, p->has_rows ? o->row_zeros[i] : 0, w + g * group, group);
+        size_t at = (j / uk->u8_nr * groups + g) * uk->u8_nr + j % uk->u8_nr;
+        sum += (double)part * (p->group ? (double)o->scales[at] : 1);
+    }
+    return sum;
+}
+
 static double want_at(const struct hal_cpu_uk *uk, const struct problem *p,
                       const struct operands *o, size_t i, uint32_t j)
 {
-    double sum = 0, scale = (double)column(uk, o, UK_COLUMN_SCALE, j)->f;
-    uint32_t depth = p->segments * p->run, groups = p->group ? p->run / p->group : 0;
-    double zero = p->has_rows ? o->row_zeros[i] : 0;
-    const uint8_t *row = o->a + (i + i / p->m * p->gap) * o->a_row;
-    for (uint32_t k = 0; k < depth; k++) {
-        int x = row[k / p->run * (p->run + 5) + k % p->run];
-        double group_scale = 1;
-        if (p->group) {
-            size_t at = (j / uk->u8_nr * groups + k / p->group) * uk->u8_nr + j % uk->u8_nr;
-            group_scale = (double)o->scales[at];
-        }
-        sum += (x - zero) * o->w[j * depth + k] * group_scale;
-    }
-    sum = p->is_4bit ? 16 * sum : sum;
+    double sum = sum_at(uk, p, o, i, j) * (p->is_4bit ? 16 : 1);
+    double scale = (double)column(uk, o, UK_COLUMN_SCALE, j)->f;
     sum += column(uk, o, UK_COLUMN_OFFSET, j)->i;
     scale *= p->has_rows ? (double)o->row_scales[i] : 1;
     return sum * scale + (double)column(uk, o, UK_COLUMN_BIAS, j)->f;
