@@ -12,8 +12,9 @@ window of 30 s has TOKENS tokens, on both sides. pted is a daemon that gets the 
 faster-whisper is taken apart: its features, then encode() and generate() of CTranslate2 with one
 beam, as its transcribe() calls them for each window.
 
-The engines take turns, ROUNDS times. Printed is the processor time of one transcription, with all
-threads, the least of all rounds, and pted's over the peer's. "Same" counts the tokens of the first
+The engines take turns, ROUNDS times. Printed is the time of one transcription, the least of all
+rounds, and pted's over the peer's: that of the processor, of all threads, or with --wall the time
+that passes, which counts where there are several threads. "Same" counts the tokens of the first
 window up to the first that differs: float32 should agree, where two logits are not almost equal.
 
 Needs torch, transformers, torchao and executorch, and `pip install faster-whisper`.
@@ -157,7 +158,7 @@ class Pted:
             if not lines[-1]:
                 sys.exit("speech: " + "".join(lines))
         self.host = lines[-1].split("//")[-1].strip()
-        self.clock = (~self.process.pid << 3) | 2
+        self.clock = time.CLOCK_MONOTONIC if args.wall else (~self.process.pid << 3) | 2
 
     def transcribe(self):
         """The tokens of all windows, and seconds of the processor."""
@@ -189,7 +190,7 @@ class Peer:
         kind = {"f32": "float32", "int8": "int8"}[precision]
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--serve", kind, "--cache", folder, "--threads",
-             str(args.threads), "--tokens", str(args.tokens)],
+             str(args.threads), "--tokens", str(args.tokens), *["--wall"] * args.wall],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(args.threads), "OPENBLAS_NUM_THREADS": "1"})
 
@@ -211,8 +212,9 @@ def serve(args):
     model = ctranslate2.models.Whisper(str(args.cache / "ct2"), compute_type=args.serve,
                                        intra_threads=args.threads, inter_threads=1)
     extract = FeatureExtractor()
+    clock = time.CLOCK_MONOTONIC if args.wall else time.CLOCK_PROCESS_CPUTIME_ID
     for _ in sys.stdin:
-        begin = time.process_time()
+        begin = time.clock_gettime(clock)
         with wave.open(str(args.cache / "sound.wav"), "rb") as sound:
             samples = numpy.frombuffer(sound.readframes(sound.getnframes()), "<i2") / 32768
         ids, count = [], 0
@@ -227,8 +229,8 @@ def serve(args):
                                     suppress_tokens=[END])[0].sequences_ids[0]
             count += len(result)
             ids += [token for token in result if BYTES <= token < END]
-        print(json.dumps({"ids": ids, "count": count, "seconds": time.process_time() - begin}),
-              flush=True)
+        seconds = time.clock_gettime(clock) - begin
+        print(json.dumps({"ids": ids, "count": count, "seconds": seconds}), flush=True)
 
 
 # ---- measuring -----------------------------------------------------------------------------------
@@ -263,6 +265,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=WINDOW)
     parser.add_argument("--tokens", type=int, default=100, help="of each window")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--wall", action="store_true", help="the time that passes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     args = parser.parse_args()

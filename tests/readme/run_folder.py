@@ -287,12 +287,15 @@ def export(folder, name, *args):
 
 
 def folders(folder):
-    """A chat with quantized weights that knows its sentences, an encoder with its card, Whisper."""
+    """A chat with quantized weights that knows its sentences, an encoder with its card, Whisper
+    with such weights and without."""
     if not has_exporter():
         print(f"# {PYTHON} has no ExecuTorch, torchao and transformers: exports are skipped")
         return
     models = {"smollm": export(folder, "smollm", "--quantize", "int8"),
               "minilm": export(folder, "minilm"), "whisper-tiny": export(folder, "whisper-tiny")}
+    (folder / "int8").mkdir()
+    models["whisper-int8"] = export(folder / "int8", "whisper-tiny", "--quantize", "int8")
     with Daemon([part for name, path in models.items() for part in ("--model", f"{name}={path}")],
                 cwd=folder) as daemon:
         status, answer = ask(daemon.port, "/v1/chat/completions", {

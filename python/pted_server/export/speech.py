@@ -69,9 +69,12 @@ class SpeechDecoder(torch.nn.Module):
         start, count = cache_position[0].item(), decoder_input_ids.shape[1]
         torch._check(start >= 0)
         torch._check(start + count <= self.context)
-        places = torch.nn.functional.embedding(  # also of a table that quantize() has changed
-            cache_position.unsqueeze(0), self.decoder.embed_positions.weight)
-        states = self.decoder.embed_tokens(decoder_input_ids) + places
+        # plain look-ups, which ExecuTorch fuses if quantize() has changed the tables; a padding_idx
+        # prevents that
+        tokens, places = (torch.nn.functional.embedding(ids, table.weight) for ids, table in (
+            (decoder_input_ids, self.decoder.embed_tokens),
+            (cache_position.unsqueeze(0), self.decoder.embed_positions)))
+        states = tokens + places
         for index, layer in enumerate(self.decoder.layers):
             states = states + self.look_back(index, layer.self_attn_layer_norm(states), start)
             states = states + self.listen(index, layer.encoder_attn_layer_norm(states),
