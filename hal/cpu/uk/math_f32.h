@@ -144,24 +144,37 @@ UK_INLINE vf v_power_of_two(vi n)
  * underflow costs 50 times as much as any other result.
  */
 #if defined UK_LEVEL_AVX512
-/* p * 2^n, and 0 for x <= |zero|. One instruction, also if the result is subnormal. */
-UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x, const float zero)
+/* n is a multiple of 1/32, so that r is small: 2^n is 2^floor(n), which one instruction multiplies,
+ * times a number of a table. Shuffles and powers of two leave the pipes of multiply-adds free. To
+ * add MAGIC_PART rounds to such a multiple, and the low five bits have the place in the table. */
+#define MAGIC_PART (MAGIC / 32)
+
+/* 2^(n - floor(n)), for the sum of n and MAGIC_PART. */
+UK_INLINE vf v_power_part(vf biased)
 {
-    (void)biased;
+    static const float powers[32] __attribute__((aligned(64))) = {
+        1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f,
+        1.1637249f,  1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f,
+        1.35425556f, 1.38390994f, 1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f,
+        1.5759809f,  1.61049032f, 1.64575553f, 1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f,
+        1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
+    return (vf)_mm512_permutex2var_ps((__m512)v_load_aligned(powers), (__m512i)biased,
+                                      (__m512)v_load_aligned(powers + UK_VL));
+}
+
+/* e^x, and 0 for x <= |zero|. */
+UK_INLINE vf v_exp_above(vf x, const float zero)
+{
     __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(zero), _CMP_NLE_UQ);
+    vf clamped = v_clamp(x, v_splat(zero), v_splat(89.0f));
+    vf biased = clamped * LOG2_E + MAGIC_PART;
+    vf n = biased - MAGIC_PART;
+    vf r = clamped - n * 0.693147182f + n * 1.90465421e-9f;
+    vf power = v_power_part(biased);
+    vf p = ((r * 0.166666667f + 0.5f) * r + 1.0f) * r * power + power;
     return (vf)_mm512_maskz_scalef_ps(remains, (__m512)p, (__m512)n);
 }
 #else
-/* 2^n is multiplied in two factors, because the result may be subnormal. */
-UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x, const float zero)
-{
-    (void)n;
-    vi whole = (vi)((vu)biased - 0x4b400000u), half = whole >> 1;
-    p = v_select(x <= zero, (vf){0}, p);
-    return p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
-}
-#endif
-
 /* e^(x - n * ln 2), for n as near to x / ln 2 as an integer can be. */
 UK_INLINE vf v_exp_rest(vf x, vf n)
 {
@@ -175,14 +188,18 @@ UK_INLINE vf v_exp_rest(vf x, vf n)
     return p * (r * r) + r + 1.0f;
 }
 
-/* e^x, and 0 for x <= |zero|. */
+/* e^x, and 0 for x <= |zero|. 2^n is multiplied in two factors, because the result may be
+ * subnormal. */
 UK_INLINE vf v_exp_above(vf x, const float zero)
 {
     vf clamped = v_clamp(x, v_splat(zero), v_splat(89.0f));
     vf biased = clamped * LOG2_E + MAGIC;
-    vf n = biased - MAGIC;
-    return v_scale_exp(v_exp_rest(clamped, n), n, biased, x, zero);
+    vf p = v_exp_rest(clamped, biased - MAGIC);
+    vi whole = (vi)((vu)biased - 0x4b400000u), half = whole >> 1;
+    p = v_select(x <= zero, (vf){0}, p);
+    return p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
 }
+#endif
 
 UK_INLINE vf v_exp(vf x)
 {
@@ -340,6 +357,23 @@ UK_INLINE vf v_erf(vf x)
 
 #define SIGMOID_BOUND 87.33f
 
+#if defined UK_LEVEL_AVX512
+/* 1 / (1 + e^-x), and 0 below -87.33, the logarithm of the smallest normal float. |near| is x, or
+ * the bound that x exceeds. */
+UK_INLINE vf v_sigmoid_near(vf near, vf x)
+{
+    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-SIGMOID_BOUND), _CMP_NLT_UQ);
+    vf biased = near * -LOG2_E + MAGIC_PART;
+    vf n = biased - MAGIC_PART;
+    vf r = -(n * 0.693147182f) - near + n * 1.90465421e-9f;
+    vf power = (vf)_mm512_scalef_ps((__m512)v_power_part(biased), (__m512)n);
+    /* A term less than in e^x: 1 is added to the product. */
+    vf d = ((0.5f * r + 1.00001466f) * r + 1.0f) * power + 1.0f;
+    /* A division takes as long as all the rest. */
+    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d);
+    return y + y * (1.0f - d * y);
+}
+#else
 /* e^(-x - n * ln 2), for n as near to -x / ln 2 as an integer can be. It is less exact than
  * v_exp_rest(), because 1 is added to its product with 2^n. */
 UK_INLINE vf v_sigmoid_rest(vf x, vf n)
@@ -354,23 +388,14 @@ UK_INLINE vf v_sigmoid_rest(vf x, vf n)
     return p * r + 1.00000007f;
 }
 
-/* 1 / (1 + e^-x), and 0 below -87.33, the logarithm of the smallest normal float. |near| is x, or
- * the bound that x exceeds. */
+/* Computes the same. */
 UK_INLINE vf v_sigmoid_near(vf near, vf x)
 {
-#if defined UK_LEVEL_AVX512
-    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-SIGMOID_BOUND), _CMP_NLT_UQ);
-    vf n = (near * -LOG2_E + MAGIC) - MAGIC;
-    vf d = 1.0f + (vf)_mm512_scalef_ps((__m512)v_sigmoid_rest(near, n), (__m512)n);
-    /* A division takes as long as all the rest. */
-    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d);
-    return y + y * (1.0f - d * y);
-#else
     vf biased = near * -LOG2_E + MAGIC_EXPONENT;
     vf e = v_sigmoid_rest(near, biased - MAGIC_EXPONENT) * (vf)((vu)biased << 23);
     return (vf)((vi)(1.0f / (1.0f + e)) & ~(x < -SIGMOID_BOUND));
-#endif
 }
+#endif
 
 UK_INLINE vf v_sigmoid(vf x)
 {
