@@ -36,9 +36,9 @@ def of_dims(x):
 
 def arithmetic(x, y):
     a, b = torch.fft.rfft(x), torch.fft.rfft(y)
-    return tuple(map(pairs, (a + b, torch.add(a, b, alpha=2), a * b, a / (b + 3), a * x[..., :1],
-                             a + 2.5, a * 3, aten._conj_physical(a)))) + (torch.abs(a),
-                                                                          torch.abs(a * b))
+    results = (a + b, torch.add(a, b, alpha=2), a * b, a / (b + 3), a * x[..., :1], a + 2.5, a * 3,
+               aten._conj_physical(a), a * torch.conj(b))
+    return tuple(map(pairs, results)) + (torch.abs(a), torch.abs(a * b))
 
 
 def shapes(x):
@@ -47,6 +47,12 @@ def shapes(x):
                              a[:, 1:, ::2], a[1], torch.cat([a, a[:, :1]], 1),
                              torch.cat([a, a * 2], 2), a.sum(), a.sum(1),
                              a.sum((0, 2), keepdim=True), a.expand(2, -1, -1, -1).clone())))
+
+
+def rotations(x, y):
+    """As of Llama's first embeddings of positions: pairs of numbers are turned."""
+    a, b = aten.view_as_complex_copy(x), aten.view_as_complex_copy(y)
+    return pairs(a * b[:, None]), torch.abs(b), pairs(aten.view_as_complex_copy(x[1:, :, 2]))
 
 
 def products(x, y):
@@ -66,6 +72,8 @@ def complex():
             case(f"prime_{name}", spectra(31, 37, 101), floats(dtype, 5, 101), **fine),
             case(f"dims_{name}", of_dims, floats(dtype, 3, 6, 10), **fine),
             case(f"arithmetic_{name}", arithmetic, floats(dtype, 2, 5, 8), floats(dtype, 2, 5, 8),
+                 **fine),
+            case(f"rotations_{name}", rotations, floats(dtype, 3, 4, 5, 2), floats(dtype, 3, 5, 2),
                  **fine),
             case(f"shapes_{name}", shapes, floats(dtype, 2, 3, 8), **fine),
             case(f"products_{name}", products, floats(dtype, 2, 3, 8), floats(dtype, 2, 3, 8),

@@ -26,6 +26,20 @@ static enum status view_as_real_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, self->rank + 1, out);
 }
 
+/* The last dim, of two, becomes the parts of one number. */
+static enum status view_as_complex_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_shape_arg(call, 0);
+
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_complex(self->dtype)));
+    if (self->rank == 0) {
+        return rt_shape_refuse(call, "expected a last dim of 2, got a scalar");
+    }
+    TRY(rt_dim_require_equal(&call->graph->dims, self->dims[self->rank - 1], rt_dim_of(2),
+                             "the parts of a number", call->err));
+    return rt_shape_set_out(call, 0, self->rank - 1, self->dims);
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 #define COLUMNS 64 /* of a tile */
@@ -119,6 +133,12 @@ const struct rt_op rt_ops_complex[] = {
      .shape = view_as_real_shape,
      .flags = RT_OP_VIEW | RT_OP_COMPLEX,
      .dtypes = RT_DTYPES_COMPLEX},
+    {.name = "view_as_complex",
+     .kernels = "aten::view_as_complex_copy.out",
+     .args = "T>T",
+     .shape = view_as_complex_shape,
+     .flags = RT_OP_VIEW | RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_FLOAT & ~(1u << DT_BF16)},
     {.name = "product_complex",
      .args = "TT>T",
      .shape = product_shape,

@@ -755,7 +755,8 @@ const struct rt_op rt_ops_pointwise[] = {
     UNARY("round", round, PROMOTE, REALS),
 
     /* copies and conversions */
-    ROW("conj", "aten::_conj_physical.out", "T>T", "0", RT_PW_conj, SAME, RT_DTYPES_ALL, ),
+    ROW("conj", "aten::_conj_physical.out aten::_conj_copy.out", "T>T", "0", RT_PW_conj, SAME,
+        RT_DTYPES_ALL, ),
     ROW_AS("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", RT_OP_COPY, "0",
            RT_PW_copy, CONVERT, RT_DTYPES_ALL, ),
     ROW_AS("to_dtype_format", "aten::_to_copy.out", "TBI?>T", RT_OP_COPY, "0", RT_PW_copy, CONVERT,
