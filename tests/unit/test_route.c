@@ -3,6 +3,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/daemon/request/route.h"
@@ -200,6 +201,42 @@ static void unknown_paths_are_not_found(void **state)
     }
 }
 
+/* What a client adds to a URL that has too much or too little is named in the error. */
+static void what_was_meant_is_named(void **state)
+{
+    (void)state;
+    const struct {
+        const char *target;
+        enum route_method method;
+        const char *meant; /* NULL: nothing */
+    } rows[] = {{"/chat/completions", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"/v1/chat/completions/", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"/v1/v1/chat/completions?a=b", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"//v1/chat/completions", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"/v3/embeddings", ROUTE_POST_ONLY, "/v1/embeddings"},
+                {"/openai/deployments/m/chat/completions", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"/a/b/c/chat/completions", ROUTE_POST_ONLY, "/v1/chat/completions"},
+                {"/a/b/c/d/chat/completions", ROUTE_POST_ONLY, NULL},
+                {"/v1/api/chat", ROUTE_POST_ONLY, "/api/chat"},
+                {"/api/v0/models", ROUTE_GET_ONLY, "/v1/models"},
+                {"/v1/health", ROUTE_HEAD_ONLY, "/health"},
+                {"/chat/completions", ROUTE_GET_ONLY, NULL},
+                {"/v1", ROUTE_GET_ONLY, NULL},
+                {"///", ROUTE_GET_ONLY, NULL},
+                {"/v1/chat/completionsx", ROUTE_POST_ONLY, NULL}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct route_match match;
+        struct error err;
+        char wanted[128] = "no such path, see GET /openapi.json";
+        size_t len = strlen(wanted);
+        if (rows[i].meant) {
+            snprintf(wanted + len, sizeof(wanted) - len, "; did you mean %s?", rows[i].meant);
+        }
+        assert_int_equal(route_find(span_str(rows[i].target), rows[i].method, &match, &err), 404);
+        assert_string_equal(err.text, wanted);
+    }
+}
+
 static void target_forms(void **state)
 {
     (void)state;
@@ -275,6 +312,7 @@ int main(void)
         cmocka_unit_test(every_route_is_found),
         cmocka_unit_test(methods_of_grpc_are_found),
         cmocka_unit_test(unknown_paths_are_not_found),
+        cmocka_unit_test(what_was_meant_is_named),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(bad_names),
         cmocka_unit_test(rows_of_what_is_not_found),

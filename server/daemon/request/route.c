@@ -120,6 +120,44 @@ enum route_id route_none_of(struct span target)
                                           : ROUTE_COUNT;
 }
 
+#define SUFFIXES_MAX 4 /* of a path that are compared with routes */
+
+/* Is |path| the pattern, which has no names, or its rest behind "/v1"? */
+static bool is_meant(const char *pattern, struct span path)
+{
+    static const char base[] = "/v1";
+    size_t len = sizeof(base) - 1;
+    return !strpbrk(pattern, "{[") &&
+           (span_is(path, pattern) ||
+            (strncmp(pattern, base, len) == 0 && span_is(path, pattern + len)));
+}
+
+static const char *find_meant(struct span path, enum route_method method)
+{
+    for (int i = 0; i < ROUTE_COUNT; i++) {
+        if (method_fits(routes[i].method, method) && is_meant(routes[i].pattern, path)) {
+            return routes[i].pattern;
+        }
+    }
+    return NULL;
+}
+
+/* The route that |path| ends with, if there is one: clients are given URLs with too much or too
+ * little before the paths that they add, as "/v3" or without "/v1". */
+static const char *guess(struct span path, enum route_method method)
+{
+    const char *meant = NULL;
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') {
+        path.len--;
+    }
+    for (int i = 0; i < SUFFIXES_MAX && path.len > 1 && !meant; i++) {
+        meant = find_meant(path, method);
+        const uint8_t *slash = memchr(path.ptr + 1, '/', path.len - 1);
+        path = slash ? span_of(slash, (size_t)(path.ptr + path.len - slash)) : span_str("");
+    }
+    return meant;
+}
+
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
@@ -151,6 +189,8 @@ int route_find(struct span target, enum route_method method, struct route_match 
         error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
         return 405;
     }
-    error_set(err, ST_NOT_FOUND, "no such path, see GET /openapi.json");
+    const char *meant = guess(path, method);
+    error_set(err, ST_NOT_FOUND, "no such path, see GET /openapi.json%s%s%s",
+              meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
     return 404;
 }
