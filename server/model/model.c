@@ -283,7 +283,9 @@ enum status model_refuse_name(const struct model *model, enum rt_side side, stru
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     char names[NAMES_TEXT_MAX];
-    return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s", model->name,
+    bool is_prompt = side == RT_INPUT && model->generator && span_is(name, "text_input");
+    return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s%s", model->name,
                      side == RT_INPUT ? "input" : "output", SPAN_SHORT(name),
-                     rt_names_print(model->method, side, names));
+                     rt_names_print(model->method, side, names),
+                     is_prompt ? "; prompts go to its route generate" : "");
 }

@@ -342,6 +342,11 @@ def by_body():
             expect(f"{got} has {why}", why in got, True)
         expect("nobody", refusal(client, "/", {"inputs": "a", "model": "nobody"}, 404),
                "no model 'nobody', see GET /v2/models")
+        text = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["a"]}
+        why = refusal(client, "/v2/models/chat/infer", {"inputs": [text]})
+        expect("prompts", why.endswith("; prompts go to its route generate"), True)
+        why = refusal(client, "/v2/models/enc/infer", {"inputs": [text]})
+        expect("no prompts", why.endswith("token_type_ids"), True)
         expect("OpenAI's form", refusal(client, "/invocations", {})["type"],
                "invalid_request_error")
     with classifier(words, "model") as client:
