@@ -561,9 +561,9 @@ run() {
     names=$(unsteady_tests "$log" | tr '\n' ' ')
     count=$(echo "$names" | wc -w)
     {
-        printf '%-11s%s passed, %s failed, %s skipped, %s unsteady, %s s\n' "$1" "$2" "$3" "$4" \
+        printf '%-12s%s passed, %s failed, %s skipped, %s unsteady, %s s\n' "$1" "$2" "$3" "$4" \
             "$count" $(($(date +%s) - begin))
-        grep -E "^($AGAIN|because:) " "$log"
+        grep -E "^($AGAIN|because:|skipped:) " "$log"
         if [ "$3" -gt 0 ]; then
             echo "exit status $status, from the end of $log:"
             grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
