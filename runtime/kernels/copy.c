@@ -275,9 +275,27 @@ static void turn_pixels(struct plane p)
     turn_4(p);
 }
 
+/* Joins three planes of bytes to packed pixels. */
+static void join_bytes(struct plane p)
+{
+    const char *r = p.src, *g = r + p.src_i, *b = g + p.src_i;
+    char *dst = p.dst;
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < p.n_j; j++, dst += 3) {
+        dst[0] = r[j];
+        dst[1] = g[j];
+        dst[2] = b[j];
+    }
+}
+
 static void turn_plane(struct plane p, uint32_t width)
 {
     bool is_join = p.n_i == 3 && p.dst_j == 12, is_part = p.n_j == 3 && p.src_i == 12;
+
+    if (width == 1 && p.n_i == 3 && p.dst_j == 3) {
+        join_bytes(p);
+        return;
+    }
 
     if (width == 4 && (is_join || is_part)) {
         turn_pixels(p);

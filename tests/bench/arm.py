@@ -40,6 +40,7 @@ LOOPS = {  # archive, function: the widest tile of all rows
     "i8mm": (("gemm_u8", r"run_tile_6_4_8"), ("gemm_u8", r"run_grouped_4_4_4")),
     "bf16": (("gemm_bf16", r"tile_6_4(?:\.part\.0)?"),),
 }
+NOT_FULL = (("neon", "gemm_u8"), ("bf16", "gemm_bf16"))  # in an archive without flags of its own
 
 
 def make_plugin(folder):
@@ -179,7 +180,7 @@ def print_loops(build):
     print("of a loop's instructions, those that multiply")
     for level, kernels in LOOPS.items():
         for source, function in kernels:
-            full = "_full" if (level, source) == ("neon", "gemm_f32") else ""
+            full = "" if (level, source) in NOT_FULL else "_full"
             archive = build / "hal" / "cpu" / "uk" / f"libuk_{level}{full}_a-{source}.o"
             loops = innermost_loops(instructions_of(archive, function))
             counts = [(sum(bool(PRODUCT.fullmatch(name)) for _, name, _ in loop), len(loop))

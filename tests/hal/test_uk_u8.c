@@ -299,6 +299,26 @@ static void check_alone(const struct hal_cpu_uk *uk, const struct problem *p,
     free(c_u8);
 }
 
+/* Zero as the only bound, as behind a relu, must give the greater of the bytes and of zero. */
+static void check_relu(const struct hal_cpu_uk *uk, const struct problem *p,
+                       const struct operands *o, struct uk_gemm_u8 g)
+{
+    size_t count = (size_t)p->lines * p->m * o->c_row;
+    uint8_t *positive = random_bytes(count, 3);
+    g.min = -INFINITY;
+    g.max = INFINITY;
+    uk->gemm_u8(&g);
+    g.min = 0;
+    g.c_u8 = positive;
+    uk->gemm_u8(&g);
+    for (size_t i = 0; i < count; i++) {
+        if (i % o->c_row < p->n) {
+            assert_int_equal(positive[i], o->c_u8[i] > ZERO ? o->c_u8[i] : ZERO);
+        }
+    }
+    free(positive);
+}
+
 /* The results must be the same with sorted words, from small weights and numbers, many of which fit
  * 16 bits together, to the largest ones. */
 static void check_sorted(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o,
@@ -381,6 +401,9 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
         check_alone(uk, p, &o, g);
     } else if (!p->is_4bit && uk->u8_sorts) {
         check_sorted(uk, p, &o, g);
+    }
+    if (!p->is_f32) {
+        check_relu(uk, p, &o, g);
     }
     teardown(&o);
 }
@@ -524,6 +547,24 @@ static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise 
     }
 }
 
+/* Like check_relu(). */
+static void check_dw_relu(const struct hal_cpu_uk *uk, const struct uk_dw_u8 *of)
+{
+    struct uk_dw_u8 d = *of;
+    size_t count = (size_t)d.rows * d.width * d.channels;
+    uint8_t *positive = random_bytes(count + 1, 3);
+    d.min = -INFINITY;
+    d.max = INFINITY;
+    uk->dw_u8(&d);
+    d.min = 0;
+    d.y = positive;
+    uk->dw_u8(&d);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(positive[i], of->y[i] > ZERO ? of->y[i] : ZERO);
+    }
+    free(positive);
+}
+
 static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p)
 {
     size_t blocks = (p->channels + uk->u8_block - 1) / uk->u8_block, lanes = uk->u8_block;
@@ -568,6 +609,7 @@ static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p
     uk->dw_u8(&d);
     check_depthwise(uk, p, &d, w);
     assert_int_equal(y[(size_t)p->rows * p->width * p->channels], 77);
+    check_dw_relu(uk, &d);
     free(x);
     free(w);
     free(packed);

@@ -38,6 +38,7 @@ struct numbers {
     vi offset, weights[WEIGHTS_HELD];
     vf scale, bias;
     struct v_bounds bounds;
+    bool is_positive; /* v_bounds_are_zero() */
     ptrdiff_t x_line, y_line, y_pixel;
 };
 
@@ -51,6 +52,7 @@ UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
     n->scale = v_load(&p->columns[UK_COLUMN_SCALE * UK_VL].f);
     n->bias = v_load(&p->columns[UK_COLUMN_BIAS * UK_VL].f);
     n->bounds = v_bounds_of(p->d->min, p->d->max, p->d->zero);
+    n->is_positive = v_bounds_are_zero(&n->bounds);
     n->x_line = p->d->x_line;
     n->y_line = p->d->y_line;
     n->y_pixel = p->d->y_pixel;
@@ -115,6 +117,11 @@ UK_INLINE vb requantize(const vi acc[4], const struct numbers *n)
     for (int q = 0; q < 4; q++) {
         y[q] = __builtin_convertvector(acc[q], vf) * n->scale + n->bias;
     }
+#if defined UK_LEVEL_NEON
+    if (n->is_positive) {
+        return v_round_positive(y, n->bounds.least);
+    }
+#endif
     return v_round_bytes(y, &n->bounds);
 }
 

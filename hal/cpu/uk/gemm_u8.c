@@ -206,8 +206,8 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     }
     for (size_t s = 0; s < t->segment_count && !is_sorted; s++) {
         size_t k = t->segments[s].k * UK_NR / (is_4bit ? 2 : 1), words = t->run / UK_WORD;
-        const uint8_t *a =
-            t->a + (t->is_copied ? (ptrdiff_t)(s * words * A_STEP(rows)) : t->segments[s].a);
+        const uint8_t *a = t->a + (UK_COPIES || t->is_copied ? (ptrdiff_t)(s * words * A_STEP(rows))
+                                                             : t->segments[s].a);
         accumulate(acc, a, t->a_row, t->b + k, words, rows, vectors, is_4bit);
     }
     settle(acc, rows, vectors);
@@ -430,6 +430,21 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     }
 }
 
+/* Does the same for panels without groups and sorted words, whose tiles are alike except the last.
+ */
+static void run_alike(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
+                      size_t rows, size_t panel_begin, size_t panel_end)
+{
+    tile_f *const whole = tiles[rows - 1][UK_NV - 1][g->is_4bit];
+    tile_begin_panel(g, t, line, first, panel_begin);
+    for (size_t left = panel_end - panel_begin; left > 1; left--) {
+        whole(t);
+        tile_next_panel(t);
+    }
+    set_width(g, t, panel_end - 1);
+    tiles[rows - 1][(t->width - 1) / UK_VL][g->is_4bit](t);
+}
+
 /* A tile with sorted words copies each of its rows, which may be of several lines if the rows of
  * the result are as far apart everywhere. */
 static bool joins_lines(const struct uk_gemm_u8 *g)
@@ -451,7 +466,11 @@ static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, si
         if (t->is_sorted) {
             sorted_begin_rows(g, t, line, first, rows);
         }
-        run_panels(g, t, line, first, rows, panel_begin, panel_end);
+        if (g->group || t->is_sorted) {
+            run_panels(g, t, line, first, rows, panel_begin, panel_end);
+        } else {
+            run_alike(g, t, line, first, rows, panel_begin, panel_end);
+        }
         first += rows;
     }
 }
@@ -485,6 +504,10 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
     size_t block = g->lines == 1 && g->m <= mr ? panels : panels_at_once(g);
     struct uk_segment from_start;
     struct tile t = tile_of(g, &from_start);
+#if defined UK_LEVEL_NEON
+    vi sums[UK_MR][UK_NV];
+    t.sums = sums;
+#endif
     if (g->group) {
         set_groups(g, &t);
     }

@@ -14,6 +14,12 @@
 #else
 #define UK_ROW_PAIRS 0
 #endif
+/* Are all tiles copied? */
+#if UK_WORD == 2 || defined UK_LEVEL_NEON
+#define UK_COPIES 1
+#else
+#define UK_COPIES 0
+#endif
 #define SKEW 64 /* numbers; maps the rows of a copied tile to different cache sets */
 
 /* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, all of k. */
@@ -46,6 +52,10 @@ struct tile {
     size_t width; /* columns that exist */
     float min, max;
     struct v_bounds bounds; /* of bytes */
+    bool is_positive;       /* v_bounds_are_zero() */
+#if defined UK_LEVEL_NEON
+    vi (*sums)[UK_NV]; /* of a tile, for the function that makes results of them */
+#endif
 };
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -126,11 +136,12 @@ UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][UK_NV], int first, c
  * below: in a malformed model the sums may overflow, which gives a wrong number. */
 UK_INLINE vi first_sum(const struct tile *t, int j)
 {
-    vu offset = (vu)column_ints(t, UK_COLUMN_OFFSET, j);
-    if (UK_A_SHIFT) {
-        offset += (uint32_t)UK_A_SHIFT * (vu)column_ints(t, UK_COLUMN_SUM, j);
-    }
-    return (vi)offset;
+    vi offset = column_ints(t, UK_COLUMN_OFFSET, j);
+#if UK_A_SHIFT
+    offset = (vi)vmlaq_s32((int32x4_t)offset, (int32x4_t)column_ints(t, UK_COLUMN_SUM, j),
+                           vdupq_n_s32(UK_A_SHIFT));
+#endif
+    return offset;
 }
 
 /* Turns the sums of |rows| rows from |first| on, which began with first_sum(), into floats with
@@ -165,7 +176,7 @@ UK_INLINE void finish_rows(vi acc[][UK_NV], const struct tile *t, int first, con
 /* Stores whole rows of bytes, like finish_rows(): one after the other, so that the sums stay in
  * registers. A bias is loaded where its result will be. */
 UK_INLINE void finish_bytes(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
-                            const int vectors)
+                            const int vectors, const bool is_positive)
 {
     const struct v_bounds bounds = t->bounds;
     const float *biases = column_floats(t, UK_COLUMN_BIAS, 0);
@@ -186,10 +197,11 @@ UK_INLINE void finish_bytes(vi acc[UK_MR][UK_NV], const struct tile *t, const in
         UK_UNROLL
         for (int q = 0; q < 4 / vectors * vectors; q++) {
             const int row = i + q / vectors < rows ? i + q / vectors : i;
+            V_APART(acc[row][q % vectors]);
             vf sum = __builtin_convertvector(acc[row][q % vectors], vf);
             y[q] = v_multiply_add(sum, scale[q % vectors], y[q]);
         }
-        vb bytes = v_round_bytes(y, &bounds);
+        vb bytes = is_positive ? v_round_positive(y, bounds.least) : v_round_bytes(y, &bounds);
         UK_UNROLL
         for (int k = 0; k < 4 / vectors; k++, c += c_row) {
             if (i + k < rows) {
@@ -201,11 +213,10 @@ UK_INLINE void finish_bytes(vi acc[UK_MR][UK_NV], const struct tile *t, const in
 
 /* The other forms, in which gcc would not find registers for all sums of the products. */
 #define FINISH_OTHERS(vectors)                                                                     \
-    static __attribute__((noinline)) void finish_others_##vectors(vi acc[UK_MR][UK_NV],            \
-                                                                  const struct tile *t, int rows)  \
+    static __attribute__((noinline)) void finish_others_##vectors(const struct tile *t, int rows)  \
     {                                                                                              \
         for (int i = 0; i < rows; i++) {                                                           \
-            finish_rows(acc + i, t, i, 1, vectors);                                                \
+            finish_rows(t->sums + i, t, i, 1, vectors);                                            \
         }                                                                                          \
     }
 FINISH_OTHERS(1)
@@ -213,27 +224,38 @@ FINISH_OTHERS(2)
 FINISH_OTHERS(3)
 FINISH_OTHERS(4)
 
-UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+UK_INLINE void finish_apart(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
+                            const int vectors)
 {
-    if (t->c_u8 && !t->row_scales && t->width == (size_t)vectors * UK_VL) {
-        finish_bytes(acc, t, rows, vectors);
-        return;
+    vi(*sums)[UK_NV] = t->sums;
+    UK_UNROLL
+    for (int i = 0; i < rows * vectors; i++) {
+        sums[i / vectors][i % vectors] = acc[i / vectors][i % vectors];
     }
-    vi copy[UK_MR][UK_NV];
-    memcpy(copy, acc, sizeof(copy));
     switch (vectors) {
     case 1:
-        finish_others_1(copy, t, rows);
+        finish_others_1(t, rows);
         break;
     case 2:
-        finish_others_2(copy, t, rows);
+        finish_others_2(t, rows);
         break;
     case 3:
-        finish_others_3(copy, t, rows);
+        finish_others_3(t, rows);
         break;
     default:
-        finish_others_4(copy, t, rows);
+        finish_others_4(t, rows);
         break;
+    }
+}
+
+UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
+{
+    if (!t->c_u8 || t->row_scales || t->width != (size_t)vectors * UK_VL) {
+        finish_apart(acc, t, rows, vectors);
+    } else if (t->is_positive) {
+        finish_bytes(acc, t, rows, vectors, true);
+    } else {
+        finish_bytes(acc, t, rows, vectors, false);
     }
 }
 #else
@@ -264,34 +286,6 @@ UK_INLINE void finish_grouped(vf sums[UK_MR][UK_NV], const struct tile *t, const
 }
 
 /* ---- what a tile works on -------------------------------------------------------------------- */
-
-/* Copies rows of a tile to where v_dot can read them: widened, signed, or as they are. */
-UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
-{
-#if UK_A_SHIFT
-    size_t k = 0;
-    for (; run - k >= UK_VECTOR_BYTES; k += UK_VECTOR_BYTES) {
-        vb x = v_shift_bytes(V_GET(vb, a + k));
-        V_PUT(to + k, x);
-    }
-    for (; k < run; k += UK_WORD) {
-        uint32_t x = V_GET(uint32_t, a + k) ^ 0x01010101u * UK_A_SHIFT;
-        V_PUT(to + k, x);
-    }
-#elif UK_WORD == 4
-    memcpy(to, a, run);
-#else
-    uint16_t *wide = (uint16_t *)(void *)to;
-    size_t k = 0;
-    for (; run - k >= UK_VECTOR_BYTES / 2; k += UK_VECTOR_BYTES / 2) {
-        vh x = v_widen_bytes(V_GET(v_half, a + k));
-        V_PUT(wide + k, x);
-    }
-    for (; k < run; k++) {
-        wide[k] = a[k];
-    }
-#endif
-}
 
 #if UK_ROW_PAIRS
 /* Bytes from a word of a copied tile of |rows| to the next one. */
@@ -331,8 +325,114 @@ UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows
     }
     t->a = g->scratch;
 }
+#elif defined UK_LEVEL_NEON
+#define A_STEP(rows) ((rows)*4) /* likewise */
+#define A_BLOCK (4 * UK_WORD)   /* numbers that are sixteen bytes of a copy */
+
+/* Returns numbers of A in the form that products take: widened, or signed. */
+UK_INLINE vb block_of(const uint8_t *a)
+{
+#if UK_WORD == 4
+    return v_shift_bytes(V_GET(vb, a));
+#else
+    return (vb)v_widen_bytes(V_GET(v_half, a));
+#endif
+}
+
+UK_INLINE uint32_t word_of(const uint8_t *a)
+{
+#if UK_WORD == 4
+    return V_GET(uint32_t, a) ^ 0x01010101u * UK_A_SHIFT;
+#else
+    return a[0] | (uint32_t)a[1] << 16;
+#endif
+}
+
+/* Copies |run| numbers of each row: sixteen bytes of the first row, of the next row, ..., then the
+ * next ones. Of what is left at the end, words lie side by side. */
+UK_INLINE void copy_run(uint8_t *to, const uint8_t *a, ptrdiff_t stride, size_t run, const int rows)
+{
+    const uint8_t *from[UK_MR];
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        from[i] = i == 0 ? a : from[i - 1] + stride;
+    }
+    for (; run >= A_BLOCK; run -= A_BLOCK, to += rows * 16) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            vb x = block_of(from[i]);
+            V_PUT(to + i * 16, x);
+            from[i] += A_BLOCK;
+        }
+    }
+    for (; run > 0; run -= UK_WORD) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++, to += 4, from[i - 1] += UK_WORD) {
+            uint32_t word = word_of(from[i]);
+            V_PUT(to, word);
+        }
+    }
+}
+
+/* Copies each run, or each group of the only one. */
+UK_INLINE void copy_rows(const struct tile *t, uint8_t *to, const int rows)
+{
+    const size_t segments = t->segment_count, run = t->run;
+    const size_t part = t->group_words > 0 ? t->group_words * UK_WORD : run;
+    const struct uk_segment *segment = t->segments;
+    const uint8_t *a = t->a;
+    const ptrdiff_t stride = t->a_row;
+    for (size_t s = 0; s < segments; s++, segment++) {
+        for (size_t k = 0; k < run; k += part, to += part / UK_WORD * A_STEP(rows)) {
+            copy_run(to, a + segment->a + k, stride, part, rows);
+        }
+    }
+}
+
+UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+{
+    switch (rows) {
+    case 1:
+        copy_rows(t, g->scratch, 1);
+        break;
+    case 2:
+        copy_rows(t, g->scratch, 2);
+        break;
+    case 3:
+        copy_rows(t, g->scratch, 3);
+        break;
+    case 4:
+        copy_rows(t, g->scratch, 4);
+        break;
+    case 5:
+        copy_rows(t, g->scratch, 5);
+        break;
+    default:
+        copy_rows(t, g->scratch, 6);
+        break;
+    }
+    t->a = g->scratch;
+}
 #else
 #define A_STEP(rows) 4
+
+/* Copies rows of a tile to where v_dot can read them: widened, or as they are. */
+UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
+{
+#if UK_WORD == 4
+    memcpy(to, a, run);
+#else
+    uint16_t *wide = (uint16_t *)(void *)to;
+    size_t k = 0;
+    for (; run - k >= UK_VECTOR_BYTES / 2; k += UK_VECTOR_BYTES / 2) {
+        vh x = v_widen_bytes(V_GET(v_half, a + k));
+        V_PUT(wide + k, x);
+    }
+    for (; k < run; k++) {
+        wide[k] = a[k];
+    }
+#endif
+}
 
 UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
 {
@@ -352,14 +452,14 @@ UK_INLINE void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows
 /* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
 UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
 {
-    return UK_WORD == 4 && !UK_A_SHIFT && !UK_ROW_PAIRS &&
-           (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
+    return !UK_COPIES && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
 /* Changes the tile in place, here and below, because copying a struct that has just been written
  * would stall. |from_start| is storage for the only segment. */
 UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {
+    const struct v_bounds bounds = v_bounds_of(g->min, g->max, g->zero);
     *from_start = (struct uk_segment){0, 0};
     return (struct tile){.is_copied = !reads_in_place(g) && !g->is_sorted,
                          .is_sorted = g->is_sorted,
@@ -373,7 +473,8 @@ UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *fro
                          .c_row = g->c_row,
                          .min = g->min,
                          .max = g->max,
-                         .bounds = v_bounds_of(g->min, g->max, g->zero)};
+                         .bounds = bounds,
+                         .is_positive = v_bounds_are_zero(&bounds)};
 }
 
 /* |rows| rows from (line, first) on, for all panels. */
@@ -390,17 +491,35 @@ UK_INLINE void tile_begin_rows(const struct uk_gemm_u8 *g, struct tile *t, size_
     }
 }
 
+UK_INLINE void set_width(const struct uk_gemm_u8 *g, struct tile *t, size_t p)
+{
+    const size_t left = g->n - p * UK_NR;
+    t->width = left < UK_NR ? left : UK_NR;
+}
+
 /* Panel |p| of these rows. */
 UK_INLINE void tile_begin_panel(const struct uk_gemm_u8 *g, struct tile *t, size_t line,
                                 size_t first, size_t p)
 {
     ptrdiff_t c = (ptrdiff_t)line * g->c_line + (ptrdiff_t)first * g->c_row;
-    size_t column = p * UK_NR, left = g->n - column;
-    t->width = left < UK_NR ? left : UK_NR;
+    size_t column = p * UK_NR;
+    set_width(g, t, p);
     t->b = g->b + p * t->panel_bytes;
     t->columns = g->columns ? g->columns + p * UK_NR * UK_COLUMN_ARRAYS : NULL;
     t->c_u8 = g->c_u8 ? g->c_u8 + c + (ptrdiff_t)column : NULL;
     t->c_f32 = g->c_f32 ? g->c_f32 + c + (ptrdiff_t)column : NULL;
+}
+
+/* Moves to the next panel, if both are whole. */
+UK_INLINE void tile_next_panel(struct tile *t)
+{
+    t->b += t->panel_bytes;
+    t->columns += UK_NR * UK_COLUMN_ARRAYS;
+    if (t->c_u8) {
+        t->c_u8 += UK_NR;
+    } else {
+        t->c_f32 += UK_NR;
+    }
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */

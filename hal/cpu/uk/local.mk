@@ -41,8 +41,10 @@ UK_REST_SOURCES = \
 	$(UK_OWN_SOURCES)
 # The sources for levels whose integer instructions differ from those of the level below.
 UK_OWN_SOURCES = \
-	%D%/conv_dw_u8.c \
 	%D%/gemm_u8.c \
+	$(UK_OWN_REST_SOURCES)
+UK_OWN_REST_SOURCES = \
+	%D%/conv_dw_u8.c \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_i8mm.h \
 	%D%/gemm_u8_neon.h \
@@ -147,19 +149,28 @@ if CPU_ARM64
 UK_NEON_CFLAGS = $(UK_CFLAGS) $(ORDER_CFLAGS)
 UK_FULL_CFLAGS = $(UK_NEON_CFLAGS) $(FULL_CFLAGS)
 
-noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_neon_full.a %D%/libuk_dotprod.a %D%/libuk_i8mm.a \
-	%D%/libuk_bf16.a
+noinst_LIBRARIES += %D%/libuk_neon.a %D%/libuk_neon_full.a %D%/libuk_dotprod.a \
+	%D%/libuk_dotprod_full.a %D%/libuk_i8mm.a %D%/libuk_i8mm_full.a %D%/libuk_bf16.a
+UK_FULL_U8_SOURCES = %D%/gemm_u8.c %D%/gemm_u8.h %D%/gemm_u8_i8mm.h %D%/gemm_u8_neon.h \
+	%D%/level.h %D%/load_neon.h $(UK_SIMD)
 %C%_libuk_neon_a_SOURCES = $(UK_REST_SOURCES)
 %C%_libuk_neon_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=neon
 %C%_libuk_neon_full_a_SOURCES = %D%/gemm_f32.c %D%/gemm_f32.h %D%/gemm_f32_neon.h %D%/level.h \
 	$(UK_SIMD)
 %C%_libuk_neon_full_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=neon
-%C%_libuk_dotprod_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_dotprod_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=dotprod -march=armv8.2-a+dotprod
-%C%_libuk_i8mm_a_SOURCES = $(UK_OWN_SOURCES)
-%C%_libuk_i8mm_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=i8mm -march=armv8.2-a+dotprod+i8mm
+%C%_libuk_dotprod_a_SOURCES = $(UK_OWN_REST_SOURCES)
+%C%_libuk_dotprod_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=dotprod -march=armv8.2-a+dotprod
+%C%_libuk_dotprod_full_a_SOURCES = $(UK_FULL_U8_SOURCES)
+%C%_libuk_dotprod_full_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=dotprod \
+	-march=armv8.2-a+dotprod
+%C%_libuk_i8mm_a_SOURCES = $(UK_OWN_REST_SOURCES)
+%C%_libuk_i8mm_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=i8mm -march=armv8.2-a+dotprod+i8mm
+%C%_libuk_i8mm_full_a_SOURCES = $(UK_FULL_U8_SOURCES)
+%C%_libuk_i8mm_full_a_CFLAGS = $(UK_FULL_CFLAGS) -DUK_LEVEL=i8mm \
+	-march=armv8.2-a+dotprod+i8mm
 %C%_libuk_bf16_a_SOURCES = $(UK_BF16_SOURCES)
 %C%_libuk_bf16_a_CFLAGS = $(UK_NEON_CFLAGS) -DUK_LEVEL=bf16 -march=armv8.2-a+dotprod+i8mm+bf16
 UK_OBJECTS += $(%C%_libuk_neon_a_OBJECTS) $(%C%_libuk_neon_full_a_OBJECTS) \
-	$(%C%_libuk_dotprod_a_OBJECTS) $(%C%_libuk_i8mm_a_OBJECTS) $(%C%_libuk_bf16_a_OBJECTS)
+	$(%C%_libuk_dotprod_a_OBJECTS) $(%C%_libuk_dotprod_full_a_OBJECTS) \
+	$(%C%_libuk_i8mm_a_OBJECTS) $(%C%_libuk_i8mm_full_a_OBJECTS) $(%C%_libuk_bf16_a_OBJECTS)
 endif

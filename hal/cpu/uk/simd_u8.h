@@ -420,6 +420,12 @@ UK_INLINE struct v_bounds v_bounds_of(float min, float max, int32_t zero)
                              .most = (uint8_t)((int32_t)(most > low ? most : low) + zero)};
 }
 
+/* Is zero the only bound beside those that a byte has anyway, as behind a relu? */
+UK_INLINE bool v_bounds_are_zero(const struct v_bounds *b)
+{
+    return b->zero == b->least && b->most == UINT8_MAX;
+}
+
 /* Rounds the numbers of four vectors to bytes in consecutive order. NEON bounds bytes, which are
  * fewer vectors: its conversions saturate. */
 UK_INLINE vb v_round_bytes(const vf x[4], const struct v_bounds *b)
@@ -440,5 +446,18 @@ UK_INLINE vb v_round_bytes(const vf x[4], const struct v_bounds *b)
     return y;
 #endif
 }
+
+#if defined UK_LEVEL_NEON
+/* Does the same if v_bounds_are_zero(): numbers below it vanish where they become unsigned. */
+UK_INLINE vb v_round_positive(const vf x[4], uint8_t zero)
+{
+    uint16x8_t low =
+        vqmovun_high_s32(vqmovun_s32((int32x4_t)v_round_int(x[0])), (int32x4_t)v_round_int(x[1]));
+    uint16x8_t high =
+        vqmovun_high_s32(vqmovun_s32((int32x4_t)v_round_int(x[2])), (int32x4_t)v_round_int(x[3]));
+    const uint16x8_t add = vdupq_n_u16(zero);
+    return (vb)vqmovn_high_u16(vqmovn_u16(vqaddq_u16(low, add)), vqaddq_u16(high, add));
+}
+#endif
 
 #endif
