@@ -180,20 +180,49 @@ static enum status compute(struct rt_file_digest *digest, struct hal_device *dev
     return ST_OK;
 }
 
-/* Finds the digest of a data file. What is written must not rely on one that nobody has checked, so
- * only who reads packed weights believes. */
-static enum status digest_data(const struct rt_files *files, struct rt_data_file *data,
-                               struct error *err)
+/* May a program whose packed weights are in |state| rely on it? What is written must not follow
+ * from a digest that nobody has checked. */
+static bool suffices(const struct rt_file_digest *digest, enum rt_packed_state state)
+{
+    struct error ignored;
+    return digest->is_known &&
+           (!digest->recheck ||
+            (state == RT_PACKED_READING && rt_recheck_verify(digest->recheck, &ignored) == ST_OK));
+}
+
+static enum status find_digest(const struct rt_files *files, const struct rt_data_file *data,
+                               struct rt_file_digest *digest, struct error *err)
 {
     struct pte_file *file = ptd_file_of(data->ptd);
     enum rt_packed_state state = rt_packed_state(files->packed);
-    if (state == RT_PACKED_BROKEN ||
-        (state == RT_PACKED_READING && believe(&data->digest, file, files->packed_folder))) {
+    if (suffices(digest, state)) {
         return ST_OK;
     }
-    TRY(compute(&data->digest, files->device, data->buffer, err));
-    rt_seen_keep(file, files->packed_folder, data->digest.words);
+    rt_recheck_free(digest->recheck);
+    *digest = (struct rt_file_digest){.is_known = false};
+    if (state == RT_PACKED_READING && believe(digest, file, files->packed_folder)) {
+        return ST_OK;
+    }
+    TRY(compute(digest, files->device, data->buffer, err));
+    rt_seen_keep(file, files->packed_folder, digest->words);
     return ST_OK;
+}
+
+/* The users of a data file share its digest. */
+static enum status digest_data(const struct rt_files *files, struct rt_data_file *data,
+                               struct error *err)
+{
+    if (rt_packed_state(files->packed) == RT_PACKED_BROKEN) {
+        return ST_OK;
+    }
+    struct rt_file_digest *shared = ptd_lock_digest(data->ptd);
+    enum status status = find_digest(files, data, shared, err);
+    if (status == ST_OK) {
+        data->digest = *shared;
+        rt_recheck_ref(data->digest.recheck);
+    }
+    ptd_unlock_digest(data->ptd);
+    return status;
 }
 
 /* Opens the packed weights of a program's file that an earlier load has read. False: it has to be

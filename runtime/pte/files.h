@@ -24,28 +24,21 @@
 #include "base/status.h"
 #include "runtime/pte/ptd.h"
 #include "runtime/pte/pte.h"
+#include "runtime/pte/recheck.h"
 
 struct hal_binding;
 struct hal_buffer;
 struct hal_device;
 struct rt_packed;
-struct rt_recheck;
 
 #define RT_DATA_FILES_MAX 64
 #define RT_FOLDER_ENTRIES_MAX 65536 /* entries of a folder that are looked at */
-
-/* What is known of a file's bytes while packed weights are kept. */
-struct rt_file_digest {
-    bool is_known;
-    uint64_t words[2];
-    struct rt_recheck *recheck; /* owned; NULL: the digest was computed, not believed */
-};
 
 struct rt_data_file {
     const char *path;
     struct ptd_file *ptd; /* a use of it; NULL: not opened yet */
     struct hal_buffer *buffer;
-    struct rt_file_digest digest;
+    struct rt_file_digest digest; /* while packed weights are kept */
     bool is_used;
 };
 
@@ -62,7 +55,7 @@ struct rt_files {
     bool is_settled;           /* rt_files_settle(): from now on only files in use are verified */
     struct rt_packed *packed;  /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
     const char *packed_folder; /* of |packed| */
-    struct rt_file_digest digest; /* of the program's own file */
+    struct rt_file_digest digest; /* of the program's own file, while they are */
 };
 
 /* What a program is loaded from. */

@@ -14,6 +14,7 @@
 #include "runtime/pte/file.h"
 #include "runtime/pte/limits.h"
 #include "runtime/pte/pte_priv.h"
+#include "runtime/pte/recheck.h"
 #include "runtime/pte/schema.h"
 
 /* Byte positions, from ExecuTorch's extension/flat_tensor/serialize/flat_tensor_header.h. */
@@ -40,6 +41,8 @@ struct ptd_file {
     struct pte_names names;
     struct list link; /* of |files|; in no list: its bytes came from memory */
     uint32_t uses;    /* guarded by |mutex|, like the descriptor of |file| */
+    pthread_mutex_t digest_lock;
+    struct rt_file_digest digest;
 };
 
 /* The files that are mapped. */
@@ -122,6 +125,7 @@ static enum status parse_ptd(struct pte_file *from, struct ptd_file **out_file, 
     file->file = *from;
     file->uses = 1;
     list_init(&file->link);
+    must(pthread_mutex_init(&file->digest_lock, NULL) == 0);
     if (decode(file, err) != ST_OK) {
         ptd_free(file);
         return err->code;
@@ -184,6 +188,8 @@ static void free_file(struct ptd_file *file)
 {
     file->magic = 0;
     arena_fini(&file->arena);
+    rt_recheck_free(file->digest.recheck);
+    pthread_mutex_destroy(&file->digest_lock);
     pte_file_unmap(&file->file);
     free(file);
 }
@@ -226,4 +232,17 @@ struct pte_file *ptd_file_of(struct ptd_file *file)
 {
     OBJ_CHECK(file, PTD_FILE_MAGIC);
     return &file->file;
+}
+
+struct rt_file_digest *ptd_lock_digest(struct ptd_file *file)
+{
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
+    pthread_mutex_lock(&file->digest_lock);
+    return &file->digest;
+}
+
+void ptd_unlock_digest(struct ptd_file *file)
+{
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
+    pthread_mutex_unlock(&file->digest_lock);
 }

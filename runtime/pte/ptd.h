@@ -7,6 +7,7 @@
 #include "runtime/pte/pte.h"
 
 struct ptd_file;
+struct rt_file_digest;
 
 /* Maps or reads the regular file at |path|. Programs share a mapping: the same file in the same
  * state is mapped once. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and where. */
@@ -27,5 +28,10 @@ const struct pte_names *ptd_names(const struct ptd_file *file);
 
 /* Returns the whole file, which contains the entries' bytes (runtime/pte/file.h). */
 struct pte_file *ptd_file_of(struct ptd_file *file);
+
+/* Locks the digest of its bytes, which its users share: whoever finds that it is not known finds it
+ * out, and others wait. The file owns what the digest has. */
+struct rt_file_digest *ptd_lock_digest(struct ptd_file *file);
+void ptd_unlock_digest(struct ptd_file *file);
 
 #endif

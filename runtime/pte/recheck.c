@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -20,15 +22,15 @@
 #include "runtime/pte/file_digest.h"
 #include "runtime/pte/seen.h"
 
-/* Its owner and its thread have a reference each, so that the owner need not wait. */
+/* Its owners and its thread have a reference each, so that the owners need not wait. */
 struct rt_recheck {
-    struct refs refs;
+    struct refs refs, owners;
     char name[PATH_MAX], record[PATH_MAX];
     int fd; /* the thread's */
     size_t bytes;
+    struct timespec modified;
     uint64_t digest[2];
-    sem_t ended; /* posted when |is_right| and |is_wrong| are final */
-    bool is_waited_for;
+    sem_t ended; /* above 0 when |is_right| and |is_wrong| are final */
     atomic_bool stops, is_right, is_wrong;
 };
 
@@ -40,12 +42,22 @@ static void unref(struct rt_recheck *recheck)
     }
 }
 
+/* Has nobody written to the file since it was mapped? */
+static bool is_unwritten(const struct rt_recheck *recheck)
+{
+    struct stat st;
+    return fstat(recheck->fd, &st) == 0 && (uintmax_t)st.st_size == recheck->bytes &&
+           st.st_mtim.tv_sec == recheck->modified.tv_sec &&
+           st.st_mtim.tv_nsec == recheck->modified.tv_nsec;
+}
+
 static void *recheck_main(void *arg)
 {
     struct rt_recheck *recheck = arg;
     uint64_t digest[2];
     hal_thread_be_nice(HAL_THREAD_NICE_MAX); /* it gives way to all others */
-    bool is_read = rt_file_digest_read(recheck->fd, recheck->bytes, &recheck->stops, digest);
+    bool is_read = rt_file_digest_read(recheck->fd, recheck->bytes, &recheck->stops, digest) &&
+                   is_unwritten(recheck);
     bool is_same = is_read && memcmp(digest, recheck->digest, sizeof(digest)) == 0;
     close(recheck->fd);
     if (is_read && !is_same) {
@@ -83,8 +95,10 @@ struct rt_recheck *rt_recheck_start(const struct pte_file *file, const uint64_t 
         return NULL;
     }
     refs_init(&recheck->refs);
+    refs_init(&recheck->owners);
     must(sem_init(&recheck->ended, 0, 0) == 0);
     recheck->bytes = file->bytes.len;
+    recheck->modified = file->modified;
     memcpy(recheck->digest, digest, sizeof(recheck->digest));
     snprintf(recheck->name, sizeof(recheck->name), "%s", file->name);
     snprintf(recheck->record, sizeof(recheck->record), "%s", record);
@@ -97,18 +111,30 @@ struct rt_recheck *rt_recheck_start(const struct pte_file *file, const uint64_t 
 
 bool rt_recheck_wait(struct rt_recheck *recheck)
 {
-    while (!recheck->is_waited_for) {
-        recheck->is_waited_for = sem_wait(&recheck->ended) == 0; /* else a signal came */
+    while (sem_wait(&recheck->ended) != 0) { /* a signal came */
     }
+    sem_post(&recheck->ended); /* for whoever else waits */
     return atomic_load(&recheck->is_right);
+}
+
+struct rt_recheck *rt_recheck_ref(struct rt_recheck *recheck)
+{
+    if (recheck) {
+        refs_take(&recheck->refs);
+        refs_take(&recheck->owners);
+    }
+    return recheck;
 }
 
 void rt_recheck_free(struct rt_recheck *recheck)
 {
-    if (recheck) {
-        atomic_store(&recheck->stops, true);
-        unref(recheck);
+    if (!recheck) {
+        return;
     }
+    if (refs_drop(&recheck->owners)) {
+        atomic_store(&recheck->stops, true);
+    }
+    unref(recheck);
 }
 
 enum status rt_recheck_verify(const struct rt_recheck *recheck, struct error *err)

@@ -100,12 +100,12 @@ static int open_all(void **state)
     return 0;
 }
 
-static void empty_folder(void)
+static void empty(const char *of)
 {
     char name[PATH_MAX];
-    DIR *dir = folder_open(folder);
+    DIR *dir = folder_open(of);
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
+        snprintf(name, sizeof(name), "%s/%s", of, entry->d_name);
         if (entry->d_name[0] != '.') {
             unlink(name);
         }
@@ -113,6 +113,11 @@ static void empty_folder(void)
     if (dir) {
         closedir(dir);
     }
+}
+
+static void empty_folder(void)
+{
+    empty(folder);
 }
 
 static int close_all(void **state)
@@ -358,6 +363,58 @@ static void a_second_load_does_not_read_the_data_file(void **state)
     empty_folder();
 }
 
+/* The file is read once for all, and as long as one of them uses it. */
+static void programs_share_the_digest_of_a_data_file(void **state)
+{
+    (void)state;
+    assert_int_equal(believed(base_path), 0);
+    struct rt_program *one = load(base_path, folder), *other = load(base_path, folder);
+    const struct rt_file_digest *digest = &other->files.data[0].digest;
+    assert_non_null(digest->recheck);
+    assert_ptr_equal(one->files.data[0].digest.recheck, digest->recheck);
+    drop(one);
+    assert_true(is_right(digest));
+    assert_true(is_right(digest));
+    drop(other);
+    empty_folder();
+}
+
+/* Who writes packed weights has the file read at once. */
+static void what_is_written_follows_from_checked_digests(void **state)
+{
+    (void)state;
+    assert_int_equal(believed(base_path), 0);
+    struct rt_program *one = load(base_path, folder);
+    char other_folder[96];
+    snprintf(other_folder, sizeof(other_folder), "%s/other", root);
+    struct rt_program *other = load(base_path, other_folder);
+    assert_non_null(one->files.data[0].digest.recheck);
+    assert_null(other->files.data[0].digest.recheck);
+    drop(other);
+    drop(one);
+    empty_folder();
+    empty(other_folder);
+    rmdir(other_folder);
+}
+
+/* A file that is written to while it is read says nothing of its digest. */
+static void a_file_that_changes_is_not_called_wrong(void **state)
+{
+    (void)state;
+    struct error err;
+    struct pte_file file = open_file(path);
+    for (int i = 0; i < 2; i++) {
+        file.modified.tv_nsec ^= i == 0;
+        struct rt_recheck *recheck = rt_recheck_start(&file, some_digest, "no record");
+        assert_non_null(recheck);
+        assert_false(rt_recheck_wait(recheck));
+        assert_int_equal(rt_recheck_verify(recheck, &err), i == 0 ? ST_OK : ST_UNAVAILABLE);
+        rt_recheck_free(recheck);
+        file.modified.tv_nsec ^= i == 0;
+    }
+    pte_file_unmap(&file);
+}
+
 /* Other weights in the data file: what was packed from the old ones is not used. */
 static void another_data_file_is_packed_again(void **state)
 {
@@ -442,6 +499,9 @@ int main(void)
         cmocka_unit_test(damaged_records_are_not_believed),
         cmocka_unit_test(a_second_load_does_not_read_the_file),
         cmocka_unit_test(a_second_load_does_not_read_the_data_file),
+        cmocka_unit_test(programs_share_the_digest_of_a_data_file),
+        cmocka_unit_test(what_is_written_follows_from_checked_digests),
+        cmocka_unit_test(a_file_that_changes_is_not_called_wrong),
         cmocka_unit_test(another_data_file_is_packed_again),
         cmocka_unit_test(a_record_alone_is_not_believed),
         cmocka_unit_test(a_wrong_record_is_found_out),
