@@ -38,10 +38,6 @@ def wait_proven(client, rows=ROWS, model="chat"):
     wait_until("the proof", lambda: stats(client, model)["batch_rows_proven"] == rows)
 
 
-# A prompt has the same parts alone and beside others.
-WHOLE = "--prefill-tokens-shared=512"
-
-
 class Together(Daemon):
     """A daemon that has found out that steps may run together."""
 
@@ -80,7 +76,7 @@ def join(client, count, one, check):
 
 def together():
     """Greedy answers and their logarithms are those of requests that run alone."""
-    with Together(WHOLE) as daemon:
+    with Together() as daemon:
         client = Client(daemon.port)
         alone = [answer_of(ask(client, "/v1/completions", body_of(p))["choices"][0])
                  for p in PROMPTS]
@@ -102,7 +98,7 @@ def long_body(prompt):
 
 def leaving():
     """Clients that go away end their rows; the others get what they get alone."""
-    with Together(WHOLE) as daemon:
+    with Together() as daemon:
         client = Client(daemon.port)
         alone = answer_of(ask(client, "/v1/completions",
                               body_of(PROMPTS[0], max_tokens=200))["choices"][0])
@@ -126,7 +122,7 @@ def leaving():
 
 def deadlines():
     """A row whose time is over fails; the others go on."""
-    with Together(WHOLE) as daemon:
+    with Together() as daemon:
         client = Client(daemon.port)
         alone = answer_of(ask(client, "/v1/completions", body_of(PROMPTS[1]))["choices"][0])
         answers, late = [], []

@@ -418,35 +418,6 @@ static void guess(struct model *model, uint32_t tokens)
     atomic_store(&generator->speculation_tokens, tokens);
 }
 
-/* Times of calls by tokens, as a trial has found them, and the parts of prompts beside others. */
-static void parts_are_about_as_long_as_steps(void **state)
-{
-    static const struct {
-        uint64_t one_ns, eight_ns;
-        uint32_t others, most, part;
-    } cases[] = {
-        {1000, 3000, 1, 32, 8},    /* each token counts: as few as may be */
-        {1000, 3000, 12, 32, 12},  /* as many as have a step */
-        {1000, 3000, 90, 32, 32},  /* the operator's bound */
-        {1000, 3000, 1, 4, 4},     /* also below the least */
-        {1000, 1350, 1, 32, 11},   /* 10 more take half as long as the first */
-        {1000, 1007, 1, 512, 501}, /* nearly free */
-        {1000, 1000, 1, 512, 512}, /* free */
-        {1000, 900, 1, 512, 512},  /* nobody knows */
-        {0, 0, 1, 32, 32},         /* not measured */
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct generator generator = {.magic = GENERATOR_MAGIC};
-        generator.speculation_ns[1] = cases[i].one_ns;
-        generator.speculation_ns[8] = cases[i].eight_ns;
-        atomic_init(&generator.speculation_tokens, 1); /* the trial has not ended */
-        assert_int_equal(generator_part(&generator, cases[i].others, cases[i].most), cases[i].most);
-        atomic_store(&generator.speculation_tokens, 8);
-        assert_int_equal(generator_part(&generator, cases[i].others, cases[i].most), cases[i].part);
-    }
-}
-
 static void prove(struct model *model)
 {
     const struct rt_pace patient = {.budget_ns = 600ull * NS_PER_S};
@@ -711,7 +682,6 @@ int main(void)
         cmocka_unit_test(a_grammar_bounds_the_answer),
         cmocka_unit_test(a_kept_state_is_found_again),
         cmocka_unit_test(guesses_change_no_answer),
-        cmocka_unit_test(parts_are_about_as_long_as_steps),
         cmocka_unit_test(statistics_count_tokens_and_steps),
         cmocka_unit_test(mistakes_have_their_texts),
         cmocka_unit_test(a_prompt_that_is_too_long_is_refused),

@@ -207,17 +207,14 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
     const struct generator *generator = generation->generator;
     uint32_t max = (uint32_t)params->prefill_tokens_max;
     uint32_t shared = (uint32_t)params->prefill_tokens_shared;
-    uint32_t others = atomic_load(&generator->decoding) - generation->is_decoding;
-    /* With a seed the parts are the same, whoever else is there; all are, if one number is given
-     * for both cases. */
+    bool are_others = atomic_load(&generator->decoding) > generation->is_decoding;
+    /* With a seed the parts are the same, whoever else is there. */
     const struct form *form = generation->form;
     if (form->is_step_fixed) {
         return form->step_max;
     }
-    if (generation->ask.has_seed) {
-        max = least(max, shared);
-    } else if (others > 0 && shared < max) {
-        max = generator_part(generator, others, shared);
+    if (are_others || generation->ask.has_seed) {
+        max = shared < max ? shared : max;
     }
     return max < form->step_max ? max : form->step_max;
 }
