@@ -9,8 +9,8 @@
  *     query      a ranking, as at /rerank
  *     inputs     what TEI answers there: classes or vectors, as the model gives them
  *
- * vLLM and TEI serve hosts that know one path alone so, as SageMaker does; the clients of Hugging
- * Face ask at the root.
+ * Hosts such as SageMaker know one path alone, at which vLLM and TEI answer them; the clients of
+ * Hugging Face ask at the root.
  *
  * Rules as in generation.h and embedding.h.
  */
