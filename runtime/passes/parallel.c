@@ -38,15 +38,20 @@ static uint32_t axes_of(const struct rt_graph *graph, uint32_t value)
     return graph->values[value].rank - 2U;
 }
 
-/* Steps from constants to weights: batch norms of convolutions are part of them by now. */
+/* Steps from constants to weights: batch norms of convolutions are part of them by now. A file may
+ * have a value lead to one constant in many ways, so the values that are looked at are counted. */
 #define DEPTH_MAX 6
+#define LOOKS_MAX 128
 
-/* Follows |value| from constants alone, in so many steps, so that folding computes it? What the
- * pass adds does. */
-static bool is_known(const struct rt_rewrite *rw, uint32_t value, int depth)
+/* Follows |value| from constants alone, in |depth| steps, so that folding computes it? What the
+ * pass adds does. |looks|: values that may still be looked at. */
+static bool is_known(const struct rt_rewrite *rw, uint32_t value, int depth, int *looks)
 {
     const struct rt_graph *graph = rw->graph;
     const struct rt_value *v = &graph->values[value];
+    if (--*looks < 0) {
+        return false;
+    }
     if (v->kind != RT_TENSOR || v->is_constant || !rt_rewrite_has(rw, value)) {
         return v->kind != RT_TENSORS;
     }
@@ -56,7 +61,7 @@ static bool is_known(const struct rt_rewrite *rw, uint32_t value, int depth)
     const struct rt_node *node = &graph->nodes[v->node];
     bool is = true;
     for (uint32_t i = 0; is && i < node->arg_count; i++) {
-        is = is_known(rw, node->args[i], depth - 1);
+        is = is_known(rw, node->args[i], depth - 1, looks);
     }
     return is;
 }
@@ -68,7 +73,8 @@ static bool are_known(const struct rt_rewrite *rw, uint32_t weights, uint32_t bi
     for (uint8_t d = 0; is && d < w->rank; d++) {
         is = rt_dim_is_const(w->dims[d]);
     }
-    return is && is_known(rw, weights, DEPTH_MAX) && is_known(rw, bias, DEPTH_MAX);
+    int looks = LOOKS_MAX;
+    return is && is_known(rw, weights, DEPTH_MAX, &looks) && is_known(rw, bias, DEPTH_MAX, &looks);
 }
 
 static bool read_convolution(const struct rt_rewrite *rw, const struct rt_node *conv,

@@ -169,12 +169,32 @@ static void weights_of_a_call_stay(void **state)
     assert_int_equal(left_of(f, convolve(f, x, w, 0, 1, false), first), 2);
 }
 
+/* A file may have each of a few values lead to the one before in several ways. */
+static void looks_at_weights_are_bounded(void **state)
+{
+    static const struct {
+        int steps;
+        uint32_t left;
+    } cases[] = {{4, 1}, {6, 2}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        start_again(state);
+        struct fixture *f = *state;
+        uint32_t x = INPUT(1, 4, 6, 6), w = WEIGHTS4(4, 4, 1, 1);
+        for (int step = 0; step < cases[i].steps; step++) {
+            w = add(f, w, w);
+        }
+        uint32_t first = convolve_as(f, x, &plain, &wide, 1, false);
+        assert_int_equal(left_of(f, convolve(f, x, w, 0, 1, false), first), cases[i].left);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(one_convolution_gives_the_sum),
         TEST(other_sums_stay),
         TEST(weights_of_a_call_stay),
+        TEST(looks_at_weights_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
