@@ -70,6 +70,11 @@ static bool is_digit(uint8_t c)
     return (uint8_t)(c - '0') < 10;
 }
 
+static bool ends_element(uint8_t c)
+{
+    return c == ',' || c == ']';
+}
+
 /* How many of the eight characters in |word|, lowest byte first, are digits before the first that
  * is not? A non-digit carries only into higher bytes, so the lowest mark is always right. */
 static inline unsigned count_digits(uint64_t word)
@@ -218,10 +223,11 @@ scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
     bool has_point = *p == '.';
     if (has_point) {
         p = scan_places(p, end, &plain);
+        if (p == end || is_digit(*p) || plain.places == 0) {
+            return NULL;
+        }
     }
-    ptrdiff_t digit_count = p - first - has_point;
-    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || digit_count > MANTISSA_DIGITS ||
-        has_point != (plain.places > 0)) {
+    if ((*p | 0x20) == 'e' || p - first - has_point > MANTISSA_DIGITS) {
         return NULL;
     }
     *out = plain;
@@ -355,7 +361,8 @@ __attribute__((noinline)) static const uint8_t *read_any_f32(const uint8_t *at, 
     return behind;
 }
 
-const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out)
+__attribute__((noinline)) static const uint8_t *read_plain_f32(const uint8_t *at,
+                                                               const uint8_t *end, float *out)
 {
     struct plain plain;
     bool is_negative = at < end && *at == '-';
@@ -366,6 +373,22 @@ const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out
         return behind;
     }
     return read_any_f32(at, end, out);
+}
+
+/* Masks and vectors written by hand are full of "0" and "1.5": two digits, or one. */
+const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out)
+{
+    if (end - at >= 4 && is_digit(at[0])) {
+        if (ends_element(at[1])) {
+            *out = (float)(at[0] - '0');
+            return at + 1;
+        }
+        if (at[1] == '.' && is_digit(at[2]) && ends_element(at[3])) {
+            *out = (float)((at[0] - '0') * 10 + (at[2] - '0')) / 10;
+            return at + 3;
+        }
+    }
+    return read_plain_f32(at, end, out);
 }
 
 /* Finds the double by one division of exact doubles, or with the table. False: neither is certain.

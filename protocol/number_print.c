@@ -179,34 +179,35 @@ static size_t write_integer(uint8_t *text, uint64_t value)
     return count + 2;
 }
 
-/* Halves, quarters and eighths below this have no shorter decimal that reads back to them. */
+/* Multiples of an eighth below this have no shorter decimal that reads back to them. */
 #define EIGHTHS_BELOW 16
 
-static size_t write_eighths(uint8_t *text, uint64_t eighths)
+static bool is_few_eighths(double value)
 {
-    static const char fractions[8][4] = {"", "125", "25", "375", "5", "625", "75", "875"};
-    static const uint8_t lengths[8] = {0, 3, 2, 3, 1, 3, 2, 3};
-    size_t count = number_print_u64(text, eighths / 8);
+    double eighths = fabs(value) * 8;
+    return eighths < EIGHTHS_BELOW * 8 && eighths == (double)(int)eighths;
+}
+
+static size_t write_eighths(uint8_t *text, unsigned eighths)
+{
+    static const char fractions[8][4] = {"0", "125", "25", "375", "5", "625", "75", "875"};
+    static const uint8_t lengths[8] = {1, 3, 2, 3, 1, 3, 2, 3};
+    unsigned whole = eighths / 8;
+    size_t count = 1 + (whole >= 10);
+    text[0] = '1'; /* overwritten unless there are two digits */
+    text[count - 1] = (uint8_t)('0' + whole % 10);
     text[count] = '.';
     memcpy(text + count + 1, fractions[eighths % 8], 4);
     return count + 1 + lengths[eighths % 8];
 }
 
-/* A positive finite float by the fields of its bits. */
+/* A positive finite float, which is not few eighths, by the fields of its bits. */
 static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int mantissa_bits, int bias)
 {
-    if (field == 0 && mantissa == 0) {
-        memcpy(text, "0.0", 3);
-        return 3;
-    }
     uint64_t c = field ? mantissa | (uint64_t)1 << mantissa_bits : mantissa;
     int q = (field ? field : 1) - bias - mantissa_bits;
     if (q <= 0 && q >= -mantissa_bits && (c & (((uint64_t)1 << -q) - 1)) == 0) {
         return write_integer(text, c >> -q);
-    }
-    int zeros = __builtin_ctzll(c), places = -q - zeros;
-    if (places > 0 && places <= 3 && field - bias < EIGHTHS_BELOW) {
-        return write_eighths(text, c >> zeros << (3 - places));
     }
     return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
 }
@@ -220,6 +221,9 @@ size_t number_print_f64(uint8_t *text, double value, enum number_nan nan)
     memcpy(&bits, &value, sizeof(bits));
     size_t sign = (size_t)(bits >> 63);
     *text = '-'; /* overwritten unless negative */
+    if (is_few_eighths(value)) {
+        return sign + write_eighths(text + sign, (unsigned)(fabs(value) * 8));
+    }
     return sign +
            write_float(text + sign, bits & 0xfffffffffffff, (int)(bits >> 52 & 0x7ff), 52, 1023);
 }
@@ -233,5 +237,8 @@ size_t number_print_f32(uint8_t *text, float value, enum number_nan nan)
     memcpy(&bits, &value, sizeof(bits));
     size_t sign = bits >> 31;
     *text = '-';
+    if (is_few_eighths((double)value)) {
+        return sign + write_eighths(text + sign, (unsigned)(fabsf(value) * 8));
+    }
     return sign + write_float(text + sign, bits & 0x7fffff, (int)(bits >> 23 & 0xff), 23, 127);
 }

@@ -143,6 +143,9 @@ static inline const uint8_t *read_bool(const uint8_t *at, const uint8_t *end, vo
 /* Moves across the comma before element |i|. NULL: there is no comma. */
 static inline const uint8_t *step(const uint8_t *at, const uint8_t *end, size_t i)
 {
+    if (i > 0 && end - at >= 2 && at[0] == ',' && at[1] > ' ') {
+        return at + 1;
+    }
     at = tensor_skip_space(at, end);
     if (i == 0) {
         return at;
@@ -231,10 +234,11 @@ __attribute__((always_inline)) static inline size_t read_run(struct tensor_walk 
     const uint8_t *at = walk->at, *end = walk->end;
     uint8_t *dst = walk->dst;
     size_t i = 0;
+    walk->is_at_element = true;
     for (; i < count; i++) {
         const uint8_t *element = step(at, end, i);
-        walk->is_at_element = element != NULL;
         if (!element) {
+            walk->is_at_element = false;
             break;
         }
         at = element;

@@ -209,6 +209,28 @@ static void test_floats_by_hand(void **state)
     }
 }
 
+/* All of the numerals with one digit, and one place or none, which are read apart. */
+static void test_short_floats(void **state)
+{
+    (void)state;
+    for (int tenths = 0; tenths < 100; tenths++) {
+        char text[8];
+        snprintf(text, sizeof(text), "%d.%d", tenths / 10, tenths % 10);
+        check_float(text);
+        text[1] = '\0';
+        check_float(text);
+    }
+    static const char *const others[] = {"1.,", "1.5.,", "1.e5,", "1e,,", ".5,,", "1..5,", "1./,"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const uint8_t *at = (const uint8_t *)others[i];
+        float value;
+        const uint8_t *behind = number_read_f32(at, at + strlen(others[i]), &value);
+        if (behind != (i == 1 ? at + 3 : NULL)) {
+            fail_msg("'%s': read %td bytes", others[i], behind ? behind - at : 0);
+        }
+    }
+}
+
 static void test_floats_at_random(void **state)
 {
     (void)state;
@@ -729,6 +751,7 @@ int main(void)
         cmocka_unit_test(test_powers_of_ten),
         cmocka_unit_test(test_wide_products),
         cmocka_unit_test(test_floats_by_hand),
+        cmocka_unit_test(test_short_floats),
         cmocka_unit_test(test_floats_at_random),
         cmocka_unit_test(test_floats_at_ties),
         cmocka_unit_test(test_short_floats_near_ties),
