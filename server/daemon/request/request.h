@@ -117,6 +117,8 @@ struct request {
     const char *content_type; /* of another answer; a constant, or NULL */
     bool is_page;             /* the answer is a file of the console */
     size_t body_bytes;        /* bytes received */
+    size_t announced_json;    /* the offset of the tensors in the body as the client gives it: only
+                                 the place of the body and the thread of its step depend on it */
     bool is_on_worker;        /* the steps are queued and not back */
     bool is_leaving;          /* over and told, but something of it runs beside its steps */
     struct request_page page;

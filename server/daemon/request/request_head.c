@@ -32,9 +32,8 @@ void request_refuse(struct request *request, int http_status)
     request->match.none = route_none_of(head_target(&request->head)); /* it may not be set yet */
 }
 
-size_t request_announced_json(const struct request *request)
+static size_t read_announced_json(const struct request *request)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
     struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     size_t bytes = 0;
     for (size_t i = 0; i < value.len && i < 9; i++) {
@@ -59,8 +58,9 @@ static enum status announce_body(struct request *request, const struct exchange_
     if (!head->has_body || route->grpc.has_calls) {
         return ST_OK;
     }
-    return body_announce(&request->body, (size_t)head->content_length,
-                         request_announced_json(request), &request->err);
+    request->announced_json = read_announced_json(request);
+    return body_announce(&request->body, (size_t)head->content_length, request->announced_json,
+                         &request->err);
 }
 
 /* The daemon has to allow ?profile=1. */

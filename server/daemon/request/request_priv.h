@@ -15,12 +15,6 @@ static inline const struct route *request_route(const struct request *request)
     return &request->requests->uses.routes[match->id == ROUTE_COUNT ? match->none : match->id];
 }
 
-/* ---- request_head.c -------------------------------------------------------------------------- */
-
-/* Returns the offset of the tensors in the body, if the client gives it; otherwise 0. Only the
- * place of the body and the thread of its step depend on it. */
-size_t request_announced_json(const struct request *request);
-
 /* ---- request_work.c -------------------------------------------------------------------------- */
 
 /* Chooses the place for the present step (server/daemon/infer/work.h), which handles |*out_known|

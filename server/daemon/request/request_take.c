@@ -111,7 +111,7 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
     request->infer.query = (struct query){.given = 0};
     request->infer.habit = habit_take(&exchange->habit);
     request->run.is_over = request->run.is_unreleased = false;
-    request->body_bytes = 0;
+    request->body_bytes = request->announced_json = 0;
     request->method = NULL;
     request->retry_after_s = 0;
     request->infer.arrived_ns = request->retry.since_ms = 0;

@@ -32,7 +32,7 @@ static struct outlook look_at_body(const struct request *request)
     bool is_coded =
         head_has(&request->head, HTTP_CONTENT_ENCODING) || request->grpc.coding != CODING_IDENTITY;
     if (request->grpc.is_on || head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
-        size_t announced = request_announced_json(request);
+        size_t announced = request->announced_json;
         return (struct outlook){announced < text.len ? announced : text.len, is_coded};
     }
     return (struct outlook){text.len > 0 && is_json_first(text.ptr[0]) ? text.len : 0,
