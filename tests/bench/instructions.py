@@ -44,8 +44,8 @@ BETWEEN = "api_live"  # of /v2/health/live
 # Columns of the table, and the functions of the daemon whose cost they have; without those of "-".
 STEPS = {"received": ("on_received",), "head": ("conn_message_feed", "-exchange_run"),
          "parse": ("infer_parse",), "decode": ("infer_decode",), "prepare": ("infer_prepare",),
-         "run": ("step_run",), "encode": ("infer_encode",), "write": ("step_write",),
-         "done": ("step_done",)}
+         "run": ("request_step_run",), "encode": ("infer_encode",),
+         "write": ("request_step_write",), "done": ("request_step_done",)}
 
 
 # ---------------------------------------------------------------- requests

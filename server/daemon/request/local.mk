@@ -14,6 +14,7 @@ noinst_LIBRARIES += %D%/librequest.a
 	%D%/request_head.c \
 	%D%/request_log.c %D%/request_log.h \
 	%D%/request_priv.h \
+	%D%/request_steps.c %D%/request_steps.h \
 	%D%/request_take.c \
 	%D%/requests.c %D%/requests.h \
 	%D%/route.c %D%/route.def %D%/route.h \

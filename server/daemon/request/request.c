@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
- * step moves on (STEP_NEXT), has more work than may be done where it runs (STEP_MOVE), or waits
- * until another part calls run_steps() again: the parser for READ, a worker for ANYWHERE steps, the
- * device for RUN, the client for WRITE.
- */
+/* The steps of a request, and what makes it go on: see request_steps.c for the loop over them. */
 #include "config.h"
 
 #include "server/daemon/request/request.h"
@@ -19,6 +14,7 @@
 #include "server/daemon/request/exchange.h"
 #include "server/daemon/request/request_log.h"
 #include "server/daemon/request/request_priv.h"
+#include "server/daemon/request/request_steps.h"
 #include "server/daemon/request/request_stream.h"
 #include "server/daemon/request/requests.h"
 #include "server/daemon/request/routes.h"
@@ -38,243 +34,18 @@
 /* Memory that others have waited for this long is taken from any client. */
 #define PRESSING_MS 1000
 
-enum step_result {
-    STEP_NEXT,
-    STEP_MOVE, /* the step goes on, or begins again, at the next place
-                  (server/daemon/infer/work.h) */
-    STEP_WAIT,
-};
-enum step_where { LOOP, ANYWHERE };
-
-typedef enum step_result step_f(struct request *request);
-typedef enum outcome call_f(struct infer *infer, struct error *err);
-
-struct step_info {
-    const char *name;
-    step_f *run;
-    call_f *call;           /* of step_call() */
-    enum request_step then; /* likewise: follows it if it is done */
-    enum step_where where;
-    unsigned next; /* bits of the steps that may come next */
-};
-
-#define NEXT(name) (1u << STEP_##name)
-#define STEP(name, fn, where, next) static step_f fn;
-#define CALL_STEP(name, call, then, where, next)
-#include "server/daemon/request/request.def"
-#undef STEP
-static step_f step_call;
-
-static const struct step_info steps[STEP_COUNT] = {
-#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, NULL, 0, where, next},
-#define CALL_STEP(name, call, then, where, next)                                                   \
-    [STEP_##name] = {#name, step_call, call, STEP_##then, where, next},
-#include "server/daemon/request/request.def"
-#undef STEP
-};
-
-const struct turn_steps request_turn_steps = {
-    .count = STEP_COUNT,
-    .names =
-        {
-#define STEP(name, ...) [STEP_##name] = #name,
-#include "server/daemon/request/request.def"
-#undef STEP
-        },
-};
-
-static inline bool may_follow(enum request_step from, enum request_step to)
-{
-    unsigned next = steps[from].next | (from != STEP_DONE) << STEP_DONE;
-    return (next & 1u << to) != 0;
-}
-
-bool request_step_may_follow(enum request_step from, enum request_step to)
-{
-    must(from < STEP_COUNT && to < STEP_COUNT);
-    return may_follow(from, to);
-}
-
-const char *request_step_name(enum request_step step)
-{
-    must(step < STEP_COUNT);
-    return steps[step].name;
-}
-
-/* ---- the loop over the steps ----------------------------------------------------------------- */
-
-/* A wait for memory says nothing new of the work of a step. */
-static void go(struct request *request, enum request_step next)
-{
-    must(may_follow(request->step, next));
-    if (next != STEP_WAIT_MEMORY && request->step != STEP_WAIT_MEMORY) {
-        work_reset(&request->infer.work);
-    }
-    request->step = next;
-}
-
-/* In another task the step stands behind all others that wait, also as a heavy one again. */
-static enum step_result move_on(struct request *request)
-{
-    work_move_on(&request->infer.work);
-    return STEP_MOVE;
-}
-
-/* The only reader of outcomes: goes on to |next|, or tries the step again somewhere or after a
- * wait, or goes to the answer with the reason. */
-static enum step_result advance(struct request *request, enum outcome outcome,
-                                enum request_step next)
-{
-    switch (outcome) {
-    case OUTCOME_DONE:
-        break;
-    case OUTCOME_FILES:
-        next = STEP_MEDIA;
-        break;
-    case OUTCOME_HEAVY:
-        /* only a sample, for a mask of a grammar, is heavy piece by piece */
-        must(request->infer.work.place != WORK_HEAVY || request->step == STEP_SAMPLE);
-        return move_on(request);
-    case OUTCOME_PLAN:
-        return move_on(request);
-    case OUTCOME_LOAD:
-    case OUTCOME_WAIT_MEMORY:
-        must(request->step != STEP_WAIT_MEMORY); /* a wait is for a step that has work */
-        request->retry.step = request->step;
-        next = outcome == OUTCOME_LOAD ? STEP_LOAD : STEP_WAIT_MEMORY;
-        break;
-    case OUTCOME_FAILED:
-        request_refuse(request, request->infer.is_unfit ? 415
-                                : request->grpc.refusal ? request->grpc.refusal
-                                                        : http_status_of(request->err.code));
-        next = STEP_WRITE;
-    }
-    go(request, next);
-    return STEP_NEXT;
-}
-
-/* Of a step that never begins again. */
-static enum outcome outcome_of(enum status status)
-{
-    return status == ST_OK ? OUTCOME_DONE : OUTCOME_FAILED;
-}
-
-static enum step_result fail(struct request *request)
-{
-    return advance(request, OUTCOME_FAILED, STEP_WRITE);
-}
-
-static void on_work(uv_work_t *work);
-static void on_work_done(uv_work_t *work, int uv_status);
-
-/* An answer that is computed has its turn, whenever that is. */
-static void offload_steps(struct request *request, enum work_place place)
-{
-    bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
-    must(place != WORK_ON_LOOP && steps[request->step].where == ANYWHERE);
-    request->is_on_worker = true;
-    request->infer.work.place = place;
-    request->task.client = request->client.id;
-    offload_begin_task(request->requests->uses.loop->offload,
-                       place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST, &request->task,
-                       on_work, on_work_done,
-                       has_run || !request->infer.ops ? RT_SCHED_NEVER
-                                                      : infer_wait_due_ns(&request->infer));
-}
-
-static enum step_result run_at(struct request *request, enum work_place place)
-{
-    must(place == WORK_ON_LOOP || steps[request->step].where == ANYWHERE);
-    work_begin(&request->infer.work, place);
-    return steps[request->step].run(request);
-}
-
-/* Runs a step on the loop. |known|: bytes of request_work_place(), for a step that runs ANYWHERE.
- * The memory for inputs that it takes is counted apart from what it says; |*taken|: all that has
- * been taken, before and after it. */
-static enum step_result run_on_loop(struct request *request, uint64_t known, size_t *taken)
-{
-    struct turn_watch *watch = &request->requests->uses.loop->watch;
-    enum turn_part part = (enum turn_part)request->step;
-    turn_watch_enter(watch, part);
-    enum step_result result = run_at(request, WORK_ON_LOOP);
-    if (result != STEP_WAIT) { /* else the request may be over */
-        const struct work *work = &request->infer.work;
-        size_t now = hal_pool_taken(request->infer.pool), own = now - *taken - work->reserved;
-        turn_watch_note_bytes(watch, part, known + (own > work->bytes ? own : work->bytes));
-        *taken = now;
-    }
-    return result;
-}
-
-static void run_steps(struct request *request)
-{
-    must(!request->is_on_worker); /* else it is not the loop's */
-    enum step_result result = STEP_NEXT;
-    size_t taken = hal_pool_taken(request->infer.pool);
-    while (result != STEP_WAIT) {
-        uint64_t known = 0;
-        enum work_place place = steps[request->step].where == ANYWHERE
-                                    ? request_work_place(request, &known)
-                                    : WORK_ON_LOOP;
-        if (place != WORK_ON_LOOP) {
-            offload_steps(request, place);
-            return;
-        }
-        result = run_on_loop(request, known, &taken);
-    }
-}
-
-/* On a worker: runs steps as far as this task may. */
-static void on_work(uv_work_t *work)
-{
-    struct request *request;
-    OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    enum work_place place = request->infer.work.place;
-    enum step_result result = STEP_NEXT;
-    uint64_t known;
-    must(request->is_on_worker && place != WORK_ON_LOOP);
-    while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
-           request_work_place(request, &known) <= place) {
-        result = run_at(request, place);
-        must(result != STEP_WAIT);
-    }
-}
-
-/* No thread was free for its heavy step in time. */
-static void give_up_waiting(struct request *request)
-{
-    request->infer.job.started_ns = 0; /* of an earlier use */
-    infer_fail_late(&request->infer, &request->err);
-    (void)fail(request);
-}
-
-static void on_work_done(uv_work_t *work, int uv_status)
-{
-    struct request *request;
-    OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    bool is_late = uv_status == UV_ETIMEDOUT;
-    must(request->is_on_worker);
-    must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
-    offload_end_task(request->requests->uses.loop->offload, &request->task);
-    if (is_late) {
-        give_up_waiting(request);
-    }
-    turns_add(&request->requests->uses.loop->turns, &request->turn);
-}
-
 void request_proceed(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->step == STEP_READ);
-    run_steps(request);
+    request_run_steps(request);
 }
 
 void request_leave(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    go(request, STEP_DONE);
-    run_steps(request);
+    request_go(request, STEP_DONE);
+    request_run_steps(request);
 }
 
 /* Its calls go on until all are over. */
@@ -295,27 +66,27 @@ void request_run(struct request *request)
         return;
     }
     if (!request_grpc_is_busy(request) && (request->http_status || request_grpc_go_on(request))) {
-        run_steps(request);
+        request_run_steps(request);
     }
 }
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
-static enum step_result step_read(struct request *request)
+enum request_step_result request_step_read(struct request *request)
 {
     if (request->http_status) {
-        go(request, STEP_WRITE);
+        request_go(request, STEP_WRITE);
         return STEP_NEXT;
     }
     if (request_route(request)->handler) {
-        go(request, STEP_PARSE);
+        request_go(request, STEP_PARSE);
         return STEP_NEXT;
     }
     if (request->requests->uses.loop->is_starting) {
         request->infer.absent[0] = '\0';
-        return advance(request, OUTCOME_LOAD, STEP_PARSE);
+        return request_advance(request, OUTCOME_LOAD, STEP_PARSE);
     }
-    return advance(request, infer_settle(&request->infer, &request->err), STEP_PARSE);
+    return request_advance(request, infer_settle(&request->infer, &request->err), STEP_PARSE);
 }
 
 /* What a handler has printed becomes a message, or is the answer. */
@@ -325,15 +96,15 @@ static enum request_step step_after_handler(const struct request *request)
 }
 
 /* A handler that has more to print than a turn has time for is called again. */
-static enum step_result run_handler(struct request *request)
+static enum request_step_result run_handler(struct request *request)
 {
     const struct route *route = request_route(request);
     request->is_unfinished = false;
     enum status status = route->grpc.is_on ? request_grpc_read(request, &request->err) : ST_OK;
     status = status == ST_OK ? route->handler(request, &request->err) : status;
     if (!request->is_unfinished) {
-        return advance(request, infer_end_step(&request->infer, status, &request->err),
-                       route->changes_models ? STEP_CHANGE : step_after_handler(request));
+        return request_advance(request, infer_end_step(&request->infer, status, &request->err),
+                               route->changes_models ? STEP_CHANGE : step_after_handler(request));
     }
     must(status == ST_OK && !request->is_on_worker);
     turns_add(&request->requests->uses.loop->turns, &request->turn);
@@ -342,30 +113,30 @@ static enum step_result run_handler(struct request *request)
 
 /* PARSE, DECODE, PREPARE and ENCODE: a function of the call. A request without a call has its
  * handler in the place of PARSE. */
-static enum step_result step_call(struct request *request)
+enum request_step_result request_step_call(struct request *request)
 {
-    const struct step_info *step = &steps[request->step];
+    const struct request_step_info *step = &request_steps[request->step];
     if (request_route(request)->handler && request->step == STEP_ENCODE) {
         enum status status = request_grpc_print(request, &request->err);
-        return advance(request, outcome_of(status), STEP_WRITE);
+        return request_advance(request, request_outcome_of(status), STEP_WRITE);
     }
     if (request_route(request)->handler) {
         must(request->step == STEP_PARSE);
         return run_handler(request);
     }
-    return advance(request, step->call(&request->infer, &request->err), step->then);
+    return request_advance(request, step->call(&request->infer, &request->err), step->then);
 }
 
 /* Twice: before the threads that read files, and after them. Without memory it all begins again. */
-static enum step_result step_media(struct request *request)
+enum request_step_result request_step_media(struct request *request)
 {
     if (!request->infer.media.is_read) {
         enum status begun = infer_media_begin(&request->infer, &request->err);
         request->is_on_worker = begun == ST_OK;
-        return begun == ST_OK ? STEP_WAIT : fail(request);
+        return begun == ST_OK ? STEP_WAIT : request_fail(request);
     }
     enum outcome outcome = infer_end_media(&request->infer, &request->err);
-    enum step_result result = advance(request, outcome, STEP_PREPARE);
+    enum request_step_result result = request_advance(request, outcome, STEP_PREPARE);
     if (request->step == STEP_WAIT_MEMORY) {
         request->retry.step = STEP_DECODE;
     }
@@ -395,7 +166,7 @@ void request_note_left(struct infer *infer)
     handback_push(&request->requests->uses.loop->handback, &request->turn);
 }
 
-static enum step_result finish_run(struct request *request)
+static enum request_step_result finish_run(struct request *request)
 {
     must(!request->is_on_worker);
     must(request->step == STEP_RUN);
@@ -404,7 +175,7 @@ static enum step_result finish_run(struct request *request)
     }
     enum outcome outcome = infer_finish(&request->infer, request->run.status, &request->err);
     bool has_runs = infer_has_runs(&request->infer);
-    return advance(request, outcome, has_runs ? STEP_SAMPLE : STEP_ENCODE);
+    return request_advance(request, outcome, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
 
 /* The first call that ends without its device starts the recovery. */
@@ -424,7 +195,7 @@ static uint32_t retry_after_s(struct rt_sched_queue *queue)
     return s < RETRY_AFTER_S_MAX ? (uint32_t)s : RETRY_AFTER_S_MAX;
 }
 
-static enum step_result step_run(struct request *request)
+enum request_step_result request_step_run(struct request *request)
 {
     struct rt_sched_queue *queue;
     request->run.is_submitting = true;
@@ -432,7 +203,7 @@ static enum step_result step_run(struct request *request)
     request->run.is_submitting = false;
     if (status != ST_OK) {
         request->retry_after_s = retry_after_s(queue);
-        return fail(request);
+        return request_fail(request);
     }
     if (request->run.is_over) {
         look_for_loss(request);
@@ -453,7 +224,7 @@ static void go_on_reading(struct request *request, bool is_ok)
     }
     transfers_update(request->exchange); /* the client has nothing left to take */
     if (request_grpc_go_on(request)) {
-        run_steps(request);
+        request_run_steps(request);
     }
 }
 
@@ -463,7 +234,7 @@ void request_go_on(struct turn_job *turn)
     OBJ_CAST(request, LIST_ENTRY(turn, struct request, turn), REQUEST_MAGIC);
     must((request->step == STEP_DONE) == request->is_leaving);
     if (request->is_leaving) {
-        run_steps(request);
+        request_run_steps(request);
         return;
     }
     if (is_stream_of_calls(request)) {
@@ -484,14 +255,14 @@ void request_go_on(struct turn_job *turn)
         alarm_set(request->requests->uses.loop->alarm, rt_sched_held_ns(request->infer.job.queue));
     }
     if (!request->exchange) {
-        go(request, STEP_DONE);
+        request_go(request, STEP_DONE);
     } else if (has_run) {
         finish_run(request);
     }
-    run_steps(request);
+    request_run_steps(request);
 }
 
-static enum step_result step_sample(struct request *request)
+enum request_step_result request_step_sample(struct request *request)
 {
     must(request->infer.ops != NULL);
     enum outcome outcome = infer_sample(&request->infer, &request->err);
@@ -500,10 +271,10 @@ static enum step_result step_sample(struct request *request)
         request->run.is_over = false;
         request->retry.since_ms = 0; /* each step may wait as long as another */
     }
-    return advance(request, outcome,
-                   infer_has_events(&request->infer) ? STEP_SEND
-                   : infer_is_over(&request->infer)  ? STEP_ENCODE
-                                                     : STEP_DECODE);
+    return request_advance(request, outcome,
+                           infer_has_events(&request->infer) ? STEP_SEND
+                           : infer_is_over(&request->infer)  ? STEP_ENCODE
+                                                             : STEP_DECODE);
 }
 
 /* The events are out: the next token, or the end. */
@@ -511,10 +282,10 @@ static void go_on_sending(struct request *request)
 {
     must(request->step == STEP_SEND);
     buf_reset(&request->out);
-    go(request, infer_is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
+    request_go(request, infer_is_over(&request->infer) ? STEP_DONE : STEP_DECODE);
 }
 
-static enum step_result step_send(struct request *request)
+enum request_step_result request_step_send(struct request *request)
 {
     bool is_last = infer_is_over(&request->infer);
     request->infer.encoded_ns = is_last ? uv_hrtime() : 0;
@@ -527,7 +298,7 @@ static enum step_result step_send(struct request *request)
         return STEP_WAIT;
     }
     if (written == EXCHANGE_BROKEN) {
-        go(request, STEP_DONE);
+        request_go(request, STEP_DONE);
     } else {
         go_on_sending(request);
     }
@@ -535,14 +306,14 @@ static enum step_result step_send(struct request *request)
 }
 
 /* Waits only for memory that pools lack now: see struct infer. */
-static enum step_result step_wait_memory(struct request *request)
+enum request_step_result request_step_wait_memory(struct request *request)
 {
     uint64_t now_ms = uv_now(&request->requests->uses.loop->uv);
     if (request->retry.since_ms == 0) {
         request->retry.since_ms = now_ms;
     }
     if (now_ms - request->retry.since_ms >= TRANSFERS_WAIT_MS_MAX) {
-        return fail(request);
+        return request_fail(request);
     }
     exchange_wait_for_memory(request->exchange, request->retry.since_ms);
     return STEP_WAIT;
@@ -565,11 +336,11 @@ static struct waiter *begin_wait(struct request *request)
 /* Loads that one request may cause: a list can name many models, which displace each other. */
 #define LOADS_MAX 64
 
-static enum step_result step_load(struct request *request)
+enum request_step_result request_step_load(struct request *request)
 {
     if (request->is_unfinished) { /* it has waited, and this is its turn */
         request->is_unfinished = false;
-        return advance(request, outcome_of(request->err.code), request->retry.step);
+        return request_advance(request, request_outcome_of(request->err.code), request->retry.step);
     }
     enum status status =
         request->load_count++ < LOADS_MAX
@@ -578,14 +349,14 @@ static enum step_result step_load(struct request *request)
             : error_set(&request->err, ST_EXHAUSTED,
                         "the models of this request cannot be loaded at the same time: "
                         "--model-bytes-max is too small, or others displace them");
-    return status == ST_OK ? STEP_WAIT : fail(request);
+    return status == ST_OK ? STEP_WAIT : request_fail(request);
 }
 
-static enum step_result step_change(struct request *request)
+enum request_step_result request_step_change(struct request *request)
 {
     enum status status = changes_begin(request->requests->uses.changes, begin_wait(request),
                                        &request->order, &request->err);
-    return status == ST_OK ? STEP_WAIT : fail(request);
+    return status == ST_OK ? STEP_WAIT : request_fail(request);
 }
 
 void request_note_changed(struct waiter *waiter, enum status status, const struct error *err)
@@ -605,9 +376,10 @@ void request_note_changed(struct waiter *waiter, enum status status, const struc
         turns_add(&request->requests->uses.loop->turns, &request->turn);
         return;
     }
-    enum step_result result = advance(request, outcome_of(status), step_after_handler(request));
+    enum request_step_result result =
+        request_advance(request, request_outcome_of(status), step_after_handler(request));
     must(result == STEP_NEXT);
-    run_steps(request);
+    request_run_steps(request);
 }
 
 static void print_error(struct request *request)
@@ -635,7 +407,7 @@ static bool end_sending(struct request *request, bool is_here)
         return is_here;
     }
     if (is_here) {
-        (void)fail(request);
+        (void)request_fail(request);
     } else {
         request_log_error(request, http_status_of(request->err.code), &request->err, -1);
     }
@@ -658,9 +430,9 @@ void request_written(struct request *request, bool is_ok)
     if (request->step == STEP_SEND && end_sending(request, request->exchange && is_ok)) {
         transfers_update(request->exchange); /* the client has nothing left to take */
     } else {
-        go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
+        request_go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
     }
-    run_steps(request);
+    request_run_steps(request);
 }
 
 /* The client takes the answer at its own pace, so the pool of transfers must hold its memory. */
@@ -673,7 +445,7 @@ static bool hand_over(struct request *request)
     return is_done && !transfers_are_over(request->exchange);
 }
 
-static enum step_result step_write(struct request *request)
+enum request_step_result request_step_write(struct request *request)
 {
     if (request->err.code != ST_OK) {
         request->infer.encoded.has_binary = false;
@@ -693,7 +465,7 @@ static enum step_result step_write(struct request *request)
         }
         return STEP_WAIT;
     }
-    go(request, STEP_DONE);
+    request_go(request, STEP_DONE);
     return STEP_NEXT;
 }
 
@@ -734,7 +506,7 @@ static void note_over(struct request *request)
 }
 
 /* Twice, if something of it still runs: then the exchange goes on meanwhile. */
-static enum step_result step_done(struct request *request)
+enum request_step_result request_step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
     const struct requests_uses *uses = &request->requests->uses;
@@ -827,8 +599,8 @@ static void retry_step(struct request *request)
     transfers_evict_slowest(&request->requests->transfers, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->run.is_over = false;
-    go(request, request->retry.step);
-    run_steps(request);
+    request_go(request, request->retry.step);
+    request_run_steps(request);
 }
 
 bool request_is_parked(const struct request *request)
@@ -841,9 +613,9 @@ void request_give_up(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request_is_parked(request));
-    enum step_result result = fail(request);
+    enum request_step_result result = request_fail(request);
     must(result == STEP_NEXT);
-    run_steps(request);
+    request_run_steps(request);
 }
 
 bool request_retry(struct request *request)
