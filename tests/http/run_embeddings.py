@@ -195,7 +195,7 @@ def refusals():
             ("/v2/models/enc/embed", {"inputs": long}, "inputs[0]: it has 74 tokens"),
             ("/v2/models/enc/embed", {"inputs": "a", "truncation_direction": "Left"}, "Right"),
             ("/embed", {"inputs": "a"},
-             "model is missing: several could answer"),
+             "model is missing: several could answer, which GET /v1/models lists"),
             ("/rerank", {"texts": ["a"]}, "query is missing"),
             ("/rerank", {"query": "a"}, "texts or documents is missing"),
             ("/rerank", {"query": "a", "texts": [[1]]}, "texts[0]"),

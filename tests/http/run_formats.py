@@ -346,7 +346,7 @@ def model_left_out():
             expect(path, ask(client, path, body)["model"], "chat")
     for models, status, text in (
             ([*CHAT, "--model", f"other={FOLDER / 'model.pte'}"], 400,
-             "model is missing: several could answer"),
+             "model is missing: several could answer, which GET /v1/models lists"),
             ([ADD], 404, "model is missing: no language model is loaded")):
         with Daemon(models) as daemon:
             client = Client(daemon.port)

@@ -128,9 +128,7 @@ enum status embedding_find_only(struct infer *infer, enum embed_form form,
                          form == PREDICT_TEI ? "classifier" : "encoder");
     }
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
-    return all.counts[best] == 1
-               ? ST_OK
-               : error_set(err, ST_INVALID, "model is missing: several could answer");
+    return all.counts[best] == 1 ? ST_OK : runs_fail_several(err);
 }
 
 static bool is_ranking(const struct embedding *embedding)

@@ -16,6 +16,12 @@
 #include "server/daemon/serving/serving.h"
 #include "server/http/client.h"
 
+enum status runs_fail_several(struct error *err)
+{
+    return error_set(err, ST_INVALID,
+                     "model is missing: several could answer, which GET /v1/models lists");
+}
+
 enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct model *model),
                            const char *what, char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
@@ -32,7 +38,7 @@ enum status runs_find_only(struct infer *infer, bool (*can_answer)(const struct 
     }
     repository_unref_index(index);
     return count == 1  ? ST_OK
-           : count > 1 ? error_set(err, ST_INVALID, "model is missing: several could answer")
+           : count > 1 ? runs_fail_several(err)
                        : error_set(err, ST_NOT_FOUND, "model is missing: no %s is loaded", what);
 }
 

@@ -26,6 +26,9 @@ MUST_CHECK enum status runs_find_only(struct infer *infer,
                                       const char *what, char out_name[MODEL_NAME_MAX + 1],
                                       struct error *err);
 
+/* Says that a request has to name one of several models. Returns ST_INVALID. */
+enum status runs_fail_several(struct error *err);
+
 /* parse() of struct infer_ops: the codec, which is a row of route.def, reads all. */
 MUST_CHECK enum status runs_parse(struct infer *infer, const struct oip_body *parts,
                                   struct error *err);
