@@ -230,8 +230,9 @@ PTED_CHECKED enum pted_status pted_program_load_memory(struct pted_device *devic
                                                        struct pted_error *err);
 PTED_API void pted_program_free(struct pted_program *program);
 
-/* Returns the most bytes that a state of it takes; 0: it has no mutable buffers, and needs no
- * states. */
+/* Returns the most bytes that a state of it keeps between calls; 0: it has no mutable buffers, and
+ * needs no states. A call that reads old rows of a buffer after it has written new ones has a copy
+ * of that buffer meanwhile, which is not counted here. */
 PTED_API size_t pted_program_state_bytes(struct pted_program *program);
 
 /* ---- methods --------------------------------------------------------------------------------- */
