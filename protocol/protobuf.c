@@ -20,7 +20,7 @@ static bool fail(struct protobuf *in)
 }
 
 /* The tenth byte has room for one bit; as other readers do, more of them are dropped. */
-static bool read_varint(struct protobuf *in, uint64_t *out)
+__attribute__((noinline)) static bool read_long_varint(struct protobuf *in, uint64_t *out)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && in->at < in->end; shift += 7) {
@@ -32,6 +32,16 @@ static bool read_varint(struct protobuf *in, uint64_t *out)
         }
     }
     return fail(in);
+}
+
+/* Keys and most lengths have one byte. */
+static inline bool read_varint(struct protobuf *in, uint64_t *out)
+{
+    if (in->at < in->end && *in->at < 0x80) {
+        *out = *in->at++;
+        return true;
+    }
+    return read_long_varint(in, out);
 }
 
 static bool read_fixed(struct protobuf *in, size_t len, uint64_t *out)

@@ -32,47 +32,53 @@ void protobuf_put_varint(struct buf *out, uint64_t value)
     buf_add(out, bytes, protobuf_print_varint(bytes, value));
 }
 
-static void put_key(struct buf *out, uint32_t number, enum protobuf_type type)
+static size_t print_key(uint8_t *out, uint32_t number, enum protobuf_type type)
 {
     must(number >= 1 && number <= PROTOBUF_NUMBER_MAX);
-    protobuf_put_varint(out, (uint64_t)number << 3 | (uint64_t)type);
+    return protobuf_print_varint(out, (uint64_t)number << 3 | (uint64_t)type);
 }
 
-static void put_fixed(struct buf *out, uint64_t bits, size_t len)
+/* A key, and the number behind it. */
+static void put_pair(struct buf *out, uint32_t number, enum protobuf_type type, uint64_t value)
 {
-    uint8_t bytes[8];
-    for (size_t i = 0; i < len; i++) {
-        bytes[i] = (uint8_t)(bits >> 8 * i);
+    uint8_t bytes[2 * PROTOBUF_VARINT_BYTES_MAX];
+    size_t len = print_key(bytes, number, type);
+    buf_add(out, bytes, len + protobuf_print_varint(bytes + len, value));
+}
+
+static void put_fixed(struct buf *out, uint32_t number, enum protobuf_type type, uint64_t bits,
+                      size_t bits_len)
+{
+    uint8_t bytes[PROTOBUF_VARINT_BYTES_MAX + sizeof(bits)];
+    size_t len = print_key(bytes, number, type);
+    for (size_t i = 0; i < bits_len; i++) {
+        bytes[len + i] = (uint8_t)(bits >> 8 * i);
     }
-    buf_add(out, bytes, len);
+    buf_add(out, bytes, len + bits_len);
 }
 
 void protobuf_put_number(struct buf *out, uint32_t number, uint64_t value)
 {
-    put_key(out, number, PROTOBUF_VARINT);
-    protobuf_put_varint(out, value);
+    put_pair(out, number, PROTOBUF_VARINT, value);
 }
 
 void protobuf_put_double(struct buf *out, uint32_t number, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    put_key(out, number, PROTOBUF_I64);
-    put_fixed(out, bits, sizeof(bits));
+    put_fixed(out, number, PROTOBUF_I64, bits, sizeof(bits));
 }
 
 void protobuf_put_float(struct buf *out, uint32_t number, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    put_key(out, number, PROTOBUF_I32);
-    put_fixed(out, bits, sizeof(bits));
+    put_fixed(out, number, PROTOBUF_I32, bits, sizeof(bits));
 }
 
 void protobuf_put_head(struct buf *out, uint32_t number, size_t len)
 {
-    put_key(out, number, PROTOBUF_BYTES);
-    protobuf_put_varint(out, len);
+    put_pair(out, number, PROTOBUF_BYTES, len);
 }
 
 void protobuf_put_bytes(struct buf *out, uint32_t number, struct span bytes)
@@ -90,8 +96,7 @@ void protobuf_put_text(struct buf *out, uint32_t number, const char *text)
 
 size_t protobuf_begin(struct buf *out, uint32_t number)
 {
-    put_key(out, number, PROTOBUF_BYTES);
-    buf_add_char(out, 0);
+    put_pair(out, number, PROTOBUF_BYTES, 0);
     return out->len;
 }
 
