@@ -319,6 +319,29 @@ static void check_relu(const struct hal_cpu_uk *uk, const struct problem *p,
     free(positive);
 }
 
+/* Results that no int holds are bounded, too: those of scales, those of biases, and those that are
+ * just small enough. */
+static void check_far(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o,
+                      const struct uk_gemm_u8 *g)
+{
+    static const float scales[] = {0.5f, 1e8f, 1e-5f, -3e7f}, biases[] = {536870912.0f, 4e9f};
+    size_t bytes = (size_t)uk_panels_u8(uk, p->n) * UK_COLUMN_ARRAYS * uk->u8_nr;
+    bytes *= sizeof(*o->columns);
+    union uk_number *kept = malloc(bytes);
+    memcpy(kept, o->columns, bytes);
+    for (uint32_t by = 0; by < 4; by++) {
+        for (uint32_t j = 0; j < p->n; j++) {
+            bool is_far = by == 0 || j % 4 == by;
+            column(uk, o, UK_COLUMN_SCALE, j)->f = is_far ? scales[by] : 1e-5f;
+            column(uk, o, UK_COLUMN_BIAS, j)->f = is_far && by % 2 == 0 ? biases[by / 2] : 3.0f;
+        }
+        uk->gemm_u8(g);
+        check(uk, p, o);
+    }
+    memcpy(o->columns, kept, bytes);
+    free(kept);
+}
+
 /* The results must be the same with sorted words, from small weights and numbers, many of which fit
  * 16 bits together, to the largest ones. */
 static void check_sorted(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o,
@@ -391,6 +414,9 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
                            .max = MAX,
                            .zero = ZERO,
                            .scratch = o.scratch};
+    if (!p->is_f32) {
+        check_far(uk, p, &o, &g);
+    }
     uk->gemm_u8(&g);
     check(uk, p, &o);
     if (p->group) {
@@ -525,8 +551,12 @@ struct depthwise {
     uint32_t channels, rows, width, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
 };
 
+/* The scale of every ninth channel: an ordinary one, and one whose results no int holds. */
+#define DW_SCALE 1e-4f
+#define DW_FAR_SCALE 1e7f
+
 static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p,
-                            const struct uk_dw_u8 *d, const int8_t *w)
+                            const struct uk_dw_u8 *d, const int8_t *w, float scale)
 {
     for (size_t at = 0; at < (size_t)p->rows * p->width * p->channels; at++) {
         size_t c = at % p->channels, x = at / p->channels % p->width,
@@ -538,7 +568,7 @@ static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise 
             size_t pixel = x * p->stride_w + t % p->kernel_w * p->dilation_w;
             sum += block[line * (size_t)d->x_line + pixel * uk->u8_block] * w[t * p->channels + c];
         }
-        double want = clamp(sum * 1e-4 * (double)(c % 9 + 1) + 0.25);
+        double want = clamp(sum * (double)scale * (double)(c % 9 + 1) + 0.25);
         double got = d->y[y * (size_t)d->y_line + x * (size_t)d->y_pixel + c];
         if (!(fabs(got - ZERO - want) <= 0.5001)) {
             fail_msg("%s: %u channels, %ux%u: at %zu: %g, expected %g", uk->name, p->channels,
@@ -578,7 +608,7 @@ static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p
     for (size_t c = 0; c < p->channels; c++) {
         union uk_number *at = columns + c / lanes * lanes * UK_COLUMN_ARRAYS + c % lanes;
         at[UK_COLUMN_OFFSET * lanes].i = (int32_t)c * 3 - 50;
-        at[UK_COLUMN_SCALE * lanes].f = 1e-4f * (float)(c % 9 + 1);
+        at[UK_COLUMN_SCALE * lanes].f = DW_SCALE * (float)(c % 9 + 1);
         at[UK_COLUMN_BIAS * lanes].f = 0.25f;
         for (size_t t = 0; t < (size_t)p->kernel_h * p->kernel_w; t++) {
             at[UK_COLUMN_SUM * lanes].i += w[t * p->channels + c];
@@ -607,9 +637,15 @@ static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p
                          .max = MAX,
                          .zero = ZERO};
     uk->dw_u8(&d);
-    check_depthwise(uk, p, &d, w);
+    check_depthwise(uk, p, &d, w, DW_SCALE);
     assert_int_equal(y[(size_t)p->rows * p->width * p->channels], 77);
     check_dw_relu(uk, &d);
+    for (size_t c = 0; c < p->channels; c++) {
+        union uk_number *at = columns + c / lanes * lanes * UK_COLUMN_ARRAYS + c % lanes;
+        at[UK_COLUMN_SCALE * lanes].f = DW_FAR_SCALE * (float)(c % 9 + 1);
+    }
+    uk->dw_u8(&d);
+    check_depthwise(uk, p, &d, w, DW_FAR_SCALE);
     free(x);
     free(w);
     free(packed);

@@ -52,6 +52,7 @@ UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
     n->scale = v_load(&p->columns[UK_COLUMN_SCALE * UK_VL].f);
     n->bias = v_load(&p->columns[UK_COLUMN_BIAS * UK_VL].f);
     n->bounds = v_bounds_of(p->d->min, p->d->max, p->d->zero);
+    n->bounds.fit = v_all_fit(v_fit_int(n->scale, n->bias));
     n->is_positive = v_bounds_are_zero(&n->bounds);
     n->x_line = p->d->x_line;
     n->y_line = p->d->y_line;

@@ -259,9 +259,47 @@ UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows
     }
 }
 #else
+/* Stores whole rows of bytes, like finish_rows(): as many as fill a vector, then the next ones. So
+ * results leave the registers early, and none goes through memory. */
+UK_INLINE void finish_bytes(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows,
+                            const int vectors)
+{
+    const struct v_bounds bounds = t->bounds;
+    uint8_t *c = t->c_u8;
+    const ptrdiff_t c_row = t->c_row;
+    vf scale[UK_NV], bias[UK_NV];
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        scale[j] = v_load(column_floats(t, UK_COLUMN_SCALE, j));
+        bias[j] = v_load(column_floats(t, UK_COLUMN_BIAS, j));
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i += 4 / vectors) {
+        vf y[4];
+        UK_UNROLL
+        for (int q = 0; q < 4; q++) {
+            const int row = i + q / vectors < rows ? i + q / vectors : i, j = q % vectors;
+            y[q] = v_multiply_add(__builtin_convertvector(acc[row][j], vf), scale[j], bias[j]);
+        }
+        vb bytes = v_round_bytes(y, &bounds);
+        UK_UNROLL
+        for (int k = 0; k < 4 / vectors; k++, c += c_row) {
+            if (i + k < rows && vectors == 2) {
+                v_store_half(c, bytes, k);
+            } else if (i + k < rows) {
+                v_store_quarter(c, bytes, k);
+            }
+        }
+    }
+}
+
 UK_INLINE void finish(vi acc[UK_MR][UK_NV], const struct tile *t, const int rows, const int vectors)
 {
-    finish_rows(acc, t, 0, rows, vectors);
+    if (t->c_u8 && !t->row_scales && t->width == (size_t)vectors * UK_VL) {
+        finish_bytes(acc, t, rows, vectors);
+    } else {
+        finish_rows(acc, t, 0, rows, vectors);
+    }
 }
 #endif
 
@@ -455,11 +493,28 @@ UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
     return !UK_COPIES && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
+/* Do all results that become bytes fit an int? */
+UK_INLINE bool columns_fit(const struct uk_gemm_u8 *g)
+{
+    vi fit = v_splat_int(-1);
+    if (!UK_FITS || !g->c_u8 || !g->columns || g->row_scales) {
+        return false;
+    }
+    for (size_t j = 0; j < g->n; j += UK_VL) {
+        const union uk_number *columns =
+            g->columns + j / UK_NR * UK_NR * UK_COLUMN_ARRAYS + j % UK_NR;
+        fit &= v_fit_int(v_load(&columns[UK_COLUMN_SCALE * UK_NR].f),
+                         v_load(&columns[UK_COLUMN_BIAS * UK_NR].f));
+    }
+    return v_all_fit(fit);
+}
+
 /* Changes the tile in place, here and below, because copying a struct that has just been written
  * would stall. |from_start| is storage for the only segment. */
 UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {
-    const struct v_bounds bounds = v_bounds_of(g->min, g->max, g->zero);
+    struct v_bounds bounds = v_bounds_of(g->min, g->max, g->zero);
+    bounds.fit = columns_fit(g);
     *from_start = (struct uk_segment){0, 0};
     return (struct tile){.is_copied = !reads_in_place(g) && !g->is_sorted,
                          .is_sorted = g->is_sorted,

@@ -93,6 +93,22 @@ UK_INLINE void v_store_bytes(uint8_t *p, vb v, size_t n)
 }
 #endif
 
+/* Stores half |i| of a vector. */
+UK_INLINE void v_store_half(uint8_t *p, vb v, const int i)
+{
+#if defined UK_LEVEL_AVX512
+    __m256i half =
+        i == 0 ? _mm512_castsi512_si256((__m512i)v) : _mm512_extracti64x4_epi64((__m512i)v, 1);
+    _mm256_storeu_si256((__m256i_u *)p, half);
+#elif defined UK_LEVEL_AVX2
+    __m128i half =
+        i == 0 ? _mm256_castsi256_si128((__m256i)v) : _mm256_extracti128_si256((__m256i)v, 1);
+    _mm_storeu_si128((__m128i_u *)p, half);
+#else
+    memcpy(p, (const uint8_t *)&v + i * (UK_VECTOR_BYTES / 2), UK_VECTOR_BYTES / 2);
+#endif
+}
+
 /* Stores quarter |i| of a vector. */
 UK_INLINE void v_store_quarter(uint8_t *p, vb v, const int i)
 {
@@ -256,7 +272,7 @@ UK_INLINE vi v_round_int(vf x)
 /*
  * Operations within lanes of 16 bytes: interleaving the lower or upper halves of both vectors, in
  * units of 1 and 2 bytes; narrowing with saturation, from 4 bytes to 2 and from 2 to 1 unsigned,
- * which undoes the interleaving; saturated addition of 2 bytes; maximum of bytes.
+ * which undoes the interleaving; saturated addition of 2 bytes; maximum and minimum of bytes.
  */
 /* clang-format off */
 #if defined UK_LEVEL_AVX512
@@ -279,7 +295,10 @@ UK_INLINE vi v_round_int(vf x)
     }
 #endif
 /* clang-format on */
+/* UK_FITS: on x86 floats that fit no int become the least one, so v_round_bytes() asks whether all
+ * fit. */
 #ifdef V_PAIR
+#define UK_FITS 1
 #define V_NARROWS
 V_PAIR(v_zip_low_1, unpacklo_epi8)
 V_PAIR(v_zip_high_1, unpackhi_epi8)
@@ -289,7 +308,9 @@ V_PAIR(v_narrow_4, packs_epi32)
 V_PAIR(v_narrow_2, packus_epi16)
 V_PAIR(v_add_2, adds_epi16)
 V_PAIR(v_max_1, max_epu8)
+V_PAIR(v_min_1, min_epu8)
 #else
+#define UK_FITS 0
 #if defined UK_LEVEL_NEON
 #define V_NARROWS
 UK_INLINE vb v_narrow_4(vb a, vb b)
@@ -310,6 +331,11 @@ UK_INLINE vb v_add_2(vb a, vb b)
 UK_INLINE vb v_max_1(vb a, vb b)
 {
     return (vb)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+
+UK_INLINE vb v_min_1(vb a, vb b)
+{
+    return (vb)vminq_u8((uint8x16_t)a, (uint8x16_t)b);
 }
 #endif
 
@@ -402,12 +428,34 @@ UK_INLINE vb v_gather_in_order(const vi x[4], int16_t zero, uint8_t least)
 }
 
 /* How floats become bytes: |max| bounds them before |zero| is added, |least| and |most| the bytes.
- */
+ * Floats that are known to fit an int need no |max|. */
 struct v_bounds {
     float max;
     int16_t zero;
     uint8_t least, most;
+    bool fit;
 };
+
+/* Lanes whose results fit an int, whatever their sums are: the product is at most 2^30. */
+UK_INLINE vi v_fit_int(vf scale, vf bias)
+{
+    const vf far = v_splat(536870912.0f), half = v_splat(0.5f);
+    return (scale <= half) & (scale >= -half) & (bias <= far) & (bias >= -far);
+}
+
+UK_INLINE bool v_all_fit(vi fit)
+{
+#if defined UK_LEVEL_AVX512
+    return _mm512_movepi32_mask((__m512i)fit) == 0xffff;
+#elif defined UK_LEVEL_AVX2
+    return _mm256_movemask_ps((__m256)fit) == 0xff;
+#elif defined __SSE2__
+    return _mm_movemask_epi8((__m128i)fit) == 0xffff;
+#else
+    (void)fit;
+    return false;
+#endif
+}
 
 /* Returns the bounds for floats of [min, max], which are integers. */
 UK_INLINE struct v_bounds v_bounds_of(float min, float max, int32_t zero)
@@ -427,21 +475,33 @@ UK_INLINE bool v_bounds_are_zero(const struct v_bounds *b)
 }
 
 /* Rounds the numbers of four vectors to bytes in consecutive order. NEON bounds bytes, which are
- * fewer vectors: its conversions saturate. */
+ * fewer vectors: its conversions saturate. So does x86 if the numbers fit an int. */
 UK_INLINE vb v_round_bytes(const vf x[4], const struct v_bounds *b)
 {
+#if defined UK_LEVEL_NEON
+    const bool is_far = false;
+#else
+    const bool is_far = !UK_FITS || !b->fit;
+#endif
+    vf near[4];
     vi whole[4];
     UK_UNROLL
     for (int q = 0; q < 4; q++) {
-#if defined UK_LEVEL_NEON
-        whole[q] = v_round_int(x[q]);
-#else
-        whole[q] = v_round_int(v_lesser(x[q], v_splat(b->max)));
-#endif
+        near[q] = x[q];
+    }
+    if (is_far) {
+        UK_UNROLL
+        for (int q = 0; q < 4; q++) {
+            near[q] = v_lesser(x[q], v_splat(b->max));
+        }
+    }
+    UK_UNROLL
+    for (int q = 0; q < 4; q++) {
+        whole[q] = v_round_int(near[q]);
     }
     vb y = v_gather_in_order(whole, b->zero, b->least);
-#if defined UK_LEVEL_NEON
-    return (vb)vminq_u8((uint8x16_t)y, vdupq_n_u8(b->most));
+#ifdef V_NARROWS
+    return v_min_1(y, b->most - (vb){0});
 #else
     return y;
 #endif
