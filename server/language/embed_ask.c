@@ -64,7 +64,8 @@ static enum status read_document(struct reader *r, struct span *out)
 
 static bool takes_ids(const struct reader *r)
 {
-    return r->ask->form & (EMBED_OPENAI | EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE);
+    return r->ask->form &
+           (EMBED_OPENAI | EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE | EMBED_LLAMA);
 }
 
 static enum status add_text(struct reader *r)
@@ -98,7 +99,8 @@ static enum status read_texts(struct reader *r)
     TRY(make_room(r));
     bool is_list = json_peek(r->in) == JSON_ARRAY,
          is_ids = takes_ids(r) && ask_is_list_of_ids(r->in);
-    if ((!is_list && !embed_ask_ranks(ask)) || is_ids) {
+    bool may_be_one = !embed_ask_ranks(ask) || ask->form == SCORE_VLLM;
+    if ((!is_list && may_be_one) || is_ids) {
         return add_text(r);
     }
     TRY(json_array(r->in, r->err));
@@ -112,6 +114,58 @@ static enum status read_texts(struct reader *r)
         TRY(add_text(r));
     }
 }
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+static enum status make_query_room(struct reader *r, uint32_t count)
+{
+    r->ask->query_count = 0;
+    r->ask->queries = arena_array(r->arena, (size_t)count + 1, sizeof(r->ask->queries[0]));
+    return r->ask->queries ? ST_OK : no_memory(r);
+}
+
+static enum status add_query(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    return ask->query_count == EMBED_TEXTS_MAX
+               ? json_fail(r->in, r->err, ST_INVALID, "expected at most %d texts", EMBED_TEXTS_MAX)
+               : read_text(r, &ask->queries[ask->query_count++]);
+}
+
+static enum status read_query(struct reader *r)
+{
+    TRY(make_query_room(r, 1));
+    return add_query(r);
+}
+
+/* Of SCORE_VLLM: a text, or texts, in one of several members. */
+static enum status read_queries(struct reader *r)
+{
+    if (r->ask->queries) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected either text_1 or queries");
+    }
+    TRY(make_query_room(r, json_count_elements(r->in, EMBED_TEXTS_MAX)));
+    if (json_peek(r->in) != JSON_ARRAY) {
+        return add_query(r);
+    }
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(add_query(r));
+    }
+}
+
+static enum status read_scored(struct reader *r)
+{
+    return r->ask->texts
+               ? json_fail(r->in, r->err, ST_INVALID, "expected one of text_2, documents and items")
+               : read_texts(r);
+}
+
+/* ---- pairs and sentences --------------------------------------------------------------------- */
 
 /* The rest of a list, whose first element comes next: a text, or the two of a pair. */
 static enum status add_pair(struct reader *r)
@@ -174,8 +228,7 @@ static enum status read_sentences(struct reader *r)
             return ST_OK;
         }
         if (json_string_is(&key, "source_sentence")) {
-            r->ask->has_query = true;
-            TRY(read_text(r, &r->ask->query));
+            TRY(read_query(r));
         } else if (json_string_is(&key, "sentences")) {
             TRY(read_texts(r));
         } else {
@@ -223,12 +276,6 @@ static enum status read_model(struct reader *r)
     return ask_read_model(r->in, r->arena, &r->ask->model, r->err);
 }
 
-static enum status read_query(struct reader *r)
-{
-    r->ask->has_query = true;
-    return read_text(r, &r->ask->query);
-}
-
 static enum status read_format(struct reader *r)
 {
     struct json_string format;
@@ -272,6 +319,20 @@ static enum status read_truncate(struct reader *r)
     return json_read_bool(r->in, &r->ask->cuts, r->err);
 }
 
+/* vLLM's: -1 is what the model takes. */
+static enum status read_cut_tokens(struct reader *r)
+{
+    int64_t count;
+    TRY(json_read_i64(r->in, &count, r->err));
+    if (count < -1 || count == 0 || count > IDS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected -1, or a number from 1 to %u",
+                         IDS_MAX);
+    }
+    r->ask->cuts = true;
+    r->ask->cut_tokens = count > 0 ? (uint32_t)count : 0;
+    return ST_OK;
+}
+
 static enum status refuse_side(struct reader *r, const char *side)
 {
     return json_fail(r->in, r->err, ST_INVALID, "texts are cut at their end: expected \"%s\"",
@@ -295,6 +356,7 @@ static enum status read_types(struct reader *r)
 {
     struct embed_ask *ask = r->ask;
     ask->has_floats = ask->is_base64 = false;
+    ask->has_types = true;
     TRY(json_array(r->in, r->err));
     while (true) {
         struct json_string type;
@@ -363,6 +425,68 @@ static enum status read_raw_scores(struct reader *r)
     return json_read_bool(r->in, &r->ask->wants_raw_scores, r->err);
 }
 
+/* vLLM's: false leaves the scores as the model gives them. */
+static enum status read_activation(struct reader *r)
+{
+    bool is_wanted;
+    TRY(json_read_bool(r->in, &is_wanted, r->err));
+    r->ask->wants_raw_scores = !is_wanted;
+    return ST_OK;
+}
+
+/* Of POOL_VLLM. */
+static enum status read_task(struct reader *r)
+{
+    static const struct {
+        const char *name;
+        enum embed_task task;
+    } tasks[] = {{"embed", EMBED_TEXT_TASK},
+                 {"token_embed", EMBED_TOKENS_TASK},
+                 {"classify", EMBED_CLASSES_TASK}};
+    struct json_string name;
+    TRY(json_read_string(r->in, &name, r->err));
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++) {
+        if (json_string_is(&name, tasks[i].name)) {
+            r->ask->task = tasks[i].task;
+            return ST_OK;
+        }
+    }
+    return json_fail(r->in, r->err, ST_INVALID,
+                     "expected \"embed\", \"token_embed\" or \"classify\"");
+}
+
+/* Of EMBED_LLAMA: how a vector is normalized. */
+static enum status read_norm(struct reader *r)
+{
+    int64_t norm;
+    TRY(json_read_i64(r->in, &norm, r->err));
+    r->ask->says_normalize = true;
+    r->ask->normalizes = norm == 2;
+    return norm == 2 || norm == -1
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected 2 (Euclidean) or -1 (none)");
+}
+
+/* Of EMBED_LLAMA: what the texts come in says whose form it is. */
+static enum status read_texts_in(struct reader *r, enum embed_form form)
+{
+    if (r->settled) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected either content or input");
+    }
+    r->settled = form;
+    return read_texts(r);
+}
+
+static enum status read_content(struct reader *r)
+{
+    return read_texts_in(r, EMBED_LLAMA);
+}
+
+static enum status read_input(struct reader *r)
+{
+    return read_texts_in(r, EMBED_OPENAI);
+}
+
 static enum status read_wants_texts(struct reader *r)
 {
     r->says_texts = true;
@@ -373,8 +497,12 @@ static enum status read_wants_texts(struct reader *r)
 
 #define OLLAMA (EMBED_OLLAMA | EMBED_OLLAMA_ONE)
 #define TEI (EMBED_TEI | EMBED_TEI_ALL | EMBED_TEI_SPARSE)
-#define COHERE (RANK_COHERE | EMBED_COHERE)
-#define ANY (EMBED_OPENAI | TEI | PREDICT_TEI | SIMILAR_TEI | RANK_ROOT | COHERE | OLLAMA)
+#define EMBEDS_COHERE (EMBED_COHERE | EMBED_COHERE_ONE)
+#define COHERE (RANK_COHERE | EMBEDS_COHERE)
+#define VLLM (SCORE_VLLM | CLASSIFY_VLLM | POOL_VLLM)
+#define ANY                                                                                        \
+    (EMBED_OPENAI | TEI | PREDICT_TEI | SIMILAR_TEI | RANK_ROOT | COHERE | OLLAMA | VLLM |         \
+     EMBED_LLAMA)
 
 static const struct member {
     const char *name;
@@ -383,23 +511,35 @@ static const struct member {
 } members[] = {
     {"model", ANY & ~OLLAMA, read_model},
     {"model", OLLAMA, read_tagged_model},
-    {"input", EMBED_OPENAI | EMBED_OLLAMA, read_texts},
+    {"input", EMBED_OPENAI | EMBED_OLLAMA | CLASSIFY_VLLM | POOL_VLLM, read_texts},
+    {"input", EMBED_LLAMA, read_input},
+    {"content", EMBED_LLAMA, read_content},
+    {"embd_normalize", EMBED_LLAMA, read_norm},
+    {"text_1", SCORE_VLLM, read_queries},
+    {"queries", SCORE_VLLM, read_queries},
+    {"text_2", SCORE_VLLM, read_scored},
+    {"documents", SCORE_VLLM, read_scored},
+    {"items", SCORE_VLLM, read_scored},
+    {"task", POOL_VLLM, read_task},
+    {"use_activation", VLLM, read_activation},
+    {"truncate_prompt_tokens", EMBED_OPENAI | VLLM | RANK_JINA, read_cut_tokens},
     {"prompt", EMBED_OLLAMA_ONE, read_one_text},
     {"inputs", TEI, read_texts},
     {"inputs", PREDICT_TEI, read_classified},
     {"texts", RANK_TEI, read_tei_texts},
-    {"texts", EMBED_COHERE, read_texts},
+    {"texts", EMBEDS_COHERE, read_texts},
     {"documents", RANK_JINA | RANK_COHERE, read_documents},
     {"query", RANK_ROOT | RANK_COHERE, read_query},
-    {"encoding_format", EMBED_OPENAI, read_format},
-    {"dimensions", EMBED_OPENAI | EMBED_TEI | EMBED_OLLAMA, read_dimensions},
+    {"encoding_format", EMBED_OPENAI | EMBED_LLAMA | POOL_VLLM, read_format},
+    {"dimensions", EMBED_OPENAI | EMBED_TEI | EMBED_OLLAMA | EMBED_LLAMA | POOL_VLLM,
+     read_dimensions},
     {"normalize", EMBED_TEI, read_normalize},
-    {"truncate", ANY & ~EMBED_COHERE, read_truncate},
-    {"truncate", EMBED_COHERE, read_cut},
-    {"embedding_types", EMBED_COHERE, read_types},
+    {"truncate", ANY & ~EMBEDS_COHERE, read_truncate},
+    {"truncate", EMBEDS_COHERE, read_cut},
+    {"embedding_types", EMBEDS_COHERE, read_types},
     {"output_dimension", EMBED_COHERE, read_dimensions},
     {"max_tokens", EMBED_COHERE, refuse},
-    {"images", EMBED_COHERE, refuse},
+    {"images", EMBEDS_COHERE, refuse},
     {"inputs", EMBED_COHERE, refuse},
     {"inputs", SIMILAR_TEI, read_sentences},
     {"parameters", SIMILAR_TEI, read_parameters},
@@ -451,7 +591,7 @@ static void settle(struct reader *r)
 {
     struct embed_ask *ask = r->ask;
     ask->form = r->settled ? r->settled : ask->form;
-    if (!(ask->form & (PREDICT_TEI | RANK_TEI))) {
+    if (!(ask->form & (PREDICT_TEI | RANK_TEI | VLLM))) {
         ask->wants_raw_scores = false;
     }
     if (!embed_ask_has_documents(ask)) {
@@ -464,14 +604,45 @@ static void settle(struct reader *r)
 
 const char *embed_ask_member(const struct embed_ask *ask)
 {
-    return ask->form & (EMBED_OPENAI | EMBED_OLLAMA) ? "input"
-           : ask->form & (TEI | PREDICT_TEI)         ? "inputs"
-           : ask->form == EMBED_OLLAMA_ONE           ? "prompt"
-           : ask->form == RANK_TEI                   ? "texts"
-           : ask->form == EMBED_COHERE               ? "texts"
-           : ask->form == SIMILAR_TEI                ? "inputs.sentences"
-           : ask->form == RANK_ROOT                  ? "texts or documents"
-                                                     : "documents";
+    static const struct {
+        unsigned forms;
+        const char *name;
+    } rows[] = {
+        {EMBED_OPENAI | EMBED_OLLAMA | CLASSIFY_VLLM | POOL_VLLM, "input"},
+        {TEI | PREDICT_TEI, "inputs"},
+        {EMBED_OLLAMA_ONE, "prompt"},
+        {EMBEDS_COHERE, "texts"},
+        {SIMILAR_TEI, "inputs.sentences"},
+        {SCORE_VLLM, "text_2"},
+        {EMBED_LLAMA, "content"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].forms & ask->form) {
+            return rows[i].name;
+        }
+    }
+    return ask->form == RANK_TEI    ? "texts"
+           : ask->form == RANK_ROOT ? "texts or documents"
+                                    : "documents";
+}
+
+const char *embed_ask_query_member(const struct embed_ask *ask)
+{
+    return ask->form == SIMILAR_TEI  ? "inputs.source_sentence"
+           : ask->form == SCORE_VLLM ? "text_1"
+                                     : "query";
+}
+
+static enum status check_queries(const struct embed_ask *ask, struct error *err)
+{
+    if (embed_ask_ranks(ask) && ask->query_count == 0) {
+        return error_set(err, ST_INVALID, "%s is missing", embed_ask_query_member(ask));
+    }
+    return ask->query_count <= 1 || ask->query_count == ask->text_count
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "text_1: expected one text, or as many as text_2 has (%u), got %u",
+                           ask->text_count, ask->query_count);
 }
 
 enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t depth_max,
@@ -487,8 +658,5 @@ enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t dep
     if (!out->texts) {
         return error_set(err, ST_INVALID, "%s is missing", embed_ask_member(out));
     }
-    return embed_ask_ranks(out) && !out->has_query
-               ? error_set(err, ST_INVALID, "%s is missing",
-                           form == SIMILAR_TEI ? "inputs.source_sentence" : "query")
-               : ST_OK;
+    return check_queries(out, err);
 }

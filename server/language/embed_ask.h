@@ -12,10 +12,17 @@
  *     RANK_JINA     /v1/rerank, Jina's: model, query, documents, top_n, return_documents
  *     RANK_COHERE   /v2/rerank, Cohere's: the same; texts that are too long are cut
  *     EMBED_COHERE  /v2/embed, Cohere's: model, texts, embedding_types, output_dimension; likewise
+ *     EMBED_COHERE_ONE  /v1/embed, Cohere's first one: the same, without embedding_types lists
  *     EMBED_OLLAMA      /api/embed, Ollama's: model, input, dimensions; likewise
  *     EMBED_OLLAMA_ONE  /api/embeddings, Ollama's older one: model, prompt; likewise
  *
+ *     SCORE_VLLM    /score, vLLM's: model, text_1, text_2: a text and texts, or as many of each
+ *     CLASSIFY_VLLM     /classify, vLLM's: model, input
+ *     POOL_VLLM     /pooling, vLLM's: model, input, task, encoding_format
+ *     EMBED_LLAMA   /embeddings, llama.cpp's: content, embd_normalize
+ *
  * /rerank takes two of them, RANK_ROOT: a body with documents is RANK_JINA, as vLLM has it there.
+ * Likewise a body of /embeddings with input is EMBED_OPENAI: clients of OpenAI may lack "/v1".
  * All have truncate: a text that is too long is cut. The value null stands for the default
  * everywhere; members that are not known are passed over. Reading knows no model.
  */
@@ -43,7 +50,15 @@ enum embed_form {
     EMBED_TEI_SPARSE = 512,
     EMBED_COHERE = 1024,
     SIMILAR_TEI = 2048,
+    EMBED_COHERE_ONE = 4096,
+    SCORE_VLLM = 8192,
+    CLASSIFY_VLLM = 16384,
+    POOL_VLLM = 32768,
+    EMBED_LLAMA = 65536,
 };
+
+/* What POOL_VLLM asks a model for. */
+enum embed_task { EMBED_ANY_TASK, EMBED_TEXT_TASK, EMBED_TOKENS_TASK, EMBED_CLASSES_TASK };
 
 #define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */
 
@@ -61,16 +76,19 @@ struct embed_ask {
     const char *model; /* NULL: not named */
     struct embed_text *texts;
     uint32_t text_count;
-    bool is_one; /* to be classified: a text or a pair by itself, not in a list */
-    bool has_query;
-    struct span query;
+    bool is_one;          /* to be classified: a text or a pair by itself, not in a list */
+    struct span *queries; /* one for all texts, or one for each */
+    uint32_t query_count;
+    enum embed_task task;
     bool is_base64;
-    bool has_floats;     /* of EMBED_COHERE: vectors also come, or come alone, as numbers */
+    bool has_floats;     /* of COHERE forms: vectors also come, or come alone, as numbers */
+    bool has_types;      /* likewise: the request says which */
     uint32_t dimensions; /* 0: all */
     bool says_normalize, normalizes;
     bool cuts;
-    bool has_keep;    /* keep_alive is given */
-    uint64_t keep_ns; /* for so long; UINT64_MAX: for ever */
+    uint32_t cut_tokens; /* texts are cut to so many at most; 0: to what the model takes */
+    bool has_keep;       /* keep_alive is given */
+    uint64_t keep_ns;    /* for so long; UINT64_MAX: for ever */
     bool wants_raw_scores;
     bool wants_texts; /* of documents, in the answer */
     uint32_t top_count;
@@ -78,7 +96,19 @@ struct embed_ask {
 
 static inline bool embed_ask_ranks(const struct embed_ask *ask)
 {
-    return ask->form & (RANK_ROOT | RANK_COHERE | SIMILAR_TEI);
+    return ask->form & (RANK_ROOT | RANK_COHERE | SIMILAR_TEI | SCORE_VLLM);
+}
+
+/* Does the answer have a vector for each token? */
+static inline bool embed_ask_has_tokens(const struct embed_ask *ask)
+{
+    return ask->form == EMBED_TEI_ALL || ask->task == EMBED_TOKENS_TASK;
+}
+
+/* Does it have scores of classes? */
+static inline bool embed_ask_classifies(const struct embed_ask *ask)
+{
+    return ask->form & (PREDICT_TEI | CLASSIFY_VLLM) || ask->task == EMBED_CLASSES_TASK;
 }
 
 /* Documents, and scores called relevance_score. */
@@ -93,7 +123,9 @@ MUST_CHECK enum status embed_ask_parse(enum embed_form form, struct span body, u
                                        struct arena *arena, struct embed_ask *out,
                                        struct error *err);
 
-/* Returns the member that has texts: "input", "inputs", "texts" or "documents". */
+/* Returns the member that has texts: "input", "inputs", "texts" or "documents"; that which has the
+ * query. */
 const char *embed_ask_member(const struct embed_ask *ask);
+const char *embed_ask_query_member(const struct embed_ask *ask);
 
 #endif

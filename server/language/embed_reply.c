@@ -23,7 +23,8 @@ static uint64_t string_bytes(struct span string)
 /* Does the answer have the texts of the request? */
 static bool has_texts(const struct embed_ask *ask)
 {
-    return ask->form == EMBED_COHERE || (embed_ask_ranks(ask) && ask->wants_texts);
+    return ask->form & (EMBED_COHERE | EMBED_COHERE_ONE) ||
+           (embed_ask_ranks(ask) && ask->wants_texts);
 }
 
 static uint64_t texts_bytes(const struct embed_ask *ask)
@@ -38,7 +39,7 @@ static uint64_t texts_bytes(const struct embed_ask *ask)
 /* The names of the classes, which each text has. */
 static uint64_t classes_bytes(const struct embed_reply *reply)
 {
-    if (reply->ask->form != PREDICT_TEI) {
+    if (!embed_ask_classifies(reply->ask)) {
         return 0;
     }
     uint64_t bytes = (uint64_t)reply->width * CLASS_TEXT_BYTES;
@@ -51,7 +52,7 @@ static uint64_t classes_bytes(const struct embed_reply *reply)
 size_t embed_reply_bytes(const struct embed_reply *reply)
 {
     const struct embed_ask *ask = reply->ask;
-    uint64_t vectors = ask->form == EMBED_TEI_ALL ? reply->token_count : ask->text_count;
+    uint64_t vectors = embed_ask_has_tokens(ask) ? reply->token_count : ask->text_count;
     uint64_t floats = vectors * reply->width * FLOAT_TEXT_BYTES;
     return (size_t)(floats + texts_bytes(ask) + classes_bytes(reply));
 }
@@ -78,12 +79,29 @@ static void print_vector(const struct embed_reply *reply, uint32_t index, struct
 /* ---- vectors --------------------------------------------------------------------------------- */
 
 /* The bytes of the floats, little-endian, as the machine has them. */
-static void print_base64(const struct embed_reply *reply, uint32_t index, struct buf *out)
+static void print_base64_rows(const struct embed_reply *reply, uint32_t index, uint32_t count,
+                              struct buf *out)
 {
-    size_t bytes = reply->width * sizeof(float);
+    size_t bytes = (size_t)count * reply->width * sizeof(float);
     buf_add_char(out, '"');
     base64_print(out, span_of(reply->vectors + (size_t)index * reply->width, bytes));
     buf_add_char(out, '"');
+}
+
+static void print_base64(const struct embed_reply *reply, uint32_t index, struct buf *out)
+{
+    print_base64_rows(reply, index, 1, out);
+}
+
+static void print_rows(const struct embed_reply *reply, uint32_t index, uint32_t count,
+                       struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_vector(reply, index + i, out);
+    }
+    buf_add_char(out, ']');
 }
 
 static void print_usage(const struct embed_reply *reply, struct buf *out)
@@ -111,28 +129,15 @@ static void print_openai(const struct embed_reply *reply, struct buf *out)
     buf_add_char(out, '}');
 }
 
-static void print_tei(const struct embed_reply *reply, struct buf *out)
-{
-    buf_add_char(out, '[');
-    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
-        buf_add_str(out, i ? "," : "");
-        print_vector(reply, i, out);
-    }
-    buf_add_char(out, ']');
-}
-
 /* For each text a list of the vectors of its tokens. */
 static void print_states(const struct embed_reply *reply, struct buf *out)
 {
     uint32_t index = 0;
     buf_add_char(out, '[');
     for (uint32_t i = 0; i < reply->ask->text_count; i++) {
-        buf_add_str(out, i ? ",[" : "[");
-        for (uint32_t j = 0; j < reply->items[i].count; j++) {
-            buf_add_str(out, j ? "," : "");
-            print_vector(reply, index++, out);
-        }
-        buf_add_char(out, ']');
+        buf_add_str(out, i ? "," : "");
+        print_rows(reply, index, reply->items[i].count, out);
+        index += reply->items[i].count;
     }
     buf_add_char(out, ']');
 }
@@ -158,13 +163,18 @@ static void print_sparse(const struct embed_reply *reply, struct buf *out)
     buf_add_char(out, ']');
 }
 
-static void print_cohere(const struct embed_reply *reply, struct buf *out)
+/* A list of vectors, or an object with a list for each type. */
+static void print_cohere_vectors(const struct embed_reply *reply, struct buf *out)
 {
     const struct embed_ask *ask = reply->ask;
-    buf_printf(out, "{\"id\":\"%016" PRIx64 "\",\"embeddings\":{", reply->id);
+    if (ask->form == EMBED_COHERE_ONE && !ask->has_types) {
+        print_rows(reply, 0, ask->text_count, out);
+        return;
+    }
+    buf_add_char(out, '{');
     if (ask->has_floats) {
         buf_add_str(out, "\"float\":");
-        print_tei(reply, out);
+        print_rows(reply, 0, reply->ask->text_count, out);
     }
     if (ask->is_base64) {
         buf_add_str(out, ask->has_floats ? ",\"base64\":[" : "\"base64\":[");
@@ -174,15 +184,25 @@ static void print_cohere(const struct embed_reply *reply, struct buf *out)
         }
         buf_add_char(out, ']');
     }
-    buf_add_str(out, "},\"texts\":[");
+    buf_add_char(out, '}');
+}
+
+static void print_cohere(const struct embed_reply *reply, struct buf *out)
+{
+    const struct embed_ask *ask = reply->ask;
+    bool is_first = ask->form == EMBED_COHERE_ONE;
+    buf_printf(out, "{\"id\":\"%016" PRIx64 "\",\"embeddings\":", reply->id);
+    print_cohere_vectors(reply, out);
+    buf_add_str(out, ",\"texts\":[");
     for (uint32_t i = 0; i < ask->text_count; i++) {
         buf_add_str(out, i ? "," : "");
         json_print_string(out, ask->texts[i].text);
     }
     buf_printf(out,
-               "],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":"
-               "{\"input_tokens\":%" PRIu64 "}},\"response_type\":\"embeddings_by_type\"}",
-               reply->token_count);
+               "],\"meta\":{\"api_version\":{\"version\":\"%d\"},\"billed_units\":"
+               "{\"input_tokens\":%" PRIu64 "}},\"response_type\":\"embeddings_%s\"}",
+               is_first ? 1 : 2, reply->token_count,
+               is_first && !ask->has_types ? "floats" : "by_type");
 }
 
 /* A score for each text, in the order of the request. */
@@ -201,11 +221,23 @@ static void print_ollama(const struct embed_reply *reply, struct buf *out)
     buf_add_str(out, "{\"model\":");
     json_print_string(out, span_str(reply->model));
     buf_add_str(out, ",\"embeddings\":");
-    print_tei(reply, out);
+    print_rows(reply, 0, reply->ask->text_count, out);
     buf_printf(out,
                ",\"total_duration\":%" PRIu64 ",\"load_duration\":%" PRIu64
                ",\"prompt_eval_count\":%" PRIu64 "}",
                reply->total_ns, reply->load_ns, reply->token_count);
+}
+
+/* For each text a list of one vector. */
+static void print_llama(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_printf(out, "%s{\"index\":%u,\"embedding\":", i ? "," : "", i);
+        print_rows(reply, i, 1, out);
+        buf_add_char(out, '}');
+    }
+    buf_add_char(out, ']');
 }
 
 /* ---- rankings -------------------------------------------------------------------------------- */
@@ -330,31 +362,116 @@ static enum status print_predictions(const struct embed_reply *reply, struct are
     return ST_OK;
 }
 
+/* ---- vLLM ------------------------------------------------------------------------------------ */
+
+static void print_probabilities(const struct embed_reply *reply, uint32_t text, struct buf *out)
+{
+    const float *scores = reply->vectors + (size_t)text * reply->width;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < reply->width; i++) {
+        best = scores[i] > scores[best] ? i : best;
+    }
+    buf_add_str(out, "\"label\":");
+    print_label(reply, best, out);
+    buf_printf(out, ",\"num_classes\":%u,\"probs\":", reply->width);
+    print_vector(reply, text, out);
+}
+
+/* Of a text, whose first vector is |index|. */
+static void print_pooled(const struct embed_reply *reply, uint32_t text, uint32_t index,
+                         struct buf *out)
+{
+    bool has_tokens = embed_ask_has_tokens(reply->ask);
+    uint32_t count = has_tokens ? reply->items[text].count : 1;
+    buf_add_str(out, "\"object\":\"pooling\",\"data\":");
+    if (reply->ask->is_base64) {
+        print_base64_rows(reply, index, count, out);
+    } else if (has_tokens) {
+        print_rows(reply, index, count, out);
+    } else {
+        print_vector(reply, index, out);
+    }
+}
+
+static void print_vllm(const struct embed_reply *reply, const char *kind, struct buf *out)
+{
+    enum embed_form form = reply->ask->form;
+    uint32_t index = 0;
+    buf_printf(
+        out, "{\"id\":\"%s-%016" PRIx64 "\",\"object\":\"list\",\"created\":%" PRId64 ",\"data\":[",
+        kind, reply->id, reply->created);
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_printf(out, "%s{\"index\":%u,", i ? "," : "", i);
+        if (form == SCORE_VLLM) {
+            buf_add_str(out, "\"object\":\"score\",\"score\":");
+            print_float(out, reply->vectors[i]);
+        } else if (form == CLASSIFY_VLLM) {
+            print_probabilities(reply, i, out);
+        } else {
+            print_pooled(reply, i, index, out);
+            index += embed_ask_has_tokens(reply->ask) ? reply->items[i].count : 1;
+        }
+        buf_add_char(out, '}');
+    }
+    buf_add_str(out, "],");
+    print_usage(reply, out);
+    buf_add_char(out, '}');
+}
+
+static void print_score(const struct embed_reply *reply, struct buf *out)
+{
+    print_vllm(reply, "score", out);
+}
+
+static void print_classified(const struct embed_reply *reply, struct buf *out)
+{
+    print_vllm(reply, "classify", out);
+}
+
+static void print_pool(const struct embed_reply *reply, struct buf *out)
+{
+    print_vllm(reply, "pool", out);
+}
+
+/* ---- all forms ------------------------------------------------------------------------------- */
+
+static void print_tei(const struct embed_reply *reply, struct buf *out)
+{
+    print_rows(reply, 0, reply->ask->text_count, out);
+}
+
+static void print_ollama_one(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_str(out, "{\"embedding\":");
+    print_vector(reply, 0, out);
+    buf_add_char(out, '}');
+}
+
+static const struct printer {
+    unsigned forms;
+    void (*print)(const struct embed_reply *reply, struct buf *out);
+} printers[] = {
+    {EMBED_OPENAI, print_openai},  {EMBED_TEI, print_tei},
+    {EMBED_TEI_ALL, print_states}, {EMBED_TEI_SPARSE, print_sparse},
+    {SIMILAR_TEI, print_similar},  {EMBED_COHERE | EMBED_COHERE_ONE, print_cohere},
+    {EMBED_OLLAMA, print_ollama},  {EMBED_OLLAMA_ONE, print_ollama_one},
+    {SCORE_VLLM, print_score},     {CLASSIFY_VLLM, print_classified},
+    {POOL_VLLM, print_pool},       {EMBED_LLAMA, print_llama},
+};
+
 enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena, struct buf *out,
                               struct error *err)
 {
-    if (reply->ask->form == SIMILAR_TEI) {
-        print_similar(reply, out);
-    } else if (embed_ask_ranks(reply->ask)) {
-        TRY(print_ranking(reply, arena, out, err));
-    } else if (reply->ask->form == EMBED_OPENAI) {
-        print_openai(reply, out);
+    const struct printer *printer = NULL;
+    for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++) {
+        printer = printers[i].forms & reply->ask->form ? &printers[i] : printer;
+    }
+    if (printer) {
+        printer->print(reply, out);
     } else if (reply->ask->form == PREDICT_TEI) {
         TRY(print_predictions(reply, arena, out, err));
-    } else if (reply->ask->form == EMBED_TEI_ALL) {
-        print_states(reply, out);
-    } else if (reply->ask->form == EMBED_TEI_SPARSE) {
-        print_sparse(reply, out);
-    } else if (reply->ask->form == EMBED_COHERE) {
-        print_cohere(reply, out);
-    } else if (reply->ask->form == EMBED_OLLAMA) {
-        print_ollama(reply, out);
-    } else if (reply->ask->form == EMBED_OLLAMA_ONE) {
-        buf_add_str(out, "{\"embedding\":");
-        print_vector(reply, 0, out);
-        buf_add_char(out, '}');
     } else {
-        print_tei(reply, out);
+        TRY(print_ranking(reply, arena, out, err));
     }
     return buf_check(out, "the answer", err);
 }

@@ -23,7 +23,8 @@ struct embed_reply {
     const struct span *labels;     /* of classes: names of the first |label_count| */
     uint32_t label_count;
     uint64_t token_count;
-    uint64_t id; /* of Cohere's form: a number of its own */
+    uint64_t id;     /* of Cohere's and vLLM's forms: a number of its own */
+    int64_t created; /* of vLLM's: s since 1970 */
     uint64_t total_ns,
         load_ns; /* of Ollama's form: how long it has taken, and the load of the model */
 };

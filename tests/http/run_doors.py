@@ -42,7 +42,7 @@ def refusal(client, path, body, status=400):
 def signs_of_life():
     with Daemon(CHAT) as daemon:
         client = Client(daemon.port)
-        for path in ("/health", "/ping"):
+        for path in ("/health", "/v1/health", "/ping"):
             expect(path, fetch(client, path), {"status": "ok"})
         expect("version", list(fetch(client, "/version")), ["version"])
         for accept in ("application/json", "*/*"):
@@ -303,6 +303,155 @@ def similar():
             expect(f"{got} has {why}", why in got, True)
 
 
+def first_cohere():
+    """/v1/embed: a list of vectors unless types are named."""
+    with Daemon(ENCODER) as daemon:
+        client = Client(daemon.port)
+        rows = ask(client, "/embed", {"inputs": TEXTS[:3], "model": "enc"})
+        body = {"model": "enc", "texts": TEXTS[:3], "input_type": "search_query"}
+        answer = ask(client, "/v1/embed", body)
+        expect("floats", (answer["embeddings"], answer["texts"], answer["response_type"]),
+               (rows, TEXTS[:3], "embeddings_floats"))
+        typed = ask(client, "/v1/embed", {**body, "embedding_types": ["float"]})
+        expect("by type", (typed["embeddings"], typed["response_type"]),
+               ({"float": rows}, "embeddings_by_type"))
+        long = {"model": "enc", "texts": ["hello " * 99]}
+        for truncate, status in ((None, 200), ("NONE", 400), ("START", 400)):
+            expect(truncate, post(client, "/v1/embed", {**long, "truncate": truncate}), status)
+        expect("form", refusal(client, "/v1/embed", {"model": "enc"}), "texts is missing")
+
+
+def scores():
+    """vLLM's /score: a text before texts, or as many before as many."""
+    texts = [row["text"] for row in PAIRS[:3]]
+    wanted = [1 / (1 + math.exp(-row["logit"])) for row in PAIRS[:3]]
+    with Daemon(ENCODER) as daemon:
+        client = Client(daemon.port)
+        pairs = {"model": "enc.score", "text_1": QUERY, "text_2": texts,
+                 "truncate_prompt_tokens": -1}
+        for path in ("/score", "/v1/score"):
+            answer = ask(client, path, pairs)
+            expect_close("scores", [row["score"] for row in answer["data"]], wanted)
+            expect("rows", [(row["index"], row["object"]) for row in answer["data"]],
+                   [(i, "score") for i in range(3)])
+        expect("usage", answer["usage"]["prompt_tokens"] > 6, True)
+        expect("form", (answer["object"], answer["id"][:6], answer["model"]),
+               ("list", "score-", "enc.score"))
+        raw = ask(client, "/score", {**pairs, "use_activation": False})
+        expect_close("raw", [row["score"] for row in raw["data"]],
+                     [row["logit"] for row in PAIRS[:3]])
+        each = ask(client, "/score", {**pairs, "text_1": [QUERY] * 3})
+        expect("each", each["data"], answer["data"])
+        one = ask(client, "/score", {**pairs, "text_1": None, "text_2": None,
+                                     "queries": [QUERY], "documents": texts[0]})
+        expect("one", one["data"], answer["data"][:1])
+        # Another encoder compares vectors.
+        rows = ask(client, "/embed", {"inputs": TEXTS[:4], "model": "enc"})
+        cosines = [sum(x * y for x, y in zip(rows[i], rows[i + 2])) for i in range(2)]
+        answer = ask(client, "/score", {"model": "enc", "text_1": TEXTS[:2], "text_2": TEXTS[2:4]})
+        expect_close("cosines", [row["score"] for row in answer["data"]], cosines)
+        for members, why in (
+                ({"text_1": None}, "text_1 is missing"), ({"text_1": []}, "text_1 is missing"),
+                ({"text_2": None}, "text_2 is missing"),
+                ({"text_1": ["a", "b"]}, "as many as text_2 has (3), got 2"),
+                ({"queries": "a"}, "expected either text_1 or queries"),
+                ({"items": ["a"]}, "expected one of text_2, documents and items"),
+                ({"text_1": [["a"]]}, "text_1[0]: expected a string"),
+                ({"text_1": ["a"] * 2049}, "text_1[2048]: expected at most 2048"),
+                ({"truncate_prompt_tokens": 0}, "expected -1, or a number from 1"),
+                ({"truncate_prompt_tokens": 10**30}, "truncate_prompt_tokens: "),
+                ({"truncate_prompt_tokens": 2}, "the model takes at most 2"),
+                ({"truncate_prompt_tokens": None, "text_2": ["hello " * 99]}, "text_2[0]: it has"),
+                ({"use_activation": 1}, "use_activation: expected")):
+            got = refusal(client, "/score", {**pairs, **members})["message"]
+            expect(f"{got} has {why}", why in got, True)
+        long = {"model": "enc", "text_1": ["a", "hello " * 99], "text_2": ["a", "b"]}
+        expect("which", refusal(client, "/score", long)["message"][:17], "text_1[1]: it has")
+        refusal(client, "/score", {**pairs, "model": "nobody"}, 404)
+
+
+def pooled():
+    """vLLM's /classify and /pooling, and llama.cpp's /embeddings."""
+    with classifier({"labels": ["a", "b", "c"]}) as client:
+        named = {"model": "cls", "input": TEXTS[:2]}
+        answer = ask(client, "/classify", {"input": TEXTS[:2]})
+        rows = ask(client, "/predict", {"inputs": [[text] for text in TEXTS[:2]]})
+        for got, row in zip(answer["data"], rows):
+            expect("probable", (got["label"], got["num_classes"]), (row[0]["label"], 3))
+            expect("all", dict(zip("abc", got["probs"])), {c["label"]: c["score"] for c in row})
+        expect("id", (answer["id"][:9], answer["model"]), ("classify-", "cls"))
+        one = ask(client, "/classify", {"model": "cls", "input": TEXTS[0]})
+        expect("one", one["data"], answer["data"][:1])
+        for members in ({}, {"task": "classify"}):
+            got = ask(client, "/pooling", {**named, **members})["data"]
+            expect("classes", [row["data"] for row in got],
+                   [row["probs"] for row in answer["data"]])
+        why = refusal(client, "/classify", {"model": "enc", "input": "a"})["message"]
+        expect("vectors", "not scores of classes" in why, True)
+
+        all_rows = ask(client, "/embed_all", {"model": "enc", "inputs": TEXTS[:2]})
+        enc = {"model": "enc", "input": TEXTS[:2]}
+        answer = ask(client, "/pooling", enc)
+        expect("tokens", [row["data"] for row in answer["data"]], all_rows)
+        expect("rows", [(row["index"], row["object"]) for row in answer["data"]],
+               [(0, "pooling"), (1, "pooling")])
+        coded = ask(client, "/pooling", {**enc, "encoding_format": "base64"})["data"][1]["data"]
+        bits = base64.b64decode(coded)
+        expect("base64", len(bits), 4 * WIDTH * len(all_rows[1]))
+        expect_close("numbers", struct.unpack(f"<{WIDTH}f", bits[-4 * WIDTH:]), all_rows[1][-1])
+        own = ask(client, "/v1/embeddings", enc)["data"]
+        got = ask(client, "/pooling", {**enc, "task": "embed"})["data"]
+        expect("texts", [row["data"] for row in got], [row["embedding"] for row in own])
+        for members, why in (({"task": "plugin"}, 'expected "embed"'), ({"input": []}, "at least"),
+                             ({"dimensions": 4}, "one vector a text"),
+                             ({"task": "classify"}, "not scores of classes"),
+                             ({"model": "cls", "task": "token_embed"}, "not one for each token")):
+            got = refusal(client, "/pooling", {**enc, **members})["message"]
+            expect(f"{got} has {why}", why in got, True)
+
+        rows = ask(client, "/embed", {"model": "enc", "inputs": TEXTS[:2]})
+        for path in ("/embedding", "/embeddings"):
+            expect(path, ask(client, path, {"model": "enc", "content": TEXTS[:2]}),
+                   [{"index": i, "embedding": [rows[i]]} for i in range(2)])
+            expect("OpenAI's", ask(client, path, enc), ask(client, "/v1/embeddings", enc))
+        plain = ask(client, "/embed", {"model": "enc", "inputs": TEXTS[0], "normalize": False})
+        expect("not normalized", ask(client, "/embedding", {"model": "enc", "content": TEXTS[0],
+                                                            "embd_normalize": -1}),
+               [{"index": 0, "embedding": plain}])
+        for members, why in (({}, "content is missing"), ({"content": "a", "input": "a"}, "either"),
+                             ({"content": "a", "embd_normalize": 1}, "expected 2")):
+            got = refusal(client, "/embedding", {"model": "enc", **members})["message"]
+            expect(f"{got} has {why}", why in got, True)
+        ranked = {"model": "enc.score", "query": QUERY, "documents": [PAIRS[0]["text"]],
+                  "truncate": True}
+        for path in ("/reranking", "/v1/reranking"):
+            expect(path, ask(client, path, ranked), ask(client, "/v1/rerank", ranked))
+
+
+def decoded():
+    """TEI's /decode."""
+    with Daemon(ENCODER) as daemon:
+        client = Client(daemon.port)
+        ids = [[token["id"] for token in row]
+               for row in ask(client, "/tokenize", {"model": "enc", "inputs": ["cat dog", "cat"]})]
+        texts = [ask(client, "/detokenize", {"model": "enc", "tokens": row})["content"]
+                 for row in ids]
+        expect("lists", ask(client, "/decode", {"model": "enc", "ids": ids}), texts)
+        expect("a list", ask(client, "/decode", {"model": "enc", "ids": ids[1],
+                                                 "skip_special_tokens": True}), texts[1:])
+        expect("none", ask(client, "/decode", {"model": "enc", "ids": []}), [])
+        expect("empty", ask(client, "/decode", {"model": "enc", "ids": [[]]}), [""])
+        for members, why in (({}, "ids is missing"), ({"ids": 5}, "ids: expected an array"),
+                             ({"ids": [[1], 5]}, "ids[1]: expected an array"),
+                             ({"ids": [[[1]]]}, "ids[0][0]: expected"),
+                             ({"ids": [9999]}, "ids: expected ids below"),
+                             ({"ids": [[2**70]]}, "ids[0][0]: "),
+                             ({"ids": [[]] * 2049}, "ids[2048]: expected at most 2048 lists"),
+                             ({"ids": [1], "skip_special_tokens": False}, "expected true")):
+            got = refusal(client, "/decode", {"model": "enc", **members})
+            expect(f"{got} has {why}", why in got, True)
+
+
 def by_body():
     """Where there is one path for all, the members of the body say what is asked."""
     chat = {"model": "chat", "messages": HELLO, "temperature": 0}
@@ -396,7 +545,7 @@ def facts():
 
 
 CHECKS = (signs_of_life, stopping, what_models_are, tokens, rankings, classes, states, similar,
-          by_body, facts)
+          first_cohere, scores, pooled, decoded, by_body, facts)
 
 
 def main():

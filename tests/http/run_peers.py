@@ -91,6 +91,9 @@ def rankings():
         vectors = api.embed(model="enc", texts=documents, input_type="search_document",
                             embedding_types=["float"])
         expect("vectors", [len(row) for row in vectors.embeddings.float_], [32] * 5)
+        first = cohere.Client(api_key="none", base_url=f"http://127.0.0.1:{daemon.port}")
+        plain = first.embed(model="enc", texts=documents, input_type="search_document")
+        expect("plain", plain.embeddings, vectors.embeddings.float_)
         answer = api.rerank(model="enc.score", query=QUERY, documents=documents, top_n=2,
                             max_tokens_per_doc=4096, priority=1)
         best = sorted(range(5), key=lambda i: -PAIRS[i]["logit"])[:2]

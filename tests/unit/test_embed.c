@@ -35,7 +35,7 @@ static void texts_come_alone_or_in_a_list(void **state)
     assert_true(span_is(ask.texts[1].text, "b"));
     assert_string_equal(ask.model, "m"); /* as the target may do, too */
     assert_ok(err, parse(RANK_TEI, "{\"query\":\"q\",\"texts\":[\"a\"]}"));
-    assert_true(ask.has_query && span_is(ask.query, "q"));
+    assert_true(ask.query_count == 1 && span_is(ask.queries[0], "q"));
     assert_false(ask.wants_texts);
     assert_ok(err, parse(RANK_JINA, "{\"query\":\"q\",\"documents\":[{\"x\":1,\"text\":\"a\"},"
                                     "\"b\"]}"));
@@ -130,6 +130,14 @@ static void bad_requests_say_what_is_wrong(void **state)
          "expected \"float\" or \"base64\"", ST_INVALID},
         {EMBED_TEI, "{\"inputs\":\"a\",\"truncation_direction\":\"Left\"}", "expected \"Right\"",
          ST_INVALID},
+        {SCORE_VLLM, "{\"text_1\":\"a\"}", "text_2 is missing", ST_INVALID},
+        {SCORE_VLLM, "{\"text_2\":\"a\"}", "text_1 is missing", ST_INVALID},
+        {SCORE_VLLM, "{\"text_1\":[\"a\",\"b\"],\"text_2\":[\"c\"]}", "as many as text_2 has (1)",
+         ST_INVALID},
+        {POOL_VLLM, "{\"input\":\"a\",\"task\":\"x\"}", "expected \"embed\"", ST_INVALID},
+        {CLASSIFY_VLLM, "{}", "input is missing", ST_INVALID},
+        {EMBED_LLAMA, "{}", "content is missing", ST_INVALID},
+        {EMBED_COHERE_ONE, "{}", "texts is missing", ST_INVALID},
         {EMBED_OPENAI, "{\"input\":\"a\"} x", "byte 14", ST_INVALID},
         {EMBED_OPENAI, "[\"a\"]", "expected an object", ST_INVALID},
     };
@@ -138,6 +146,20 @@ static void bad_requests_say_what_is_wrong(void **state)
         err.text[0] = '\0';
         check_refused(rows[i].body, parse(rows[i].form, rows[i].body), rows[i].status, rows[i].why);
     }
+}
+
+static void queries_are_one_or_as_many_as_texts(void **state)
+{
+    (void)state;
+    assert_ok(err, parse(SCORE_VLLM, "{\"text_1\":\"q\",\"text_2\":[\"a\",\"b\"]}"));
+    assert_true(ask.query_count == 1 && ask.text_count == 2 && !ask.cuts);
+    assert_ok(err, parse(SCORE_VLLM, "{\"queries\":[\"p\",\"q\"],\"items\":[\"a\",\"b\"],"
+                                     "\"truncate_prompt_tokens\":7,\"use_activation\":false}"));
+    assert_true(ask.query_count == 2 && span_is(ask.queries[1], "q"));
+    assert_true(ask.cuts && ask.cut_tokens == 7 && ask.wants_raw_scores);
+    assert_ok(err, parse(SCORE_VLLM, "{\"text_1\":[\"q\"],\"text_2\":\"a\","
+                                     "\"truncate_prompt_tokens\":-1}"));
+    assert_true(ask.cuts && ask.cut_tokens == 0 && ask.text_count == 1);
 }
 
 static void texts_are_bounded(void **state)
@@ -345,6 +367,7 @@ int main(void)
         TEST(members_change_the_answer),
         TEST(a_body_of_the_root_has_one_of_two_forms),
         TEST(bad_requests_say_what_is_wrong),
+        TEST(queries_are_one_or_as_many_as_texts),
         TEST(texts_are_bounded),
         TEST(texts_and_pairs_are_classified),
         TEST(a_prompt_is_one_text),

@@ -59,7 +59,7 @@ api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c 
 api_handler_f api_v1_models, api_v1_model;                       /* api_v1.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_results;                                       /* api_results.c */
-api_handler_f api_tokenize, api_detokenize;                      /* api_tokenize.c */
+api_handler_f api_tokenize, api_detokenize, api_decode;          /* api_tokenize.c */
 api_handler_f api_apply_template, api_count_tokens;              /* api_chat.c */
 api_handler_f api_props;                                         /* api_props.c */
 api_handler_f api_tags, api_ps, api_show, api_refuse_change;     /* api_ollama.c */

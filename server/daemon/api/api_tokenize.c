@@ -10,6 +10,10 @@
  * Those of TEI have an answer of their own, a list for each text:
  *
  *     {"inputs": T | [T], "add_special_tokens": B}                             TEI
+ *
+ * /decode is TEI's alone, with a list of texts:
+ *
+ *     {"ids": [I] | [[I]], "skip_special_tokens": B}                           TEI
  */
 #include "config.h"
 
@@ -36,7 +40,7 @@
 
 /* Who has the member: pted's own routes, or those that have a model's name in the body; of texts,
  * or of ids. */
-enum { OWN_TEXT = 1, ANY_TEXT = 2, OWN_IDS = 4, ANY_IDS = 8 };
+enum { OWN_TEXT = 1, ANY_TEXT = 2, OWN_IDS = 4, ANY_IDS = 8, TEI_IDS = 16 };
 
 struct words_query {
     unsigned form;
@@ -50,6 +54,8 @@ struct words_query {
     uint32_t input_count;
     uint32_t *ids;
     uint32_t count;
+    uint32_t *ends; /* of TEI_IDS: where each list of ids ends */
+    uint32_t end_count;
 };
 
 struct reader {
@@ -169,36 +175,95 @@ static enum status read_model(struct reader *r)
     return ask_read_model(&r->in, &r->request->infer.arena, &r->query->model, r->err);
 }
 
-static enum status read_ids(struct reader *r)
+static enum status read_id(struct reader *r)
 {
     struct words_query *query = r->query;
-    query->is_given = true;
+    uint64_t id;
+    TRY(json_read_u64(&r->in, &id, r->err));
+    if (query->count == IDS_MAX) {
+        return json_fail(&r->in, r->err, ST_INVALID, "expected at most %d ids", IDS_MAX);
+    }
+    query->ids[query->count++] = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
+    return ST_OK;
+}
+
+static enum status read_ids(struct reader *r)
+{
+    r->query->is_given = true;
     TRY(json_array(&r->in, r->err));
     while (true) {
-        uint64_t id;
         TRY(json_element(&r->in, r->err));
         if (r->in.is_closed) {
             return ST_OK;
         }
-        TRY(json_read_u64(&r->in, &id, r->err));
-        if (query->count == IDS_MAX) {
-            return json_fail(&r->in, r->err, ST_INVALID, "expected at most %d ids", IDS_MAX);
-        }
-        query->ids[query->count++] = id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
+        TRY(read_id(r));
     }
 }
+
+static enum status read_list(struct reader *r)
+{
+    struct words_query *query = r->query;
+    if (query->end_count == EMBED_TEXTS_MAX) {
+        return json_fail(&r->in, r->err, ST_INVALID, "expected at most %d lists", EMBED_TEXTS_MAX);
+    }
+    TRY(read_ids(r));
+    query->ends[query->end_count++] = query->count;
+    return ST_OK;
+}
+
+/* Ids, or lists of ids. */
+static enum status read_lists(struct reader *r)
+{
+    struct words_query *query = r->query;
+    struct arena *arena = &r->request->infer.arena;
+    query->is_given = true;
+    query->ends = arena_array(arena, EMBED_TEXTS_MAX, sizeof(query->ends[0]));
+    if (!query->ends) {
+        return arena_fail(arena, "the ids", r->err);
+    }
+    if (ask_is_list_of_ids(&r->in)) {
+        return read_list(r);
+    }
+    TRY(json_array(&r->in, r->err));
+    while (true) {
+        TRY(json_element(&r->in, r->err));
+        if (r->in.is_closed) {
+            return ST_OK;
+        }
+        TRY(read_list(r));
+    }
+}
+
+static enum status read_skip_special(struct reader *r)
+{
+    bool is_wanted;
+    TRY(json_read_bool(&r->in, &is_wanted, r->err));
+    return is_wanted ? ST_OK
+                     : json_fail(&r->in, r->err, ST_INVALID,
+                                 "special tokens are no text here: expected true");
+}
+
+/* Those of other servers. */
+#define ANY_FORMS (ANY_TEXT | ANY_IDS | TEI_IDS)
 
 static const struct member {
     const char *name;
     unsigned forms;
     enum status (*read)(struct reader *r);
 } members[] = {
-    {"text", OWN_TEXT, read_prompt},         {"add_special", OWN_TEXT | ANY_TEXT, read_special},
-    {"tokens", OWN_IDS | ANY_IDS, read_ids}, {"model", ANY_TEXT | ANY_IDS, read_model},
-    {"prompt", ANY_TEXT, read_prompt},       {"content", ANY_TEXT, read_text},
-    {"messages", ANY_TEXT, read_messages},   {"add_special_tokens", ANY_TEXT, read_special},
-    {"with_pieces", ANY_TEXT, read_pieces},  {"return_token_strs", ANY_TEXT, read_texts},
+    {"text", OWN_TEXT, read_prompt},
+    {"add_special", OWN_TEXT | ANY_TEXT, read_special},
+    {"tokens", OWN_IDS | ANY_IDS, read_ids},
+    {"model", ANY_FORMS, read_model},
+    {"prompt", ANY_TEXT, read_prompt},
+    {"content", ANY_TEXT, read_text},
+    {"messages", ANY_TEXT, read_messages},
+    {"add_special_tokens", ANY_TEXT, read_special},
+    {"with_pieces", ANY_TEXT, read_pieces},
+    {"return_token_strs", ANY_TEXT, read_texts},
     {"inputs", ANY_TEXT, read_inputs},
+    {"ids", TEI_IDS, read_lists},
+    {"skip_special_tokens", TEI_IDS, read_skip_special},
 };
 
 /* The members of the form that must be there, for people. */
@@ -206,6 +271,7 @@ static const char *needed(const struct words_query *query)
 {
     return query->form == OWN_TEXT   ? "text"
            : query->form == ANY_TEXT ? "prompt, content, messages or inputs"
+           : query->form == TEI_IDS  ? "ids"
                                      : "tokens";
 }
 
@@ -215,15 +281,14 @@ static enum status read_member(struct reader *r, const struct json_string *key)
     unsigned form = r->query->form;
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         if ((members[i].forms & form) && json_string_is(key, members[i].name)) {
-            bool is_null = form & (ANY_TEXT | ANY_IDS) && json_peek(&r->in) == JSON_NULL;
+            bool is_null = form & ANY_FORMS && json_peek(&r->in) == JSON_NULL;
             return is_null ? json_read_null(&r->in, r->err) : members[i].read(r);
         }
     }
     TRY(json_skip(&r->in, r->err));
-    return form & (ANY_TEXT | ANY_IDS)
-               ? ST_OK
-               : json_fail(&r->in, r->err, ST_INVALID, "unknown member, expected %s",
-                           form == OWN_TEXT ? "text or add_special" : "tokens");
+    return form & ANY_FORMS ? ST_OK
+                            : json_fail(&r->in, r->err, ST_INVALID, "unknown member, expected %s",
+                                        form == OWN_TEXT ? "text or add_special" : "tokens");
 }
 
 static enum status read_members(struct reader *r)
@@ -257,7 +322,7 @@ static enum status begin(struct request *request, struct words_query *query,
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool is_named = request->match.model[0] != '\0';
-    query->form = is_named ? query->form : query->form << 1;
+    query->form = is_named || query->form == TEI_IDS ? query->form : query->form << 1;
     if (is_named) {
         TRY(find_vocabulary(request, NULL, vocabulary, err));
     }
@@ -433,8 +498,11 @@ static enum status check_ids(const struct words_query *query, const struct vocab
 {
     for (uint32_t i = 0; i < query->count; i++) {
         if (query->ids[i] >= vocabulary->size) {
-            return error_set(err, ST_INVALID, "tokens[%u]: expected ids below %u, got %u", i,
-                             vocabulary->size, query->ids[i]);
+            return query->ends
+                       ? error_set(err, ST_INVALID, "ids: expected ids below %u, got %u",
+                                   vocabulary->size, query->ids[i])
+                       : error_set(err, ST_INVALID, "tokens[%u]: expected ids below %u, got %u", i,
+                                   vocabulary->size, query->ids[i]);
         }
     }
     return ST_OK;
@@ -469,4 +537,37 @@ enum status api_detokenize(struct request *request, struct error *err)
     }
     buf_fini(&text);
     return status;
+}
+
+/* The texts of the lists of ids; |text| is room for one. */
+static enum status print_lists(struct buf *out, const struct words *words,
+                               const struct words_query *query, struct buf *text, struct error *err)
+{
+    uint32_t begin = 0;
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < query->end_count; i++) {
+        uint32_t end = query->ends[i];
+        buf_reset(text);
+        TRY(words_decode(words, query->ids + begin, end - begin, text, err));
+        TRY(buf_check(text, "the answer", err));
+        buf_add_str(out, i ? "," : "");
+        json_print_string(out, buf_span(text));
+        begin = end;
+    }
+    buf_add_char(out, ']');
+    return ST_OK;
+}
+
+enum status api_decode(struct request *request, struct error *err)
+{
+    struct words_query query = {.form = TEI_IDS};
+    struct buf text;
+    struct vocabulary vocabulary;
+    TRY(begin(request, &query, &vocabulary, err));
+    TRY(check_ids(&query, &vocabulary, err));
+    buf_init(&text, request->api->params->answer_bytes_max);
+    enum status status = print_lists(&request->out, vocabulary.words, &query, &text, err);
+    buf_fini(&text);
+    TRY(status);
+    return api_check_printed(request, err);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <uv.h>
 
@@ -35,7 +36,7 @@ struct embedding {
     struct texts_ids *items;         /* texts, the query before them, or pairs; in the arena */
     uint32_t item_count, done_count;
     uint32_t rows, length;     /* of the present run */
-    bool is_query_first;       /* the first vector belongs to the query */
+    uint32_t query_count;      /* of |items|, the first ones: queries, whose vectors are compared */
     struct hal_buffer *memory; /* ref held; of the memory for requests */
     float *vectors; /* in |memory|: of each item, as the model gives it; then room for scores */
     const float *answer; /* within |vectors|: |width| floats for each text */
@@ -86,11 +87,13 @@ struct answerers {
     char names[PLACES][MODEL_NAME_MAX + 1]; /* of the last one */
 };
 
+#define CLASSIFIES (PREDICT_TEI | CLASSIFY_VLLM)
+
 /* PLACES: it cannot. */
 static unsigned place_of(const struct model_uses *uses, enum embed_form form)
 {
-    bool is_ranking = form & (RANK_ROOT | RANK_COHERE);
-    if (form == PREDICT_TEI) {
+    bool is_ranking = form & (RANK_ROOT | RANK_COHERE | SCORE_VLLM);
+    if (form & CLASSIFIES) {
         return uses->embeds && uses->embeds_claim == EMBEDDER_CLASSES ? 0
                : uses->ranks                                          ? 1
                                                                       : PLACES;
@@ -125,7 +128,7 @@ enum status embedding_find_only(struct infer *infer, enum embed_form form,
     }
     if (best == PLACES) {
         return error_set(err, ST_NOT_FOUND, "no %s of texts is loaded",
-                         form == PREDICT_TEI ? "classifier" : "encoder");
+                         form & CLASSIFIES ? "classifier" : "encoder");
     }
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
     return all.counts[best] == 1 ? ST_OK : runs_fail_several(err);
@@ -147,8 +150,12 @@ static enum status check_use(const struct embedding *embedding, const struct mod
                              struct error *err)
 {
     const struct embedder *embedder = embedding->embedder;
-    enum embed_form form = embedding->ask.form;
-    if (form == PREDICT_TEI) {
+    const struct embed_ask *ask = &embedding->ask;
+    enum embed_form form = ask->form;
+    if (ask->dimensions && (embed_ask_has_tokens(ask) || embed_ask_classifies(ask))) {
+        return error_set(err, ST_INVALID, "dimensions: expected a task with one vector a text");
+    }
+    if (embed_ask_classifies(ask)) {
         return gives_classes(model)
                    ? ST_OK
                    : error_set(err, ST_INVALID,
@@ -161,7 +168,7 @@ static enum status check_use(const struct embedding *embedding, const struct mod
                          "model '%s' gives scores of pairs, not vectors of texts: use /rerank",
                          model->name);
     }
-    if (form == EMBED_TEI_ALL && !embedder->has_states) {
+    if (embed_ask_has_tokens(ask) && !embedder->has_states) {
         return error_set(err, ST_INVALID,
                          "model '%s' gives one vector for each text, not one for each token",
                          model->name);
@@ -172,6 +179,17 @@ static enum status check_use(const struct embedding *embedding, const struct mod
                            "model '%s' gives no sparse vectors: that takes a program with logits "
                            "of words, and a card with \"pooling\": \"splade\"",
                            model->name);
+}
+
+/* What a request for anything gets: all that the model gives, as vLLM has it. */
+static void settle_task(struct embedding *embedding, const struct model *model)
+{
+    struct embed_ask *ask = &embedding->ask;
+    if (ask->form == POOL_VLLM && ask->task == EMBED_ANY_TASK) {
+        ask->task = model->embedder->has_states ? EMBED_TOKENS_TASK
+                    : gives_classes(model)      ? EMBED_CLASSES_TASK
+                                                : EMBED_TEXT_TASK;
+    }
 }
 
 static enum status find_model(struct infer *infer, struct embedding *embedding, struct error *err)
@@ -190,6 +208,7 @@ static enum status find_model(struct infer *infer, struct embedding *embedding, 
     if (!embedding->embedder) {
         return model_refuse_texts(call->model, "encoder of texts", err);
     }
+    settle_task(embedding, call->model);
     TRY(check_use(embedding, call->model, err));
     /* For logs: the target may have no name. */
     snprintf(infer->model_name, MODEL_NAME_MAX + 1, "%s", call->model->name);
@@ -210,11 +229,17 @@ static enum status check_ids(const struct embedding *embedding, const struct emb
     return ST_OK;
 }
 
+static uint32_t tokens_max(const struct embedding *embedding)
+{
+    uint32_t max = embedding->embedder->tokens_max, cut = embedding->ask.cut_tokens;
+    return cut > 0 && cut < max ? cut : max;
+}
+
 /* Ids of the client are taken as they are: nothing is put around them. */
 static enum status take_ids(const struct embedding *embedding, const struct embed_text *text,
                             struct texts_ids *out, struct error *err)
 {
-    uint32_t max = embedding->embedder->tokens_max;
+    uint32_t max = tokens_max(embedding);
     TRY(check_ids(embedding, text, err));
     if (text->id_count > max && !embedding->ask.cuts) {
         return texts_refuse_length(text->id_count, max, err);
@@ -250,9 +275,9 @@ static enum status encode(struct infer *infer, const struct span *texts, uint32_
     const struct embedder *embedder = embedding->embedder;
     struct texts pair = {.items = {texts[0], count == 2 ? texts[1] : span_str("")},
                          .count = count,
-                         .max = embedder->tokens_max,
+                         .max = tokens_max(embedding),
                          .cuts = embedding->ask.cuts};
-    if (!embedder->is_ranker && embedding->ask.form != PREDICT_TEI) {
+    if (!embedder->is_ranker && !embed_ask_classifies(&embedding->ask)) {
         TRY(put_prefix(&infer->arena, embedder->prefix, &pair.items[0], err));
     }
     return texts_encode(embedder->words, &pair, &infer->arena, out, err);
@@ -269,7 +294,7 @@ static enum status take_text(struct infer *infer, uint32_t index, struct texts_i
     }
     bool is_ranked = embedding->embedder->is_ranker && is_ranking(embedding);
     if (is_ranked) {
-        texts[0] = embedding->ask.query;
+        texts[0] = embedding->ask.queries[embedding->ask.query_count > 1 ? index : 0];
         texts[1] = text->text;
     } else if (text->is_pair) {
         texts[1] = text->second;
@@ -282,15 +307,18 @@ static enum status take_texts(struct infer *infer, struct error *err)
     struct embedding *embedding = embedding_of(infer);
     const struct embed_ask *ask = &embedding->ask;
     struct texts_ids *items =
-        arena_array(&infer->arena, (size_t)ask->text_count + 1, sizeof(*items));
+        arena_array(&infer->arena, (size_t)ask->text_count + ask->query_count, sizeof(*items));
     if (!items) {
         return arena_fail(&infer->arena, "the texts", err);
     }
     embedding->items = items;
-    embedding->is_query_first = is_ranking(embedding) && !embedding->embedder->is_ranker;
-    if (embedding->is_query_first &&
-        encode(infer, &ask->query, 1, &items[embedding->item_count++], err) != ST_OK) {
-        return error_prefix(err, "query: ");
+    embedding->query_count = embedding->embedder->is_ranker ? 0 : ask->query_count;
+    for (uint32_t i = 0; i < embedding->query_count; i++) {
+        if (encode(infer, &ask->queries[i], 1, &items[embedding->item_count++], err) != ST_OK) {
+            return ask->query_count > 1
+                       ? error_prefix(err, "%s[%u]: ", embed_ask_query_member(ask), i)
+                       : error_prefix(err, "%s: ", embed_ask_query_member(ask));
+        }
     }
     for (uint32_t i = 0; i < ask->text_count; i++) {
         if (take_text(infer, i, &items[embedding->item_count++], err) != ST_OK) {
@@ -305,7 +333,7 @@ static enum status take_texts(struct infer *infer, struct error *err)
 
 static bool has_all(const struct embedding *embedding)
 {
-    return embedding->ask.form == EMBED_TEI_ALL;
+    return embed_ask_has_tokens(&embedding->ask);
 }
 
 /* Where memory for requests is short for now, the request waits, and is parsed again. */
@@ -313,9 +341,9 @@ static enum status make_room(struct infer *infer, struct error *err)
 {
     struct embedding *embedding = embedding_of(infer);
     size_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
-    /* There may be a query; 2^31 tokens at most. */
-    size_t items =
-        has_all(embedding) ? (size_t)embedding->token_count : (size_t)embedding->ask.text_count + 1;
+    /* There may be queries; 2^31 tokens at most. */
+    size_t texts = (size_t)embedding->ask.text_count + embedding->ask.query_count;
+    size_t items = has_all(embedding) ? (size_t)embedding->token_count : texts;
     size_t bytes = items * (width + 1) * sizeof(float); /* 2^20 and 2^2 at most */
     if (wanted > width) {
         return error_set(err, ST_INVALID, "dimensions: the model has %zu, got %zu", width, wanted);
@@ -367,6 +395,11 @@ PARSE(parse_sparse, EMBED_TEI_SPARSE)
 PARSE(parse_predict, PREDICT_TEI)
 PARSE(parse_similar, SIMILAR_TEI)
 PARSE(parse_cohere, EMBED_COHERE)
+PARSE(parse_cohere_one, EMBED_COHERE_ONE)
+PARSE(parse_score, SCORE_VLLM)
+PARSE(parse_classify, CLASSIFY_VLLM)
+PARSE(parse_pool, POOL_VLLM)
+PARSE(parse_llama, EMBED_LLAMA)
 PARSE(parse_rank, RANK_ROOT)
 PARSE(parse_rank_jina, RANK_JINA)
 PARSE(parse_rank_cohere, RANK_COHERE)
@@ -497,13 +530,14 @@ static struct embed_reply reply_of(const struct infer *infer)
         .total_ns = uv_hrtime() - infer->arrived_ns,
         .load_ns = infer->waited_ns,
         .id = infer->arrived_ns,
+        .created = (int64_t)time(NULL),
     };
 }
 
 /* Bytes of the vectors that are compared with a query's. */
 static size_t compared_bytes(const struct embedding *embedding)
 {
-    return embedding->is_query_first
+    return embedding->query_count > 0
                ? (size_t)embedding->item_count * embedding->embedder->width * sizeof(float)
                : 0;
 }
@@ -569,8 +603,8 @@ static void shape_vectors(struct embedding *embedding)
 {
     const struct embed_ask *ask = &embedding->ask;
     uint32_t width = embedding->embedder->width;
-    bool is_tei =
-        ask->form & (EMBED_TEI | EMBED_OLLAMA) && embedding->embedder->pooling != EMBEDDER_SPLADE;
+    bool is_tei = ask->form & (EMBED_TEI | EMBED_OLLAMA | EMBED_LLAMA) &&
+                  embedding->embedder->pooling != EMBEDDER_SPLADE;
     bool normalizes = ask->says_normalize ? ask->normalizes
                       : is_tei            ? true
                                           : embedding->embedder->normalizes;
@@ -583,7 +617,7 @@ static void shape_vectors(struct embedding *embedding)
     }
 }
 
-/* The cosine of the vector of each text with the query's vector. */
+/* The cosine of the vector of each text with that of its query. */
 static void compare_vectors(struct embedding *embedding)
 {
     uint32_t width = embedding->embedder->width;
@@ -591,13 +625,15 @@ static void compare_vectors(struct embedding *embedding)
         embedder_normalize(embedding->vectors + (size_t)i * width, width);
     }
     float *scores = embedding->vectors + (size_t)embedding->item_count * width;
-    for (uint32_t i = 1; i < embedding->item_count; i++) {
-        const float *vector = embedding->vectors + (size_t)i * width;
+    for (uint32_t i = 0; i < embedding->ask.text_count; i++) {
+        const float *query =
+            embedding->vectors + (embedding->query_count > 1 ? (size_t)i * width : 0);
+        const float *vector = embedding->vectors + (size_t)(embedding->query_count + i) * width;
         double sum = 0;
         for (uint32_t d = 0; d < width; d++) {
-            sum += (double)embedding->vectors[d] * vector[d];
+            sum += (double)query[d] * vector[d];
         }
-        scores[i - 1] = (float)sum;
+        scores[i] = (float)sum;
     }
     embedding->answer = scores;
 }
@@ -648,9 +684,9 @@ static enum status sample(struct infer *infer, struct error *err)
     if (has_all(embedding)) {
         return ST_OK; /* they are as the model gives them */
     }
-    if (embedding->ask.form == PREDICT_TEI) {
+    if (embed_ask_classifies(&embedding->ask)) {
         share_classes(embedding);
-    } else if (embedding->is_query_first) {
+    } else if (embedding->query_count > 0) {
         compare_vectors(embedding);
     } else if (is_ranking(embedding)) {
         score_pairs(embedding);
@@ -731,6 +767,12 @@ const struct codec embedding_sparse = {.parse = parse_sparse, .name_input = code
 const struct codec embedding_predict = {.parse = parse_predict, .name_input = codec_name_none};
 const struct codec embedding_similar = {.parse = parse_similar, .name_input = codec_name_none};
 const struct codec embedding_cohere = {.parse = parse_cohere, .name_input = codec_name_none};
+const struct codec embedding_cohere_one = {.parse = parse_cohere_one,
+                                           .name_input = codec_name_none};
+const struct codec embedding_score = {.parse = parse_score, .name_input = codec_name_none};
+const struct codec embedding_classify = {.parse = parse_classify, .name_input = codec_name_none};
+const struct codec embedding_pool = {.parse = parse_pool, .name_input = codec_name_none};
+const struct codec embedding_llama = {.parse = parse_llama, .name_input = codec_name_none};
 const struct codec embedding_rank = {.parse = parse_rank, .name_input = codec_name_none};
 const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};
 const struct codec embedding_rank_cohere = {.parse = parse_rank_cohere,

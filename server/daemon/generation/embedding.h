@@ -29,7 +29,8 @@ struct infer;
 extern const struct infer_ops embedding_ops;
 extern const struct codec embedding_openai, embedding_tei, embedding_rank, embedding_rank_jina,
     embedding_rank_cohere, embedding_ollama, embedding_ollama_one, embedding_predict, embedding_all,
-    embedding_sparse, embedding_similar, embedding_cohere;
+    embedding_sparse, embedding_similar, embedding_cohere, embedding_cohere_one, embedding_score,
+    embedding_classify, embedding_pool, embedding_llama;
 
 /*
  * Finds the model that a request of |form| means, if it names none: the one that has what the form
