@@ -207,10 +207,10 @@ struct along_values {
     } at;
 };
 
-#define EACH(class, type, result)                                                                  \
-    for (int64_t i = 0; i < values->count; i++) {                                                  \
-        if (values->slots[i] >= 0) {                                                               \
-            type *at = &columns->at.class[values->slots[i]], value = values->at.class[i];          \
+#define EACH(type, result)                                                                         \
+    for (int64_t i = 0; i < count; i++) {                                                          \
+        if (slots[i] >= 0) {                                                                       \
+            type *at = &sums[slots[i]], value = list[i];                                           \
             *at = result;                                                                          \
         }                                                                                          \
     }
@@ -226,20 +226,23 @@ struct along_values {
     }                                                                                              \
     static void reduce_##class(const struct rt_along_constants *c,                                 \
                                const struct along_columns *columns,                                \
-                               const struct along_values *values)                                  \
+                               const struct along_values *restrict values)                         \
     {                                                                                              \
+        const int64_t count = values->count, *restrict slots = values->slots;                      \
+        const type *restrict list = values->at.class;                                              \
+        type *restrict sums = columns->at.class;                                                   \
         switch (c->mode) {                                                                         \
         case RT_ALONG_PROD:                                                                        \
-            EACH(class, type, MULTIPLY_##class(*at, value))                                        \
+            EACH(type, MULTIPLY_##class(*at, value))                                               \
             break;                                                                                 \
         case RT_ALONG_AMAX:                                                                        \
-            EACH(class, type, (is_nan) || *at < value ? value : *at)                               \
+            EACH(type, (is_nan) || *at < value ? value : *at)                                      \
             break;                                                                                 \
         case RT_ALONG_AMIN:                                                                        \
-            EACH(class, type, (is_nan) || value < *at ? value : *at)                               \
+            EACH(type, (is_nan) || value < *at ? value : *at)                                      \
             break;                                                                                 \
         default:                                                                                   \
-            EACH(class, type, ADD_##class(*at, value))                                             \
+            EACH(type, ADD_##class(*at, value))                                                    \
             break;                                                                                 \
         }                                                                                          \
     }
@@ -295,6 +298,18 @@ static void move_columns(const struct rt_along_constants *c, enum rt_class class
     }
 }
 
+/* Finds the slots of |count| values of a single column, whose places are at |at| and behind. */
+static void find_slots(const struct rt_along_constants *c, const struct along_row *row, int64_t at,
+                       int64_t count, int64_t *restrict slots)
+{
+    const int64_t step = c->along.index, size = c->along.table_size;
+    const int64_t *places = c->is_i32 ? NULL : (const int64_t *)row->index + at;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = places ? places[i * step] : -1;
+        slots[i] = place >= 0 && place < size ? place : read_place(c, row, at + i * step);
+    }
+}
+
 /* Reads rows [k, k + rows) of the list's columns, and where they belong. */
 static void read_values(const struct rt_along_constants *c, const struct along_row *row,
                         const struct along_columns *columns, int64_t k, int64_t rows,
@@ -303,18 +318,19 @@ static void read_values(const struct rt_along_constants *c, const struct along_r
     int64_t width = (int64_t)dtype_bytes(c->dtype), count = columns->count;
     rt_load_f *load = rt_convert_load(c->dtype, rt_convert_class(c->dtype));
     const char *from = row->list + (k * c->along.list + columns->first * c->inner.list) * width;
+    int64_t index = k * c->along.index + columns->first * c->inner.index;
     char *to = (char *)&values->at;
 
     values->count = rows * count;
     if (count == 1) {
         load(to, from, c->along.list * width, rows);
+        find_slots(c, row, index, rows, values->slots);
+        return;
     }
     for (int64_t line = 0, n = 0; line < rows; line++) {
-        int64_t at = (k + line) * c->along.index + columns->first * c->inner.index;
-        if (count > 1) {
-            load(to + n * class_bytes(c->dtype), from + line * c->along.list * width,
-                 c->inner.list * width, count);
-        }
+        int64_t at = index + line * c->along.index;
+        load(to + n * class_bytes(c->dtype), from + line * c->along.list * width,
+             c->inner.list * width, count);
         for (int64_t i = 0; i < count; i++, n++, at += c->inner.index) {
             int64_t place = read_place(c, row, at);
             values->slots[n] = place < 0 ? -1 : place * count + i;
