@@ -361,8 +361,10 @@ static enum status read_prompt_logprobs(struct ask_reader *r)
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
 #define A ASK_MESSAGE
+#define H ASK_COHERE
 #define O ASK_OLLAMA_CHAT
 #define P ASK_OLLAMA_GENERATE
+#define E (C | M | G | R | A | H)
 #define AT(member) offsetof(struct ask, member)
 #define ASK_NUMBER(name, member, forms, min, max)                                                  \
     {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
@@ -381,8 +383,10 @@ static const struct member members[] = {
 #undef G
 #undef R
 #undef A
+#undef H
 #undef O
 #undef P
+#undef E
 
 _Static_assert(sizeof(members) / sizeof(members[0]) <= ASK_MEMBERS_MAX, "a bit of |seen| for each");
 

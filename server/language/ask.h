@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A request to a language model, read from its body: completions and chats as clients of OpenAI's
- * API, of Anthropic's and of Ollama send them, and generate of the Open Inference Protocol.
- * server/language/ask.def has the members. Reading knows no model: ids are compared with a
- * vocabulary later.
+ * API, of Anthropic's, of Cohere's and of Ollama send them, and generate of the Open Inference
+ * Protocol. server/language/ask.def has the members. Reading knows no model: ids are compared with
+ * a vocabulary later.
  */
 #ifndef PTED_SERVER_LANGUAGE_ASK_H
 #define PTED_SERVER_LANGUAGE_ASK_H
@@ -25,10 +25,11 @@ enum ask_form {
     ASK_MESSAGE = 16, /* Anthropic's */
     ASK_OLLAMA_CHAT = 32,
     ASK_OLLAMA_GENERATE = 64, /* one message in place of |messages| */
+    ASK_COHERE = 128,         /* Cohere's /v2/chat */
 };
 #define ASK_OLLAMA (ASK_OLLAMA_CHAT | ASK_OLLAMA_GENERATE)
 /* The prompt comes from a template, see ask_is_chat(). */
-#define ASK_CHATS (ASK_CHAT | ASK_RESPONSE | ASK_MESSAGE | ASK_OLLAMA)
+#define ASK_CHATS (ASK_CHAT | ASK_RESPONSE | ASK_MESSAGE | ASK_OLLAMA | ASK_COHERE)
 
 /* Does a client want the model to think before it answers? */
 enum ask_thinking { ASK_THINKING_UNSAID, ASK_THINKING_OFF, ASK_THINKING_ON };
@@ -57,7 +58,7 @@ struct ask {
     bool is_message;   /* likewise: its answers are messages of gRPC */
     struct ask_prompt *prompts;
     uint32_t prompt_count;
-    struct span suffix; /* of each prompt: the answer belongs between them; empty: none */
+    struct span suffix;          /* of each prompt: the answer belongs between them; empty: none */
     struct span messages, tools; /* JSON; empty: none */
     bool continues;              /* the last message is the beginning of the answer */
     bool is_raw;                 /* of ASK_OLLAMA: the prompt is |prompts| all the same */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by ask.c, ask_ollama.c and ask_shape.c: readers of members of requests to language models.
- * Each reads the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
+/* Shared by ask.c, ask_cohere.c, ask_ollama.c and ask_shape.c: readers of members of requests to
+ * language models. Each reads the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
 #ifndef PTED_SERVER_LANGUAGE_ASK_PRIV_H
 #define PTED_SERVER_LANGUAGE_ASK_PRIV_H
 
@@ -8,7 +8,7 @@
 #include "server/language/ask.h"
 
 /* Rows of ask.def. */
-#define ASK_MEMBERS_MAX 128
+#define ASK_MEMBERS_MAX 192
 
 struct ask_reader {
     struct json *in;
@@ -38,6 +38,13 @@ MUST_CHECK enum status ask_ollama_think(struct ask_reader *r);
 MUST_CHECK enum status ask_ollama_seed(struct ask_reader *r);
 /* Reads a number of tokens; less than 1: as many as there is room for. */
 MUST_CHECK enum status ask_ollama_count(struct ask_reader *r);
+
+/* ---- ask_cohere.c ---------------------------------------------------------------------------- */
+
+/* Reads messages into the form that templates know. */
+MUST_CHECK enum status ask_cohere_messages(struct ask_reader *r);
+/* Reads "REQUIRED" or "NONE". */
+MUST_CHECK enum status ask_cohere_choice(struct ask_reader *r);
 
 /* ---- ask_shape.c ----------------------------------------------------------------------------- */
 

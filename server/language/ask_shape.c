@@ -57,13 +57,14 @@ static enum status set_format(struct ask_reader *r, const struct json_string *ty
     if (json_string_is(type, "text")) {
         return ST_OK;
     }
-    if (json_string_is(type, "json_object")) {
+    if (json_string_is(type, "json_object") && schema.len == 0) {
         return set_shape(r, ASK_OBJECT, span_str(""), "response_format: ");
     }
-    if (!json_string_is(type, "json_schema")) {
+    bool is_cohere = r->ask->form == ASK_COHERE; /* its objects may have a schema */
+    if (!json_string_is(type, is_cohere ? "json_object" : "json_schema")) {
         return json_fail(r->in, r->err, ST_INVALID,
-                         "expected the type \"text\", \"json_object\" or \"json_schema\", got "
-                         "\"%.*s\"",
+                         "expected the type \"text\"%s \"json_object\"%s, got \"%.*s\"",
+                         is_cohere ? " or" : ",", is_cohere ? "" : " or \"json_schema\"",
                          SPAN_SHORT(type->raw));
     }
     const char *path = r->ask->form == ASK_RESPONSE  ? "text.format."
@@ -73,6 +74,16 @@ static enum status set_format(struct ask_reader *r, const struct json_string *ty
     return schema.len ? set_shape(r, ASK_SCHEMA, schema, path)
                       : json_fail(r->in, r->err, ST_INVALID, "%sschema is missing",
                                   is_inner ? "json_schema." : "");
+}
+
+/* Is |key| that of the schema itself, which other forms have inside of json_schema? */
+static bool is_schema(const struct ask_reader *r, const struct json_string *key)
+{
+    enum ask_form form = r->ask->form;
+    bool is_named = form == ASK_COHERE && json_string_is(key, "json_schema");
+    return json_peek(r->in) != JSON_NULL &&
+           (is_named ||
+            ((form & (ASK_RESPONSE | ASK_MESSAGE | ASK_COHERE)) && json_string_is(key, "schema")));
 }
 
 enum status ask_shape_format(struct ask_reader *r)
@@ -87,11 +98,11 @@ enum status ask_shape_format(struct ask_reader *r)
         }
         if (json_string_is(&key, "type")) {
             TRY(json_read_string(r->in, &type, r->err));
-        } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
+        } else if (is_schema(r, &key)) {
+            TRY(ask_take_json(r, JSON_OBJECT, &schema));
+        } else if (r->ask->form != ASK_COHERE && json_string_is(&key, "json_schema") &&
+                   json_peek(r->in) != JSON_NULL) {
             TRY(read_named_schema(r, &schema));
-        } else if ((r->ask->form & (ASK_RESPONSE | ASK_MESSAGE)) &&
-                   json_string_is(&key, "schema")) {
-            TRY(ask_take_json(r, JSON_OBJECT, &schema)); /* there it is not inside of json_schema */
         } else {
             TRY(json_skip(r->in, r->err));
         }

@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 %C%_liblanguage_a_SOURCES = \
 	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/ask_cohere.c \
 	%D%/ask_message.c %D%/ask_message.h \
 	%D%/ask_ollama.c \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
@@ -28,6 +29,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/generator.c %D%/generator.h \
 	%D%/infill.c %D%/infill.def %D%/infill.h \
 	%D%/reply.c %D%/reply.h \
+	%D%/reply_cohere.c %D%/reply_cohere.h \
 	%D%/reply_grpc.c %D%/reply_grpc.h \
 	%D%/reply_marks.c %D%/reply_marks.h \
 	%D%/reply_message.c %D%/reply_message.h \

@@ -10,6 +10,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
+#include "server/language/reply_cohere.h"
 #include "server/language/reply_grpc.h"
 #include "server/language/reply_marks.h"
 #include "server/language/reply_message.h"
@@ -403,6 +404,8 @@ static const struct printer printers[] = {
      reply_response_print_error_event},
     {ASK_MESSAGE, reply_message_print, NULL, reply_message_print_events, NULL,
      reply_message_print_error_event},
+    {ASK_COHERE, reply_cohere_print, NULL, reply_cohere_print_events, reply_cohere_print_end,
+     reply_cohere_print_error_event},
     {ASK_OLLAMA_CHAT, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,
      reply_ollama_print_error_line},
     {ASK_OLLAMA_GENERATE, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,

@@ -55,7 +55,7 @@ struct reply {
     bool has_thought;          /* and of a thought, before it */
     bool ends_thought;         /* and that it is over */
     bool ends_item;            /* and that the message is */
-    uint32_t ended_calls;      /* and that so many calls are */
+    uint32_t ended_calls;      /* and that so many calls are; of Cohere's form, too */
     size_t told_thought_bytes; /* of it */
 };
 

@@ -24,6 +24,16 @@ static void word_of(const struct words *words, uint32_t id, struct buf *word)
     (void)!words_bytes(words, id, word, &ignored); /* then it is shorter, or empty */
 }
 
+/* Of all tokens: a character may be made of several. */
+static void words_of(const struct words *words, const struct sampler_mark *marks, uint32_t count,
+                     struct buf *text)
+{
+    struct error ignored;
+    for (uint32_t i = 0; i < count; i++) {
+        (void)!words_bytes(words, marks[i].chosen.id, text, &ignored);
+    }
+}
+
 static void print_word(const struct reply *reply, uint32_t id, struct buf *word, struct buf *out)
 {
     word_of(reply->words, id, word);
@@ -74,6 +84,27 @@ static void print_chat(const struct reply *reply, const struct reply_piece *piec
     buf_add_str(out, "{\"content\":");
     reply_marks_print_list(reply, piece, out);
     buf_add_str(out, ",\"refusal\":null}");
+}
+
+void reply_marks_print_chunk(const struct reply *reply, const struct sampler_mark *marks,
+                             uint32_t count, struct buf *out)
+{
+    struct buf word;
+    buf_init(&word, (size_t)count * REPLY_WORD_BYTES_MAX);
+    buf_add_str(out, "{\"token_ids\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        buf_printf(out, "%s%" PRIu32, i ? "," : "", marks[i].chosen.id);
+    }
+    buf_add_str(out, "],\"logprobs\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_f32(out, marks[i].chosen.logprob);
+    }
+    buf_add_str(out, "],\"text\":");
+    words_of(reply->words, marks, count, &word);
+    json_print_string(out, buf_span(&word));
+    buf_add_char(out, '}');
+    buf_fini(&word);
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */

@@ -24,6 +24,10 @@ void reply_marks_print(const struct reply *reply, const struct reply_piece *piec
 void reply_marks_print_list(const struct reply *reply, const struct reply_piece *piece,
                             struct buf *out);
 
+/* Prints |count| tokens as one object, as Cohere has them: {"text", "token_ids", "logprobs"}. */
+void reply_marks_print_chunk(const struct reply *reply, const struct sampler_mark *marks,
+                             uint32_t count, struct buf *out);
+
 /* Prints `,"prompt_logprobs":` and the list, if the request wants it. */
 void reply_marks_print_prompt(const struct reply *reply, const struct reply_piece *piece,
                               struct buf *out);

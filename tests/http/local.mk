@@ -17,6 +17,7 @@ HTTP_TESTS = \
 	%D%/run_chat.py \
 	%D%/run_classes.py \
 	%D%/run_clients.py \
+	%D%/run_cohere.py \
 	%D%/run_config.py \
 	%D%/run_console.py \
 	%D%/run_console_pages.py \

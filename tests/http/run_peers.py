@@ -105,7 +105,42 @@ def rankings():
             expect("form", list(why.body), ["message"])
 
 
-CHECKS = (messages, tools, leaving, rankings)
+def chats():
+    """Cohere's client: answers, streams, calls, errors."""
+    weather = {"type": "function", "function": {
+        "name": "weather", "description": "of a city", "parameters": WEATHER["input_schema"]}}
+    with Daemon(CHAT) as daemon:
+        api = cohere.ClientV2(api_key="none", base_url=f"http://127.0.0.1:{daemon.port}")
+        for row in ANSWERS[:4]:
+            asked = {"model": "chat", "messages": row["messages"], "k": 1, "max_tokens": 60}
+            answer = api.chat(**asked)
+            expect("text", answer.message.content[0].text, row["answer"])
+            expect("tokens", answer.usage.tokens.input_tokens, len(row["ids"]))
+            events = list(api.chat_stream(**asked))
+            expect("texts", "".join(event.delta.message.content.text for event in events
+                                    if event.type == "content-delta"), row["answer"])
+            expect("last", (events[-1].type, events[-1].delta.finish_reason),
+                   ("message-end", "COMPLETE"))
+        asked = {"model": "chat", "messages": ASKED, "tools": [weather], "k": 1}
+        answer = api.chat(**asked)
+        call = answer.message.tool_calls[0]
+        expect("call", (call.function.name, call.function.arguments, answer.finish_reason),
+               ("weather", '{"city": "Oslo"}', "TOOL_CALL"))
+        told = "".join(event.delta.message.tool_calls.function.arguments
+                       for event in api.chat_stream(**asked) if event.type == "tool-call-delta")
+        expect("arguments", told, call.function.arguments)
+        result = {"role": "tool", "tool_call_id": call.id, "content": [
+            {"type": "document", "document": {"data": {"sky": "clear"}}}]}
+        again = api.chat(model="chat", messages=[*ASKED, answer.message, result], max_tokens=9)
+        expect("goes on", again.message.role, "assistant")
+        try:
+            api.chat(model="chat", messages=[])
+            raise Failure("no error")
+        except cohere.BadRequestError as why:
+            expect("form", list(why.body), ["message"])
+
+
+CHECKS = (messages, tools, leaving, rankings, chats)
 
 
 def main():

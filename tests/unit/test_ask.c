@@ -24,7 +24,7 @@ static enum status parse_with(enum ask_form form, const char *members)
 {
     char body[1024];
     const char *before = form & (ASK_COMPLETION | ASK_OLLAMA_GENERATE) ? "{\"prompt\":\"p\""
-                         : form & (ASK_CHAT | ASK_MESSAGE | ASK_OLLAMA_CHAT)
+                         : form & (ASK_CHAT | ASK_MESSAGE | ASK_COHERE | ASK_OLLAMA_CHAT)
                              ? "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]"
                          : form == ASK_GENERATE ? "{\"text_input\":\"t\",\"parameters\":{\"x\":1"
                                                 : "{\"input\":\"i\"";
@@ -46,10 +46,12 @@ static void refuses(enum ask_form form, const char *members, const char *why)
 #define G ASK_GENERATE
 #define R ASK_RESPONSE
 #define A ASK_MESSAGE
+#define H ASK_COHERE
 #define O ASK_OLLAMA_CHAT
 #define P ASK_OLLAMA_GENERATE
+#define E (C | M | G | R | A | H)
 
-static const enum ask_form all_forms[] = {C, M, G, R, A, O, P};
+static const enum ask_form all_forms[] = {C, M, G, R, A, H, O, P};
 #define FORMS (sizeof(all_forms) / sizeof(all_forms[0]))
 
 static const struct {

@@ -375,6 +375,15 @@ static enum status parse_message(struct infer *infer, struct infer_call *call,
     return parse_form(infer, ASK_MESSAGE, false, parts, err);
 }
 
+static enum status parse_cohere(struct infer *infer, struct infer_call *call,
+                                const struct oip_body *parts, struct span *out_rest,
+                                struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(infer, ASK_COHERE, false, parts, err);
+}
+
 static enum status parse_ollama_chat(struct infer *infer, struct infer_call *call,
                                      const struct oip_body *parts, struct span *out_rest,
                                      struct error *err)
@@ -416,6 +425,7 @@ const struct codec generation_completion = {.parse = parse_completion,
 const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_name_none};
 const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
 const struct codec generation_message = {.parse = parse_message, .name_input = codec_name_none};
+const struct codec generation_cohere = {.parse = parse_cohere, .name_input = codec_name_none};
 const struct codec generation_ollama_chat = {
     .parse = parse_ollama_chat, .name_input = codec_name_none, .stream_type = LINES_OF_JSON};
 const struct codec generation_ollama_generate = {
