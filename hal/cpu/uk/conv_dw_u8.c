@@ -132,13 +132,23 @@ static __attribute__((noinline)) void store_some(const struct part *p, const uin
 {
     for (size_t i = 0; i < outs; i++) {
         ptrdiff_t row = (ptrdiff_t)(i / columns), column = (ptrdiff_t)(i % columns);
-        uint8_t *y = p->y + row * p->d->y_line + column * p->d->y_pixel;
-        if ((size_t)column >= p->left) {
-            continue;
-        } else if (p->channels == UK_VL) {
-            memcpy(y, bytes + i * UK_VL, UK_VL);
-        } else {
+        if ((size_t)column < p->left) {
+            uint8_t *y = p->y + row * p->d->y_line + column * p->d->y_pixel;
             memcpy(y, bytes + i * UK_VL, p->channels);
+        }
+    }
+}
+
+/* Stores all channels of |outs| outputs, of which |left| columns exist. */
+UK_INLINE void store_outs(const struct part *p, const struct numbers *n, const vb *bytes,
+                          const size_t outs, const size_t columns, size_t left)
+{
+    const ptrdiff_t line = n->y_line, pixel = n->y_pixel;
+    UK_UNROLL
+    for (size_t i = 0; i < outs; i++) {
+        uint8_t *y = p->y + (ptrdiff_t)(i / columns) * line + (ptrdiff_t)(i % columns) * pixel;
+        if (i % columns < left) {
+            v_store_quarter(y, bytes[i / 4], i % 4);
         }
     }
 }
@@ -152,18 +162,15 @@ UK_INLINE void finish(const struct part *p, const struct numbers *n, const vi ac
     for (size_t i = 0; i < outs / 4; i++) {
         bytes[i] = requantize(acc + i * 4, n);
     }
-    if (p->left < columns || p->channels < UK_VL) {
+    if (p->channels < UK_VL) {
         const struct part part = *p; /* whose address leaves, so that *p stays in registers */
         uint8_t copy[sizeof(bytes)];
         memcpy(copy, bytes, sizeof(bytes[0]) * (outs / 4));
         store_some(&part, copy, outs, columns);
-        return;
-    }
-    ptrdiff_t line = n->y_line, pixel = n->y_pixel;
-    UK_UNROLL
-    for (size_t i = 0; i < outs; i++) {
-        uint8_t *y = p->y + (ptrdiff_t)(i / columns) * line + (ptrdiff_t)(i % columns) * pixel;
-        v_store_quarter(y, bytes[i / 4], i % 4);
+    } else if (p->left < columns) {
+        store_outs(p, n, bytes, outs, columns, p->left);
+    } else {
+        store_outs(p, n, bytes, outs, columns, columns);
     }
 }
 
