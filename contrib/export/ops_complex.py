@@ -34,6 +34,15 @@ def of_dims(x):
             pairs(torch.fft.fft(x)), pairs(torch.fft.fft(x, dim=1, norm="forward")))
 
 
+def of_complex(x):
+    """Both ways, of complex numbers: FNet mixes tokens so."""
+    a = torch.fft.rfft(x)
+    results = (torch.fft.fft(a), torch.fft.ifft(a), torch.fft.fft(a, dim=1, norm="ortho"),
+               torch.fft.ifftn(a, dim=(2, 0, -2)), torch.fft.fft2(x),
+               torch.fft.ifft2(a, norm="forward"), torch.fft.ifft(torch.fft.fft(x)))
+    return tuple(map(pairs, results))
+
+
 def arithmetic(x, y):
     a, b = torch.fft.rfft(x), torch.fft.rfft(y)
     results = (a + b, torch.add(a, b, alpha=2), a * b, a / (b + 3), a * x[..., :1], a + 2.5, a * 3,
@@ -71,6 +80,7 @@ def complex():
             case(f"mixed_{name}", spectra(30, 64, 77, 135), floats(dtype, 2, 135), **fine),
             case(f"prime_{name}", spectra(31, 37, 101), floats(dtype, 5, 101), **fine),
             case(f"dims_{name}", of_dims, floats(dtype, 3, 6, 10), **fine),
+            case(f"complex_{name}", of_complex, floats(dtype, 3, 5, 10), **fine),
             case(f"arithmetic_{name}", arithmetic, floats(dtype, 2, 5, 8), floats(dtype, 2, 5, 8),
                  **fine),
             case(f"rotations_{name}", rotations, floats(dtype, 3, 4, 5, 2), floats(dtype, 3, 5, 2),

@@ -146,14 +146,14 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
     {                                                                                              \
         const struct fft_constants *c = args->constants;                                           \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->lines);              \
-        int64_t size = fft_work_count(&c->scheme) * c->lanes;                                   \
+        int64_t size = fft_work_count(&c->scheme) * c->lanes;                                      \
         type *space = args->scratch;                                                               \
         for (int64_t line = first; line < behind; line += c->lanes) {                              \
             int64_t lanes = rt_min(c->lanes, behind - line);                                       \
             type *work[4] = {space, space + size, space + 2 * size, space + 3 * size};             \
             uint32_t re = c->is_inverse ? 1 : 0, im = 1 - re;                                      \
             gather_##suffix(c, args->bindings[1], line, lanes, work[re], work[im]);                \
-            fft_##suffix(&c->scheme, args->bindings[2], lanes, work);                           \
+            fft_##suffix(&c->scheme, args->bindings[2], lanes, work);                              \
             scatter_##suffix(c, args->bindings[0], line, lanes, work[re], work[im]);               \
         }                                                                                          \
     }                                                                                              \
@@ -290,6 +290,16 @@ static enum status c2r_shape(struct rt_shape_call *call)
     return set_length(call, dim, length);
 }
 
+static enum status c2c_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    uint8_t dim;
+
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(check_dims(call, &dim));
+    return rt_shape_set_out(call, 0, self->rank, self->dims);
+}
+
 const struct rt_op rt_ops_fft[] = {
     {.name = "fft_r2c",
      .kernels = "aten::_fft_r2c.out",
@@ -302,6 +312,13 @@ const struct rt_op rt_ops_fft[] = {
      .kernels = "aten::_fft_c2r.out",
      .args = "TLII>T",
      .shape = c2r_shape,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = 1u << DT_C64 | 1u << DT_C128,
+     .becomes = "fft"},
+    {.name = "fft_c2c",
+     .kernels = "aten::_fft_c2c.out",
+     .args = "TLIB>T",
+     .shape = c2c_shape,
      .flags = RT_OP_COMPLEX,
      .dtypes = 1u << DT_C64 | 1u << DT_C128,
      .becomes = "fft"},

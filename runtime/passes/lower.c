@@ -311,6 +311,7 @@ static const struct {
     {RT_KNOWN_add_quantized, rt_lower_add_quantized},
     {RT_KNOWN_fft_r2c, rt_lower_fft_r2c},
     {RT_KNOWN_fft_c2r, rt_lower_fft_c2r},
+    {RT_KNOWN_fft_c2c, rt_lower_fft_c2c},
 };
 
 enum status rt_pass_lower(struct rt_graph *graph, struct error *err)

@@ -106,3 +106,19 @@ enum status rt_lower_fft_c2r(struct rt_graph *graph, const struct rt_node *node,
     TRY(make_others(graph, node, node->args[0], true, &spectrum, err));
     return make_fft(graph, spectrum, &t, &outs[0], err);
 }
+
+enum status rt_lower_fft_c2c(struct rt_graph *graph, const struct rt_node *node,
+                             uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
+{
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    const struct rt_value *self = rt_node_arg(graph, node, 0);
+    uint8_t dim = dim_at(graph, node, rt_node_arg(graph, node, 1)->count - 1);
+    bool is_inverse = !rt_node_arg(graph, node, 3)->b;
+    int64_t length = self->dims[dim].value;
+    struct transform t = {dim,    RT_FFT_COMPLEX, is_inverse,
+                          length, length,         scale_of(graph, node, self)};
+    uint32_t part;
+
+    TRY(make_others(graph, node, node->args[0], is_inverse, &part, err));
+    return make_fft(graph, part, &t, &outs[0], err);
+}
