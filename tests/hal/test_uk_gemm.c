@@ -67,8 +67,7 @@ static void test_blocks(void **state)
 static void level_same_bits(const struct hal_cpu_uk *uk)
 {
     check_same_bits(
-        uk,
-        &(struct problem){4, 25, 9 * uk->f32_nr + 5, ONE_RUN(1023), true, true, -9.0f, 9.0f},
+        uk, &(struct problem){4, 25, 9 * uk->f32_nr + 5, ONE_RUN(1023), true, true, -9.0f, 9.0f},
         false);
 }
 
@@ -256,26 +255,37 @@ static void test_packed_size(void **state)
     assert_int_equal(uk_packed_f32_floats(uk, SIZE_MAX / 8, 8), 0);
 }
 
-/* An activation is computed of what the product is without it, also in place of C's sums. */
+/* An activation is computed of what the product is without it, also in place of C's sums. Rows of C
+ * are |row| floats apart. */
+static void check_activation(const struct hal_cpu_uk *uk, struct uk_gemm_f32 g, size_t row)
+{
+    const size_t rows = (size_t)g.lines * g.m, floats = rows * row + 1;
+    float *want = random_floats(floats, 0), *got = random_floats(floats, 0);
+    g.c_row = (ptrdiff_t)row;
+    g.c_line = (ptrdiff_t)(g.m * row);
+    g.c = want;
+    uk->gemm_f32(&g);
+    for (size_t i = 0; i < rows; i++) {
+        uk->unary_f32[UK_GELU](want + i * row, want + i * row, g.n);
+    }
+    g.c = got;
+    g.activation = uk->unary_f32[UK_GELU];
+    uk->gemm_f32(&g);
+    assert_memory_equal(got, want, floats * sizeof(float));
+    free(want);
+    free(got);
+}
+
 static void level_activation(const struct hal_cpu_uk *uk)
 {
     for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
         struct problem p = {
-            1 + n % 2,  1 + n % (2 * uk->f32_mr),  n, ONE_RUN(n % 7 ? 9 : 1100), n % 3 != 0,
+            1 + n % 2,  1 + n % (2 * uk->f32_mr),  n,   ONE_RUN(n % 7 ? 9 : 1100), n % 3 != 0,
             n % 5 == 0, n % 4 ? -INFINITY : -0.5f, 2.0f};
         struct operands o;
-        size_t floats = (size_t)p.lines * p.m * (p.n + 3) + 3;
         setup(uk, &p, &o);
-        uk->gemm_f32(&o.g);
-        float *want = random_floats(floats, 0);
-        memcpy(want, o.c, floats * sizeof(float));
-        for (size_t row = 0; row < (size_t)p.lines * p.m; row++) {
-            uk->unary_f32[UK_GELU](want + row * (p.n + 3), want + row * (p.n + 3), p.n);
-        }
-        o.g.activation = uk->unary_f32[UK_GELU];
-        uk->gemm_f32(&o.g);
-        assert_memory_equal(o.c, want, floats * sizeof(float));
-        free(want);
+        check_activation(uk, o.g, n);
+        check_activation(uk, o.g, n + 3);
         teardown(&o);
     }
 }

@@ -310,36 +310,39 @@ EACH_ROWS(TILES)
 
 static tile_f *const tiles[UK_MR][UK_NV] = {EACH_ROWS(TILE_ROW)};
 
-/* Copies the last |width| < UK_NR columns between C, or the residual, and complete rows. */
-UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
+/* Copies |width| columns between C, or the residual, and rows |step| apart: whole vectors, or half
+ * of the last one. */
+UK_INLINE void load_ragged(float *whole, size_t step, const float *p, ptrdiff_t row, size_t rows,
+                           size_t width)
 {
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
-        UK_UNROLL
-        for (size_t j = 0; j < UK_NR; j += UK_VL) {
-            size_t from = j < width ? j : width, left = width - from;
-            v_store(whole + j, left < UK_VL ? v_load_part(p + from, left) : v_load(p + from));
+    for (size_t i = 0; i < rows; i++, p += row, whole += step) {
+        for (size_t j = 0; j < width; j += UK_VL) {
+            size_t left = width - j;
+            store(whole + j, left < UK_VL ? v_load_part(p + j, left) : v_load(p + j),
+                  step - j < UK_VL);
         }
     }
 }
 
-UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t rows, size_t width)
+UK_INLINE void store_ragged(float *p, const float *whole, size_t step, ptrdiff_t row, size_t rows,
+                            size_t width)
 {
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+    for (size_t i = 0; i < rows; i++, p += row, whole += step) {
         size_t j = 0;
         for (; width - j >= UK_VL; j += UK_VL) {
             v_store(p + j, v_load(whole + j));
         }
         if (j < width) {
-            v_store_part(p + j, v_load(whole + j), width - j);
+            v_store_part(p + j, load(whole + j, step - j < UK_VL), width - j);
         }
     }
 }
 
 #ifdef HAS_BF16
-UK_INLINE void load_ragged_bf16(float *whole, const uint16_t *p, ptrdiff_t row, size_t rows,
-                                size_t width)
+UK_INLINE void load_ragged_bf16(float *whole, size_t step, const uint16_t *p, ptrdiff_t row,
+                                size_t rows, size_t width)
 {
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+    for (size_t i = 0; i < rows; i++, p += row, whole += step) {
         for (size_t j = 0; j < width; j += UK_VL) {
             size_t left = width - j;
             v_store(whole + j, load_bf16(p + j, left < UK_VL ? left : UK_VL));
@@ -347,10 +350,10 @@ UK_INLINE void load_ragged_bf16(float *whole, const uint16_t *p, ptrdiff_t row, 
     }
 }
 
-UK_INLINE void store_ragged_bf16(uint16_t *p, const float *whole, ptrdiff_t row, size_t rows,
-                                 size_t width)
+UK_INLINE void store_ragged_bf16(uint16_t *p, const float *whole, size_t step, ptrdiff_t row,
+                                 size_t rows, size_t width)
 {
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+    for (size_t i = 0; i < rows; i++, p += row, whole += step) {
         for (size_t j = 0; j < width; j += UK_VL) {
             size_t left = width - j;
             store_bf16(p + j, v_load(whole + j), left < UK_VL ? left : UK_VL);
@@ -372,79 +375,73 @@ static tile_f *tile_for(size_t rows, size_t width)
 }
 #endif
 
-/* Columns behind |width| have no values. A call has constants to load, so there are few. */
-static void activate(uk_unary_f32_f *activation, float *whole, size_t rows, size_t width)
-{
-    size_t n = width == UK_NR ? rows * UK_NR : width;
-    for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
-        activation(whole + i, whole + i, n);
-    }
-}
-
-/* Stores C, which is computed in complete rows |whole|. */
-static void store_whole(const struct tile *t, float *whole, size_t rows, size_t width)
+/* Stores C, which is computed in rows |whole|, |step| apart. */
+static void store_whole(const struct tile *t, float *whole, size_t step, size_t rows, size_t width)
 {
     bool is_active = t->last && t->activation;
 #ifdef HAS_BF16
     if (t->c_is_bf16) {
         if (is_active) {
-            activate(t->activation, whole, rows, width);
+            t->activation(whole, whole, rows * step);
         }
-        store_ragged_bf16((uint16_t *)(void *)t->c, whole, t->c_row, rows, width);
+        store_ragged_bf16((uint16_t *)(void *)t->c, whole, step, t->c_row, rows, width);
         return;
     }
 #endif
-    if (is_active && width == UK_NR && t->c_row == UK_NR) {
-        t->activation(t->c, whole, rows * UK_NR);
+    if (is_active && width == step && t->c_row == (ptrdiff_t)step) {
+        t->activation(t->c, whole, rows * step);
         return;
     }
     if (is_active) {
-        activate(t->activation, whole, rows, width);
+        t->activation(whole, whole, rows * step);
     }
-    store_ragged(t->c, whole, t->c_row, rows, width);
+    store_ragged(t->c, whole, step, t->c_row, rows, width);
 }
 
-static void load_ragged_residual(float *whole, const struct tile *t, size_t rows, size_t width)
+static void load_ragged_residual(float *whole, size_t step, const struct tile *t, size_t rows,
+                                 size_t width)
 {
 #ifdef HAS_BF16
     if (t->residual_is_bf16) {
-        load_ragged_bf16(whole, (const uint16_t *)(const void *)t->residual, t->residual_row, rows,
-                         width);
+        load_ragged_bf16(whole, step, (const uint16_t *)(const void *)t->residual, t->residual_row,
+                         rows, width);
         return;
     }
 #endif
-    load_ragged(whole, t->residual, t->residual_row, rows, width);
+    load_ragged(whole, step, t->residual, t->residual_row, rows, width);
 }
 
 /* For a tile whose last columns are no whole vectors, or with an activation: computes it in
- * temporary, complete rows. */
+ * temporary rows of whole vectors, or half of the last one, without gaps. An activation is called
+ * once for all of them, because a call has constants to load. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
     float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
     struct tile whole = *t;
+    const size_t step = (width + UK_PART - 1) / UK_PART * UK_PART;
     bool is_ragged = width % UK_PART != 0;
     if (!t->first) {
-        load_ragged(c, t->c, t->c_row, rows, width);
+        load_ragged(c, step, t->c, t->c_row, rows, width);
     }
     if (t->residual && is_ragged) {
-        load_ragged_residual(residual, t, rows, width);
+        load_ragged_residual(residual, step, t, rows, width);
         whole.residual = residual;
-        whole.residual_row = UK_NR;
+        whole.residual_row = (ptrdiff_t)step;
 #ifdef HAS_BF16
         whole.residual_is_bf16 = false;
 #endif
     }
     if (t->bias && is_ragged) {
-        load_ragged(bias, t->bias, 0, 1, width);
+        load_ragged(bias, step, t->bias, 0, 1, width);
         whole.bias = bias;
     }
     whole.c = c;
-    whole.c_row = UK_NR;
+    whole.c_row = (ptrdiff_t)step;
 #ifdef HAS_BF16
     whole.c_is_bf16 = false;
 #endif
     tile_for(rows, width)(&whole);
-    store_whole(t, c, rows, width);
+    store_whole(t, c, step, rows, width);
 }
 
 /* Asks for its part of the panel that follows |panel| in the next round. */
