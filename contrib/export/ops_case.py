@@ -40,7 +40,7 @@ PRESERVED = [
     aten._pdist_forward.default, aten._adaptive_avg_pool2d.default, aten._conj_physical.default,
     aten.convolution_backward.default, aten.max_pool2d_with_indices_backward.default,
     aten.topk.default, aten.glu.default, aten.masked_scatter.default, aten.native_dropout.default,
-    aten.rand.default, aten.randn.default
+    aten.rand.default, aten.randn.default, aten.rand_like.default, aten.randn_like.default
 ]
 
 

@@ -64,6 +64,16 @@ def rotations(x, y):
     return pairs(a * b[:, None]), torch.abs(b), pairs(aten.view_as_complex_copy(x[1:, :, 2]))
 
 
+def parts(x, y):
+    """Numbers of their parts, and of their sizes and angles, as rotary embeddings make them."""
+    column = y[:, :1]
+    results = (torch.complex(x, y), torch.complex(x, column), torch.complex(y[0], x),
+               torch.polar(x, y), torch.polar(torch.ones_like(x), column),
+               aten.view_as_complex_copy(x.reshape(3, 4, 2)) * torch.polar(y, y)[:, :4],
+               torch.complex(x[0, 0], y[0, 0]))
+    return tuple(map(pairs, results)) + (torch.angle(results[0]), torch.angle(results[-1]))
+
+
 def products(x, y):
     a, b = torch.fft.rfft(x), torch.fft.rfft(y)
     return (pairs(torch.bmm(a, b.transpose(1, 2))), pairs(torch.bmm(a.transpose(1, 2), b)))
@@ -85,6 +95,7 @@ def complex():
                  **fine),
             case(f"rotations_{name}", rotations, floats(dtype, 3, 4, 5, 2), floats(dtype, 3, 5, 2),
                  **fine),
+            case(f"parts_{name}", parts, floats(dtype, 3, 8), floats(dtype, 3, 8), **fine),
             case(f"shapes_{name}", shapes, floats(dtype, 2, 3, 8), **fine),
             case(f"products_{name}", products, floats(dtype, 2, 3, 8), floats(dtype, 2, 3, 8),
                  **fine)

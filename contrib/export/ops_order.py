@@ -82,6 +82,10 @@ def random():
                  is_random=True),
             case(f"normal_{name}", lambda dtype=dtype: torch.randn(250, 400, dtype=dtype),
                  is_random=True),
+            case(f"uniform_like_{name}", lambda x: torch.rand_like(x),
+                 torch.zeros(250, 400, dtype=dtype), is_random=True),
+            case(f"normal_like_{name}", lambda x: torch.randn_like(x),
+                 torch.zeros(250, 400, dtype=dtype), is_random=True),
             case(f"train_{name}", lambda x: aten.native_dropout(x, 0.25, True),
                  torch.ones(250, 400, dtype=dtype), is_random=True)
         ]

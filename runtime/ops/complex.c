@@ -40,6 +40,29 @@ static enum status view_as_complex_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, self->rank - 1, self->dims);
 }
 
+/* Two tensors of reals, broadcast: the parts of numbers, or their sizes and angles. */
+static enum status of_two_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 1);
+    struct rt_dim out[SHAPE_RANK_MAX];
+    uint8_t rank;
+
+    TRY(rt_shape_need_dtype(call, 1, 1u << a->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_complex(a->dtype)));
+    TRY(rt_shape_broadcast(call, a->rank, a->dims, b->rank, b->dims, out, &rank));
+    TRY(rt_view_rank(call, rank + 1u));
+    return rt_shape_set_out(call, 0, rank, out);
+}
+
+static enum status angle_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_shape_arg(call, 0);
+
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_part(self->dtype)));
+    TRY(rt_view_rank(call, self->rank + 1u));
+    return rt_shape_set_out(call, 0, self->rank, self->dims);
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 #define COLUMNS 64 /* of a tile */
@@ -139,6 +162,27 @@ const struct rt_op rt_ops_complex[] = {
      .shape = view_as_complex_shape,
      .flags = RT_OP_VIEW | RT_OP_COMPLEX,
      .dtypes = RT_DTYPES_FLOAT & ~(1u << DT_BF16)},
+    {.name = "complex",
+     .kernels = "aten::complex.out",
+     .args = "TT>T",
+     .shape = of_two_shape,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_FLOAT & ~(1u << DT_BF16),
+     .becomes = "view_as_complex"},
+    {.name = "polar",
+     .kernels = "aten::polar.out",
+     .args = "TT>T",
+     .shape = of_two_shape,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = 1u << DT_F32 | 1u << DT_F64,
+     .becomes = "view_as_complex"},
+    {.name = "angle",
+     .kernels = "aten::angle.out",
+     .args = "T>T",
+     .shape = angle_shape,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_COMPLEX,
+     .becomes = "atan2"},
     {.name = "product_complex",
      .args = "TT>T",
      .shape = product_shape,

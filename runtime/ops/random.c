@@ -153,6 +153,11 @@ static enum status random_shape(struct rt_shape_call *call)
     return rt_create_size_shape(call);
 }
 
+static enum status random_like_shape(struct rt_shape_call *call)
+{
+    return rt_shape_set_out_like(call, 0, 0);
+}
+
 static enum status emit_random(struct rt_emit *emit, bool is_normal, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
@@ -270,6 +275,12 @@ const struct rt_op rt_ops_random[] = {
      .dtypes = RT_DTYPES_FLOAT, .runs = &random_kernel},
     {.name = "randn", .kernels = "aten::randn.out",
      .args = "L>T", .shape = random_shape, .emit = randn_emit, .flags = RT_OP_RANDOM,
+     .dtypes = RT_DTYPES_FLOAT, .runs = &random_kernel},
+    {.name = "rand_like", .kernels = "aten::rand_like.out",
+     .args = "TI?>T", .shape = random_like_shape, .emit = rand_emit, .flags = RT_OP_RANDOM,
+     .dtypes = RT_DTYPES_FLOAT, .runs = &random_kernel},
+    {.name = "randn_like", .kernels = "aten::randn_like.out",
+     .args = "TI?>T", .shape = random_like_shape, .emit = randn_emit, .flags = RT_OP_RANDOM,
      .dtypes = RT_DTYPES_FLOAT, .runs = &random_kernel},
     {.name = "dropout", .kernels = "aten::native_dropout.out",
      .args = "TFB?>TT", .shape = dropout_shape, .emit = dropout_emit,

@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/layout.c \
 	%D%/lines.c \
 	%D%/lower.c %D%/lower.h \
+	%D%/lower_complex.c \
 	%D%/lower_conv.c \
 	%D%/lower_fft.c \
 	%D%/lower_llm.c %D%/lower_moe.c \

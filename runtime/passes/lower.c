@@ -312,6 +312,9 @@ static const struct {
     {RT_KNOWN_fft_r2c, rt_lower_fft_r2c},
     {RT_KNOWN_fft_c2r, rt_lower_fft_c2r},
     {RT_KNOWN_fft_c2c, rt_lower_fft_c2c},
+    {RT_KNOWN_complex, rt_lower_complex},
+    {RT_KNOWN_polar, rt_lower_polar},
+    {RT_KNOWN_angle, rt_lower_angle},
 };
 
 enum status rt_pass_lower(struct rt_graph *graph, struct error *err)

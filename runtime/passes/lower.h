@@ -14,7 +14,7 @@ typedef enum status rt_lower_f(struct rt_graph *graph, const struct rt_node *nod
                                uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err);
 
 rt_lower_f rt_lower_convolution, rt_lower_convolution_backward, rt_lower_fft_r2c, rt_lower_fft_c2r,
-    rt_lower_fft_c2c;
+    rt_lower_fft_c2c, rt_lower_complex, rt_lower_polar, rt_lower_angle;
 rt_lower_f rt_lower_update_cache, rt_lower_update_cache_at, rt_lower_attention_cached,
     rt_lower_attention_quantized, rt_lower_tile_crop, rt_lower_moe_ffn;
 rt_lower_f rt_lower_mixed_mm, rt_lower_mixed_linear, rt_lower_add_quantized;

@@ -115,11 +115,10 @@ static void check_fresh(const char *kind, enum dtype dtype)
     assert_true(share_equal(x, x + 1, COUNT - 1) < 0.02);
 }
 
-static void uniform(void **state)
+static void check_uniform(const char *kind)
 {
-    (void)state;
     for (size_t t = 0; t < 4; t++) {
-        call("uniform", types[t], x, NULL);
+        call(kind, types[t], x, NULL);
         double least = 1, most = 0;
         for (size_t i = 0; i < COUNT; i++) {
             least = fmin(least, x[i]);
@@ -128,21 +127,34 @@ static void uniform(void **state)
         assert_true(least >= 0 && least < 0.01 && most > 0.99 && most < 1);
         assert_true(fabs(moment(x, 1, 0) - 0.5) < 0.01);
         assert_true(fabs(moment(x, 2, 0.5) - 1.0 / 12) < 0.005);
-        check_fresh("uniform", types[t]);
+        check_fresh(kind, types[t]);
+    }
+}
+
+static void uniform(void **state)
+{
+    (void)state;
+    check_uniform("uniform");
+    check_uniform("uniform_like");
+}
+
+static void check_normal(const char *kind)
+{
+    for (size_t t = 0; t < 4; t++) {
+        call(kind, types[t], x, NULL);
+        assert_true(fabs(moment(x, 1, 0)) < 0.02);
+        assert_true(fabs(moment(x, 2, 0) - 1) < 0.03);
+        assert_true(fabs(moment(x, 3, 0)) < 0.06);
+        assert_true(fabs(moment(x, 4, 0) - 3) < 0.2);
+        check_fresh(kind, types[t]);
     }
 }
 
 static void normal(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < 4; t++) {
-        call("normal", types[t], x, NULL);
-        assert_true(fabs(moment(x, 1, 0)) < 0.02);
-        assert_true(fabs(moment(x, 2, 0) - 1) < 0.03);
-        assert_true(fabs(moment(x, 3, 0)) < 0.06);
-        assert_true(fabs(moment(x, 4, 0) - 3) < 0.2);
-        check_fresh("normal", types[t]);
-    }
+    check_normal("normal");
+    check_normal("normal_like");
 }
 
 static void dropout(void **state)
