@@ -29,8 +29,8 @@ METRICS=docs/reference/metrics.md
 LIMITS=docs/reference/limits.md
 OPTIONS=docs/reference/command-line.md
 SOURCES='base protocol hal runtime lib server tests docs/examples'
-report=$(mktemp) && rows=$(mktemp) || exit 1
-trap 'rm -f "$report" "$rows"' EXIT
+report=$(mktemp) && rows=$(mktemp) && names=$(mktemp) || exit 1
+trap 'rm -f "$report" "$rows" "$names"' EXIT
 
 # mentioned REGEX: prints FILE:LINE:TEXT for each match in the documents, outside of code fences.
 mentioned() {
@@ -53,25 +53,30 @@ headings() {
     sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
-# expect WHAT PATTERN: reads lines FILE:LINE:NAME. Reports those for which the pattern, with NAME in
-# place of @, matches no line of C or GLSL.
+# code REGEX: prints each match in C and GLSL.
+code() {
+    # shellcheck disable=SC2086 # a list of words
+    grep -rhoE --include='*.[ch]' --include='*.def' --include='*.glsl' "$1" $SOURCES
+}
+
+# expect WHAT NAMES: reads lines FILE:LINE:NAME. Reports those whose name is not in the file NAMES.
 expect() {
-    while IFS=: read -r file line name; do
-        pattern=$(printf '%s' "$2" | sed "s|@|$name|")
-        # shellcheck disable=SC2086
-        grep -rqE --include='*.[ch]' --include='*.def' --include='*.glsl' \
-            "$pattern" $SOURCES ||
-            echo "$file:$line: there is no $1 $name"
-    done
+    awk -F: -v what="$1" 'FNR == NR { is_known[$0]; next }
+        !($3 in is_known) { print $1 ":" $2 ": there is no " what " " $3 }' "$2" -
 }
 
 {
     # Functions, macros and prototypes begin at the left margin; methods of Python are not C's.
+    {
+        code '^[a-zA-Z_].*[ *][a-z][a-z0-9_]*\(' | grep -oE '[ *][a-z][a-z0-9_]*\('
+        code '^# *define [a-z][a-z0-9_]*\('
+    } | sed -E 's/.*[ *]//; s/\(//' >"$names"
     mentioned '\.?\b[a-z][a-z0-9_]*\(\)' | grep -v ':\.' | sed 's/()$//' |
-        expect function '^([a-zA-Z_].*[ *]|# *define )@\('
+        expect function "$names"
+    code '^ *struct [a-z][a-z0-9_]* [{]' | sed -E 's/^ *struct (.*) .$/\1/' >"$names"
     # shellcheck disable=SC2016 # backquotes of a document
     mentioned '`struct [a-z][a-z0-9_]*`' | tr -d '`' | sed 's/struct //' |
-        expect struct '^ *struct @ [{]'
+        expect struct "$names"
     # shellcheck disable=SC2016
     mentioned '`[a-zA-Z0-9_./-]+`' | tr -d '`' |
         sed 's|:daemon/|:server/daemon/|' |
