@@ -217,26 +217,40 @@ header_circles() {
         sed -n 's/^tsort: \([^ ]*\.h\)$/\1:1: in a circle of headers/p' | sort -u
 }
 
-first_lines() {
-    for file in $CODE_FILES $(files '*.mk'); do
-        sed -n 1p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
-            echo "$file:1: the first line is the SPDX line"
-    done
-    for file in $SCRIPTS $OTHER_CODE; do
-        sed -n 1,2p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
-            echo "$file:1: the SPDX line is in the first two lines"
-    done
-    for file in $(files '*.c'); do
-        grep -n '^ *# *include' "$file" | head -n 1 | grep -v '"config\.h"' |
-            sed "s|^\([0-9]*\):.*|$file:\1: config.h is the first include|"
-    done
+# without LINES REGEX FILE...: prints the files that have no match in their first lines.
+without() {
+    awk -v lines="$1" -v regex="$2" 'BEGIN { ARGV[1] = ARGV[2] = "" }
+        FNR <= lines && $0 ~ regex { has[FILENAME] }
+        END { for (i = 3; i < ARGC; i++) if (!(ARGV[i] in has)) print ARGV[i] }' "$@"
 }
 
+# shellcheck disable=SC2046,SC2086
+first_lines() {
+    without 1 'SPDX-License-Identifier: MIT' $CODE_FILES $(files '*.mk') |
+        sed 's/$/:1: the first line is the SPDX line/'
+    without 2 'SPDX-License-Identifier: MIT' $SCRIPTS $OTHER_CODE |
+        sed 's/$/:1: the SPDX line is in the first two lines/'
+    awk '/^ *# *include/ && !(FILENAME in seen) {
+            seen[FILENAME]
+            if ($0 !~ /"config[.]h"/) print FILENAME ":" FNR ": config.h is the first include"
+        }' $(files '*.c')
+}
+
+# shellcheck disable=SC2046
 headers_guarded() {
-    for file in $(files '*.h' | grep -v '^tests/'); do
-        guard=PTED_$(echo "$file" | tr 'a-z/.-' 'A-Z___')
-        grep -q "^#ifndef $guard\$" "$file" || echo "$file:1: the include guard is $guard"
-    done
+    awk 'FNR == 1 {
+            guard = toupper(FILENAME)
+            gsub("[/.-]", "_", guard)
+        }
+        $0 == "#ifndef PTED_" guard { has[FILENAME] }
+        END {
+            for (i = 1; i < ARGC; i++) {
+                if (ARGV[i] in has) continue
+                guard = toupper(ARGV[i])
+                gsub("[/.-]", "_", guard)
+                print ARGV[i] ":1: the include guard is PTED_" guard
+            }
+        }' $(files '*.h' | grep -v '^tests/')
 }
 
 # Includes that follow each other without an empty line are of one kind and in order.
