@@ -218,14 +218,31 @@ static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t
     return false;
 }
 
-/* {"50256": -100} */
-static enum status read_biases(struct ask_reader *r)
+static enum status refuse_biases(struct ask_reader *r)
 {
-    struct sampler_bias *biases = arena_array(r->arena, ASK_BIASES_MAX, sizeof(*biases));
-    uint32_t count = 0;
-    if (!biases) {
-        return no_memory(r);
+    return json_fail(r->in, r->err, ST_INVALID,
+                     "expected at most %d ids of tokens with numbers from -100 to 100",
+                     ASK_BIASES_MAX);
+}
+
+static enum status add_bias(struct ask_reader *r, uint64_t id, double value)
+{
+    struct sampler_options *sampler = &r->ask->sampler;
+    struct sampler_bias *biases = r->biases;
+    if (id >= UINT32_MAX || sampler->bias_count == ASK_BIASES_MAX ||
+        !(value >= -100 && value <= 100)) {
+        return refuse_biases(r);
     }
+    if (has_bias(biases, sampler->bias_count, id)) {
+        return json_fail(r->in, r->err, ST_INVALID, "the id repeats");
+    }
+    biases[sampler->bias_count++] = (struct sampler_bias){(uint32_t)id, (float)value};
+    return ST_OK;
+}
+
+/* {"50256": -100} */
+static enum status read_bias_object(struct ask_reader *r)
+{
     TRY(json_object(r->in, r->err));
     while (true) {
         struct json_string key;
@@ -233,25 +250,50 @@ static enum status read_biases(struct ask_reader *r)
         uint64_t id;
         TRY(json_member(r->in, &key, r->err));
         if (r->in->is_closed) {
-            break;
+            return ST_OK;
         }
         TRY(json_read_f64(r->in, &value, r->err));
         json_forget_keys(r->in); /* ids are compared here: there may be more than a reader's keys */
         const uint8_t *at = key.raw.ptr, *end = at + key.raw.len;
-        bool is_id = number_parse_u64(&at, end, &id) == NUMBER_OK && at == end && id < UINT32_MAX;
-        if (!is_id || count == ASK_BIASES_MAX || !(value >= -100 && value <= 100)) {
-            return json_fail(r->in, r->err, ST_INVALID,
-                             "expected at most %d ids of tokens with numbers from -100 to 100",
-                             ASK_BIASES_MAX);
-        }
-        if (has_bias(biases, count, id)) {
-            return json_fail(r->in, r->err, ST_INVALID, "the id repeats");
-        }
-        biases[count++] = (struct sampler_bias){(uint32_t)id, (float)value};
+        bool is_id = number_parse_u64(&at, end, &id) == NUMBER_OK && at == end;
+        TRY(is_id ? add_bias(r, id, value) : refuse_biases(r));
     }
-    r->ask->sampler.biases = biases;
-    r->ask->sampler.bias_count = count;
-    return ST_OK;
+}
+
+/* [50256, -100]; false is -100. */
+static enum status read_bias_pair(struct ask_reader *r)
+{
+    uint64_t id;
+    double value = -100;
+    bool is_kept = false;
+    TRY(json_array(r->in, r->err));
+    TRY(json_element(r->in, r->err));
+    if (r->in->is_closed || json_peek(r->in) != JSON_NUMBER) {
+        return refuse_biases(r);
+    }
+    TRY(json_read_u64(r->in, &id, r->err));
+    TRY(json_element(r->in, r->err));
+    if (r->in->is_closed) {
+        return refuse_biases(r);
+    }
+    TRY(json_peek(r->in) == JSON_BOOL ? json_read_bool(r->in, &is_kept, r->err)
+                                      : json_read_f64(r->in, &value, r->err));
+    TRY(is_kept ? refuse_biases(r) : add_bias(r, id, value));
+    TRY(json_element(r->in, r->err));
+    return r->in->is_closed ? ST_OK : refuse_biases(r);
+}
+
+/* As llama.cpp's clients send them, a list of pairs, or else an object. */
+static enum status read_biases(struct ask_reader *r)
+{
+    bool may_be_list = r->ask->form & (ASK_LLAMA | ASK_INFILL);
+    r->biases = arena_array(r->arena, ASK_BIASES_MAX, sizeof(r->biases[0]));
+    if (!r->biases) {
+        return no_memory(r);
+    }
+    r->ask->sampler.biases = r->biases;
+    return may_be_list && json_peek(r->in) == JSON_ARRAY ? read_each(r, read_bias_pair)
+                                                         : read_bias_object(r);
 }
 
 static enum status read_seed(struct ask_reader *r)
@@ -362,9 +404,11 @@ static enum status read_prompt_logprobs(struct ask_reader *r)
 #define R ASK_RESPONSE
 #define A ASK_MESSAGE
 #define H ASK_COHERE
+#define L ASK_LLAMA
+#define I ASK_INFILL
 #define O ASK_OLLAMA_CHAT
 #define P ASK_OLLAMA_GENERATE
-#define E (C | M | G | R | A | H)
+#define E (C | M | G | R | A | H | L | I)
 #define AT(member) offsetof(struct ask, member)
 #define ASK_NUMBER(name, member, forms, min, max)                                                  \
     {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
@@ -384,6 +428,8 @@ static const struct member members[] = {
 #undef R
 #undef A
 #undef H
+#undef L
+#undef I
 #undef O
 #undef P
 #undef E
@@ -652,6 +698,8 @@ static enum status check(struct ask_reader *r)
     const char *needed = is_response                   ? "input"
                          : is_chat                     ? "messages"
                          : ask->form == ASK_COMPLETION ? "prompt"
+                         : ask->form == ASK_LLAMA      ? "prompt"
+                         : ask->form == ASK_INFILL     ? "input_prefix"
                                                        : "text_input";
     if (ask->form & ASK_OLLAMA && ask->messages.len == 0) {
         return only_load(r);
@@ -677,10 +725,10 @@ static enum status check(struct ask_reader *r)
                          "best_of: expected n (%u), got %u: every answer is sent", ask->n,
                          ask->best_of);
     }
-    if (ask->instructions.len > 0 && ask->suffix.len > 0) {
+    if (ask->instructions.len > 0 && ask_has_gap(ask)) {
         return error_set(r->err, ST_INVALID, "system: not with a suffix, which takes no template");
     }
-    if (ask->echoes && ask->suffix.len > 0) {
+    if (ask->echoes && ask_has_gap(ask)) {
         return error_set(r->err, ST_INVALID, "echo: not with a suffix");
     }
     if (ask->wants_prompt_logprobs && ask->is_stream) {

@@ -26,6 +26,8 @@ enum ask_form {
     ASK_OLLAMA_CHAT = 32,
     ASK_OLLAMA_GENERATE = 64, /* one message in place of |messages| */
     ASK_COHERE = 128,         /* Cohere's /v2/chat */
+    ASK_LLAMA = 256,          /* llama.cpp's /completion */
+    ASK_INFILL = 512, /* its /infill: |prompts|, of which there is one, stand before a gap */
 };
 #define ASK_OLLAMA (ASK_OLLAMA_CHAT | ASK_OLLAMA_GENERATE)
 /* The prompt comes from a template, see ask_is_chat(). */
@@ -38,6 +40,7 @@ enum ask_thinking { ASK_THINKING_UNSAID, ASK_THINKING_OFF, ASK_THINKING_ON };
 enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_CHOICE, ASK_GBNF, ASK_CALL };
 
 #define ASK_EFFORT_BYTES_MAX 32
+#define ASK_EXTRAS_MAX 256
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
 #define ASK_STOP_BYTES_MAX 256
@@ -50,6 +53,11 @@ struct ask_prompt {
     uint32_t id_count;
 };
 
+/* A text that may help, with the name of its file, which may be empty. */
+struct ask_extra {
+    struct span name, text;
+};
+
 /* Everything is in the arena or borrows from the body. */
 struct ask {
     enum ask_form form;
@@ -58,7 +66,10 @@ struct ask {
     bool is_message;   /* likewise: its answers are messages of gRPC */
     struct ask_prompt *prompts;
     uint32_t prompt_count;
-    struct span suffix;          /* of each prompt: the answer belongs between them; empty: none */
+    struct span suffix; /* of each prompt: the answer belongs between them; empty: none */
+    struct span begun;  /* of ASK_INFILL: the beginning of the answer */
+    struct ask_extra *extras;
+    uint32_t extra_count;
     struct span messages, tools; /* JSON; empty: none */
     bool continues;              /* the last message is the beginning of the answer */
     bool is_raw;                 /* of ASK_OLLAMA: the prompt is |prompts| all the same */
@@ -111,6 +122,12 @@ struct ask_defaults {
 static inline bool ask_is_chat(const struct ask *ask)
 {
     return (ask->form & ASK_CHATS) && !ask->is_raw;
+}
+
+/* Does the answer belong between two texts? */
+static inline bool ask_has_gap(const struct ask *ask)
+{
+    return ask->suffix.len > 0 || ask->form == ASK_INFILL;
 }
 
 /* Are logarithms of the prompt's tokens wanted, in either form? */

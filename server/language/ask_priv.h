@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by ask.c, ask_cohere.c, ask_ollama.c and ask_shape.c: readers of members of requests to
- * language models. Each reads the value that comes next; ST_INVALID with its path, ST_EXHAUSTED. */
+/* Shared by ask.c, ask_cohere.c, ask_llama.c, ask_ollama.c and ask_shape.c: readers of members of
+ * requests to language models. Each reads the value that comes next; ST_INVALID with its path,
+ * ST_EXHAUSTED. */
 #ifndef PTED_SERVER_LANGUAGE_ASK_PRIV_H
 #define PTED_SERVER_LANGUAGE_ASK_PRIV_H
 
@@ -14,6 +15,7 @@ struct ask_reader {
     struct json *in;
     bool says_cache;                     /* cache_prompt is given */
     uint64_t seen[ASK_MEMBERS_MAX / 64]; /* rows of |members| that are given, a bit each */
+    struct sampler_bias *biases;         /* of |ask|, while they are read */
     struct arena *arena;
     struct ask *ask;
     struct error *err;
@@ -46,12 +48,28 @@ MUST_CHECK enum status ask_cohere_messages(struct ask_reader *r);
 /* Reads "REQUIRED" or "NONE". */
 MUST_CHECK enum status ask_cohere_choice(struct ask_reader *r);
 
+/* ---- ask_llama.c ----------------------------------------------------------------------------- */
+
+/* Reads a text, or ids. */
+MUST_CHECK enum status ask_llama_prompt(struct ask_reader *r);
+/* Reads a text before a gap, that behind it, the beginning of the answer. */
+MUST_CHECK enum status ask_llama_before(struct ask_reader *r);
+MUST_CHECK enum status ask_llama_after(struct ask_reader *r);
+MUST_CHECK enum status ask_llama_begun(struct ask_reader *r);
+/* Reads a list of other texts. */
+MUST_CHECK enum status ask_llama_extra(struct ask_reader *r);
+/* Reads a number of tokens; less than 0: as many as there is room for. */
+MUST_CHECK enum status ask_llama_count(struct ask_reader *r);
+/* Reads how many probable tokens are told beside each; 0: no probability is. */
+MUST_CHECK enum status ask_llama_probabilities(struct ask_reader *r);
+
 /* ---- ask_shape.c ----------------------------------------------------------------------------- */
 
 MUST_CHECK enum status ask_shape_format(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_text_format(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_output_config(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_ollama_format(struct ask_reader *r);
+MUST_CHECK enum status ask_shape_json_schema(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_json(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_choice(struct ask_reader *r);
 MUST_CHECK enum status ask_shape_guided_regex(struct ask_reader *r);

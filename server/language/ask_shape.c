@@ -198,7 +198,8 @@ static enum status read_gbnf(struct ask_reader *r, const char *path)
 {
     struct span grammar;
     TRY(ask_read_text(r->in, r->arena, &grammar, r->err));
-    return set_shape(r, ASK_GBNF, grammar, path);
+    bool is_none = grammar.len == 0 && r->ask->form & (ASK_LLAMA | ASK_INFILL);
+    return is_none ? ST_OK : set_shape(r, ASK_GBNF, grammar, path);
 }
 
 static enum status read_any_object(struct ask_reader *r, const char *path)
@@ -206,6 +207,11 @@ static enum status read_any_object(struct ask_reader *r, const char *path)
     bool is_wanted;
     TRY(json_read_bool(r->in, &is_wanted, r->err));
     return is_wanted ? set_shape(r, ASK_OBJECT, span_str(""), path) : ST_OK;
+}
+
+enum status ask_shape_json_schema(struct ask_reader *r)
+{
+    return read_schema(r, "json_schema: ");
 }
 
 enum status ask_shape_guided_json(struct ask_reader *r)

@@ -39,6 +39,18 @@ static bool find(const struct words *words, const char *text, uint32_t *out_id)
     return words_find(words, span_str(text), out_id);
 }
 
+/* Families have the same tokens for these, or none. */
+static void take_files(struct infill_rules *rules, const struct words *words)
+{
+    static const char *const repositories[] = {"<|repo_name|>", "<repo_name>", "<reponame>"};
+    static const char *const files[] = {"<|file_sep|>", "<|file_separator|>", "<file_sep>"};
+    for (size_t i = 0; i < 3; i++) {
+        rules->has_repository =
+            rules->has_repository || find(words, repositories[i], &rules->repository);
+        rules->has_file = rules->has_file || find(words, files[i], &rules->file);
+    }
+}
+
 /* |rules| is set if the vocabulary has all tokens; else the first one that is missing. */
 static const char *take(struct infill_rules *rules, const struct words *words,
                         const struct family *family)
@@ -56,6 +68,7 @@ static const char *take(struct infill_rules *rules, const struct words *words,
     for (size_t i = 0; i < INFILL_ENDS_MAX && family->ends[i]; i++) {
         found.end_count += find(words, family->ends[i], &found.ends[found.end_count]);
     }
+    take_files(&found, words);
     *rules = found;
     return NULL;
 }
@@ -102,15 +115,16 @@ enum status infill_rules_init(struct infill_rules *rules, const struct words *wo
     return ST_OK;
 }
 
-enum status infill_check(const struct infill_rules *rules, const char *name, struct error *err)
+enum status infill_check(const struct infill_rules *rules, const char *member, const char *name,
+                         struct error *err)
 {
     return rules->is_known
                ? ST_OK
                : error_set(err, ST_INVALID,
-                           "suffix: the tokenizer of model '%s' has no tokens for a gap, such as "
+                           "%s: the tokenizer of model '%s' has no tokens for a gap, such as "
                            "<|fim_prefix|>, <|fim_suffix|> and <|fim_middle|>; if it has others, "
                            "infill in generation of the model's card names them",
-                           name);
+                           member, name);
 }
 
 /* ---- prompts --------------------------------------------------------------------------------- */
@@ -192,6 +206,12 @@ static enum status add_rest(struct words_room *room, const struct words *words, 
     token_list_fini(&list);
     buf_fini(&joined);
     return status != ST_OK ? status : begins ? ST_OK : add_text(room, words, text, true, err);
+}
+
+enum status infill_encode_rest(const struct words *words, struct span text, struct words_room *room,
+                               struct error *err)
+{
+    return add_rest(room, words, text, err);
 }
 
 static enum status add_before(struct words_room *room, const struct words *words,

@@ -30,6 +30,8 @@ struct infill_rules {
     bool is_known; /* it has such tokens */
     bool has_middle;
     uint32_t prefix, suffix, middle;
+    bool has_repository, has_file; /* tokens before a name of a repository, of a file */
+    uint32_t repository, file;
     uint32_t ends[INFILL_ENDS_MAX]; /* further tokens that end an answer */
     uint32_t end_count;
 };
@@ -39,9 +41,10 @@ struct infill_rules {
 MUST_CHECK enum status infill_rules_init(struct infill_rules *rules, const struct words *words,
                                          const struct infill_said *said, struct error *err);
 
-/* Fails with ST_INVALID if there are no such tokens, and says what is missing of model |name|. */
-MUST_CHECK enum status infill_check(const struct infill_rules *rules, const char *name,
-                                    struct error *err);
+/* Fails with ST_INVALID if there are no such tokens, and says what is missing of model |name|,
+ * which |member| of a request needs. */
+MUST_CHECK enum status infill_check(const struct infill_rules *rules, const char *member,
+                                    const char *name, struct error *err);
 
 /*
  * Puts the ids of a prompt into |room|: what the tokenizer puts before any text, |before|, which is
@@ -51,5 +54,10 @@ MUST_CHECK enum status infill_check(const struct infill_rules *rules, const char
 MUST_CHECK enum status infill_encode(const struct infill_rules *rules, const struct words *words,
                                      const struct ask_prompt *before, struct span after,
                                      struct words_room *room, struct error *err);
+
+/* Appends the ids of a text behind a gap: without the blank that some tokenizers put before a text.
+ * |room->count| as words_encode() has it. */
+MUST_CHECK enum status infill_encode_rest(const struct words *words, struct span text,
+                                          struct words_room *room, struct error *err);
 
 #endif

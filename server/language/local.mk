@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask_defaults.c \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_cohere.c \
+	%D%/ask_llama.c \
 	%D%/ask_message.c %D%/ask_message.h \
 	%D%/ask_ollama.c \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
@@ -28,9 +29,11 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/form.c %D%/form.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/infill.c %D%/infill.def %D%/infill.h \
+	%D%/infill_fit.c %D%/infill_fit.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_cohere.c %D%/reply_cohere.h \
 	%D%/reply_grpc.c %D%/reply_grpc.h \
+	%D%/reply_llama.c %D%/reply_llama.h \
 	%D%/reply_marks.c %D%/reply_marks.h \
 	%D%/reply_message.c %D%/reply_message.h \
 	%D%/reply_ollama.c %D%/reply_ollama.h \

@@ -12,6 +12,7 @@
 #include "protocol/oip_reply.h"
 #include "server/language/reply_cohere.h"
 #include "server/language/reply_grpc.h"
+#include "server/language/reply_llama.h"
 #include "server/language/reply_marks.h"
 #include "server/language/reply_message.h"
 #include "server/language/reply_ollama.h"
@@ -406,6 +407,8 @@ static const struct printer printers[] = {
      reply_message_print_error_event},
     {ASK_COHERE, reply_cohere_print, NULL, reply_cohere_print_events, reply_cohere_print_end,
      reply_cohere_print_error_event},
+    {ASK_LLAMA, reply_llama_print, NULL, reply_llama_print_events, NULL, print_error_event},
+    {ASK_INFILL, reply_llama_print, NULL, reply_llama_print_events, NULL, print_error_event},
     {ASK_OLLAMA_CHAT, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,
      reply_ollama_print_error_line},
     {ASK_OLLAMA_GENERATE, reply_ollama_print, NULL, reply_ollama_print_lines, NULL,

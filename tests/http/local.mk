@@ -44,6 +44,7 @@ HTTP_TESTS = \
 	%D%/run_layouts.py \
 	%D%/run_orders.py \
 	%D%/run_lifecycle.py \
+	%D%/run_llama.py \
 	%D%/run_lm_eval.py \
 	%D%/run_media.py \
 	%D%/run_pte_media.py \

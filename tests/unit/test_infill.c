@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "server/language/ask.h"
+#include "server/language/infill_fit.h"
 #include "server/language/words.h"
 #include "tests/unit/unit.h"
 
@@ -116,13 +117,72 @@ static void texts_are_bounded(void **state)
     assert_int_equal(ids[3], 12345);
 }
 
+/* Whatever comes, there is room for the answer. */
+static void what_has_no_room_is_left_out(void **state)
+{
+    static const struct infill_said said = {.prefix = "<unk>", .suffix = "</s>", .middle = "<s>"};
+    const struct ask_extra extras[] = {
+        {.name = span_str("a"), .text = span_str("the end of the end")},
+        {.text = span_str("the end")}};
+    static char many[4096];
+    (void)state;
+    open_tokenizer("llama2.json", &said);
+    for (size_t i = 0; i + 4 < sizeof(many); i += 4) {
+        memcpy(many + i, "the ", 4);
+    }
+    const char *const texts[] = {"", "the end", many};
+    for (size_t i = 0; i < 27; i++) {
+        for (uint32_t max = 0; max <= IDS_MAX; max++) {
+            struct words_room small = {.ids = ids, .max = max};
+            struct error err;
+            const struct infill_gap gap = {.before = span_str(texts[i % 3]),
+                                           .after = span_str(texts[i / 3 % 3]),
+                                           .begun = span_str(i < 18 ? "" : "the"),
+                                           .extras = extras,
+                                           .extra_count = i / 9 ? 2 : 0,
+                                           .answer_max = i % 2 ? UINT32_MAX : 5};
+            memset(ids, 0xee, sizeof(ids));
+            if (infill_fit(&rules, words, &gap, &small, &err) == ST_OK) {
+                assert_true(small.count > 3 && small.count < max);
+            } else {
+                assert_int_equal(err.code, ST_INVALID);
+                assert_true(max < 16);
+            }
+            assert_true(max == IDS_MAX || ids[max] == 0xeeeeeeee);
+        }
+    }
+}
+
+static void the_nearest_texts_are_kept(void **state)
+{
+    static const struct infill_said said = {.prefix = "<unk>", .suffix = "</s>", .middle = "<s>"};
+    const struct ask_extra extras[] = {{.text = span_str("end")}, {.text = span_str("the")}};
+    struct error err;
+    const struct infill_gap gap = {.before = span_str("the end of the"),
+                                   .after = span_str("end"),
+                                   .extras = extras,
+                                   .extra_count = 2,
+                                   .answer_max = 4};
+    (void)state;
+    open_tokenizer("llama2.json", &said);
+    room.max = IDS_MAX;
+    assert_ok(err, infill_fit(&rules, words, &gap, &room, &err));
+    uint32_t prefix = place_of(id_of("<unk>"));
+    expect_text(1, prefix, " end\n the\n");
+    uint32_t all = room.count;
+    room.max = all + 4 - 1;
+    assert_ok(err, infill_fit(&rules, words, &gap, &room, &err));
+    expect_text(1, place_of(id_of("<unk>")), " the\n");
+    room.max = IDS_MAX;
+}
+
 static void a_vocabulary_has_none(void **state)
 {
     struct error err;
     (void)state;
     open_tokenizer("llama2.json", NULL);
     assert_false(rules.is_known);
-    assert_fails(err, infill_check(&rules, "m", &err), ST_INVALID, "<|fim_prefix|>");
+    assert_fails(err, infill_check(&rules, "suffix", "m", &err), ST_INVALID, "<|fim_prefix|>");
 }
 
 int main(void)
@@ -131,6 +191,8 @@ int main(void)
         cmocka_unit_test(no_blank_comes_before_the_rest),
         cmocka_unit_test(the_suffix_comes_first_without_a_middle),
         cmocka_unit_test(texts_are_bounded),
+        cmocka_unit_test(what_has_no_room_is_left_out),
+        cmocka_unit_test(the_nearest_texts_are_kept),
         cmocka_unit_test(a_vocabulary_has_none),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,8 @@ static void every_route_is_found(void **state)
         {"/invocations?x=y", ROUTE_INVOCATIONS, ROUTE_POST_ONLY},
         {"/v2/embed", ROUTE_V2_EMBED, ROUTE_POST_ONLY},
         {"/v2/chat", ROUTE_COHERE_CHAT, ROUTE_POST_ONLY},
+        {"/completion", ROUTE_COMPLETION, ROUTE_POST_ONLY},
+        {"/infill", ROUTE_INFILL, ROUTE_POST_ONLY},
         {"/v1/embed", ROUTE_V1_EMBED, ROUTE_POST_ONLY},
         {"/score", ROUTE_SCORE, ROUTE_POST_ONLY},
         {"/v1/score", ROUTE_SCORE, ROUTE_POST_ONLY},

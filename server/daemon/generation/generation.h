@@ -35,8 +35,8 @@ struct infer;
 /* For the routes of route.def. */
 extern const struct infer_ops generation_ops;
 extern const struct codec generation_completion, generation_chat, generation_response,
-    generation_message, generation_cohere, generation_generate, generation_generate_stream,
-    generation_ollama_chat, generation_ollama_generate;
+    generation_message, generation_cohere, generation_llama, generation_infill, generation_generate,
+    generation_generate_stream, generation_ollama_chat, generation_ollama_generate;
 
 /* Tokens so far, for logs; of another kind of request, or before PARSE, none. */
 struct generation_counts {

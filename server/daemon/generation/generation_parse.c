@@ -13,6 +13,7 @@
 #include "runtime/call/batch.h"
 #include "server/daemon/infer/codec.h"
 #include "server/language/ask_message.h"
+#include "server/language/infill_fit.h"
 
 #define LINES_OF_JSON "application/x-ndjson"
 
@@ -91,8 +92,20 @@ static enum status make_prompt(struct infer *infer, const struct ask_prompt *giv
     uint32_t context = generation->generator->context, count = given->id_count;
     const uint32_t *ids = given->ids;
     const struct words *words = generation->generator->words;
-    struct span suffix = generation->ask.suffix;
-    if (suffix.len > 0) {
+    const struct ask *ask = &generation->ask;
+    struct span suffix = ask->suffix;
+    if (ask->form == ASK_INFILL) {
+        struct words_room own = {.ids = room, .max = context};
+        const struct infill_gap gap = {.before = given->text,
+                                       .after = suffix,
+                                       .begun = ask->begun,
+                                       .extras = ask->extras,
+                                       .extra_count = ask->extra_count,
+                                       .answer_max = ask->max_tokens};
+        TRY(infill_fit(&generation->generator->infill, words, &gap, &own, err));
+        ids = room;
+        count = own.count;
+    } else if (suffix.len > 0) {
         struct words_room own = {.ids = room, .max = context};
         TRY(infill_encode(&generation->generator->infill, words, given, suffix, &own, err));
         ids = room;
@@ -132,7 +145,8 @@ static enum status begin_infill(struct infer *infer, struct error *err)
     struct generation *generation = generation_of(infer);
     const struct infill_rules *rules = &generation->generator->infill;
     struct ask *ask = &generation->ask;
-    TRY(infill_check(rules, infer->call.model->name, err));
+    TRY(infill_check(rules, ask->form == ASK_INFILL ? "input_suffix" : "suffix",
+                     infer->call.model->name, err));
     if (rules->end_count == 0 || ask->ignores_ends) {
         return ST_OK;
     }
@@ -159,7 +173,7 @@ static enum status make_prompts(struct infer *infer, struct error *err)
     if (!generation->prompts) {
         return arena_fail(&infer->arena, "the prompts", err);
     }
-    TRY(ask->suffix.len > 0 ? begin_infill(infer, err) : ST_OK);
+    TRY(ask_has_gap(ask) ? begin_infill(infer, err) : ST_OK);
     for (uint32_t i = 0; i < ask->prompt_count; i++) {
         TRY(make_prompt(infer, &ask->prompts[i], false, generation->tokens, &generation->prompts[i],
                         err));
@@ -384,6 +398,24 @@ static enum status parse_cohere(struct infer *infer, struct infer_call *call,
     return parse_form(infer, ASK_COHERE, false, parts, err);
 }
 
+static enum status parse_llama(struct infer *infer, struct infer_call *call,
+                               const struct oip_body *parts, struct span *out_rest,
+                               struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(infer, ASK_LLAMA, false, parts, err);
+}
+
+static enum status parse_infill(struct infer *infer, struct infer_call *call,
+                                const struct oip_body *parts, struct span *out_rest,
+                                struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(infer, ASK_INFILL, false, parts, err);
+}
+
 static enum status parse_ollama_chat(struct infer *infer, struct infer_call *call,
                                      const struct oip_body *parts, struct span *out_rest,
                                      struct error *err)
@@ -426,6 +458,8 @@ const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_n
 const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
 const struct codec generation_message = {.parse = parse_message, .name_input = codec_name_none};
 const struct codec generation_cohere = {.parse = parse_cohere, .name_input = codec_name_none};
+const struct codec generation_llama = {.parse = parse_llama, .name_input = codec_name_none};
+const struct codec generation_infill = {.parse = parse_infill, .name_input = codec_name_none};
 const struct codec generation_ollama_chat = {
     .parse = parse_ollama_chat, .name_input = codec_name_none, .stream_type = LINES_OF_JSON};
 const struct codec generation_ollama_generate = {
