@@ -342,6 +342,26 @@ static void check_far(const struct hal_cpu_uk *uk, const struct problem *p, stru
     free(kept);
 }
 
+/* So are those of groups whose scales are large. */
+static void check_far_groups(const struct hal_cpu_uk *uk, const struct problem *p,
+                             struct operands *o, const struct uk_gemm_u8 *g)
+{
+    const size_t scales = (size_t)uk_panels_u8(uk, p->n) * (p->run / p->group) * uk->u8_nr;
+    const float factors[] = {0x1p40f, 0x1p-40f};
+    for (uint32_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < scales; k++) {
+            o->scales[k] *= factors[i];
+        }
+        for (uint32_t j = 0; j < p->n; j++) {
+            column(uk, o, UK_COLUMN_SUM, j)->f *= factors[i];
+        }
+        if (i == 0) {
+            uk->gemm_u8(g);
+            check(uk, p, o);
+        }
+    }
+}
+
 /* The results must be the same with sorted words, from small weights and numbers, many of which fit
  * 16 bits together, to the largest ones. */
 static void check_sorted(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o,
@@ -416,6 +436,9 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
                            .scratch = o.scratch};
     if (!p->is_f32) {
         check_far(uk, p, &o, &g);
+    }
+    if (!p->is_f32 && p->group) {
+        check_far_groups(uk, p, &o, &g);
     }
     uk->gemm_u8(&g);
     check(uk, p, &o);

@@ -493,11 +493,12 @@ UK_INLINE bool reads_in_place(const struct uk_gemm_u8 *g)
     return !UK_COPIES && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
-/* Do all results that become bytes fit an int? */
+/* Do all results that become bytes fit an int? Sums of groups, or of rows with scales, are floats.
+ */
 UK_INLINE bool columns_fit(const struct uk_gemm_u8 *g)
 {
     vi fit = v_splat_int(-1);
-    if (!UK_FITS || !g->c_u8 || !g->columns || g->row_scales) {
+    if (!UK_FITS || !g->c_u8 || !g->columns || g->group || g->row_scales) {
         return false;
     }
     for (size_t j = 0; j < g->n; j += UK_VL) {
