@@ -10,7 +10,7 @@
 
 #define NS_PER_MS 1e6
 
-/* {"id", "token", "logprob", "bytes", without the brace that closes it. */
+/* An object with "id", "token", "logprob" and "bytes", without the brace that closes it. */
 static void print_token(const struct reply *reply, const struct sampler_choice *choice,
                         struct buf *word, struct buf *out)
 {
