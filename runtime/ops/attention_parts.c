@@ -19,7 +19,8 @@
 
 #define PART 128             /* rows of a part */
 #define ROWS_MIN 1024        /* of a cache that is worth cutting */
-#define CHUNK 32             /* rows that are read side by side, for all heads */
+#define CHUNK_BYTES 16384    /* of rows that are read side by side, for all heads: half of a */
+#define CHUNK_UNIT 4         /* first-level cache; and rows that kernels take together */
 #define ALL_ROWS_MAX 2048    /* of queries, and */
 #define ALL_FLOATS_MAX 65536 /* numbers of them, in a tile: these bound its scratch memory */
 #define LINE 64              /* bytes that the memory gives at once */
@@ -40,6 +41,7 @@ struct work {
     const char *keys, *values; /* of the part */
     const float *mask;         /* from the part's first key on; NULL: none */
     int64_t start, first, n;   /* of the queries, and of the part's keys */
+    int64_t left;              /* keys from there on */
     float *q, *sums, *scores, *rows;
 };
 
@@ -62,10 +64,14 @@ static int64_t place_of(const struct parts *p, int64_t h, int64_t r)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Neighbouring rows of one head that follow each other in memory need no chunks. */
-static int64_t chunk_of(const struct parts *p)
+/* Rows of a chunk. Neighbouring rows of one head that follow each other in memory need none. */
+static int64_t chunk_of(const struct parts *p, enum dtype kv)
 {
-    return p->a.kv_seq <= p->a.depth ? PART : CHUNK;
+    if (p->a.kv_seq <= p->a.depth) {
+        return PART;
+    }
+    int64_t rows = CHUNK_BYTES / (p->a.kv_seq * (int64_t)dtype_bytes(kv));
+    return rt_min(PART, rt_max(rows / CHUNK_UNIT, 1) * CHUNK_UNIT);
 }
 
 /* Do several heads fill the rows, so that all lines of rows are wanted? */
@@ -93,12 +99,15 @@ static void touch(const struct work *w, const char *base, int64_t first, int64_t
     }
 }
 
-/* Asks for this head's share of the next chunk: what comes while the heads compute need not be
- * waited for. */
-static void ask(const struct work *w, const char *base, int64_t head, int64_t first)
+/* Asks for this head's share of the next chunk, which may be the next part's: what comes while the
+ * heads compute need not be waited for. gcc leaves out calls of functions that do nothing else, so
+ * it must be inlined. */
+static inline __attribute__((always_inline)) void ask(const struct work *w, const char *base,
+                                                      int64_t head, int64_t first)
 {
     const struct rt_attention *a = &w->p->a;
-    int64_t next = first + chunk_of(w->p), n = rt_min(w->n - next, CHUNK);
+    int64_t chunk = chunk_of(w->p, w->kv), next = first + chunk;
+    int64_t n = rt_min(w->left - next, chunk);
     if (n <= 0 || !is_dense(a)) {
         return;
     }
@@ -135,7 +144,7 @@ static void attend(const struct work *w, const char *base,
                    void (*kernel)(const struct uk_attend_f32 *call))
 {
     const struct parts *p = w->p;
-    int64_t chunk = chunk_of(p), stride;
+    int64_t chunk = chunk_of(p, w->kv), stride;
     for (int64_t first = 0; first < w->n; first += chunk) {
         int64_t n = rt_min(chunk, w->n - first);
         touch(w, base, first, n);
@@ -205,7 +214,7 @@ static void lay_scratch(struct work *w, float *scratch)
 static size_t scratch_bytes(const struct parts *p, enum dtype kv)
 {
     bool is_direct = kv == DT_F32 || kv == DT_I8;
-    int64_t rows = rows_of(p), converted = is_direct ? 0 : chunk_of(p) * p->a.depth;
+    int64_t rows = rows_of(p), converted = is_direct ? 0 : chunk_of(p, kv) * p->a.depth;
     return (size_t)(2 * aligned(rows * p->a.depth) + rows * PART + converted) * sizeof(float);
 }
 
@@ -230,7 +239,8 @@ static void attend_part(const struct hal_args *args, struct hal_tile tile, enum 
     struct work w = {.p = p, .kv = kv_dtype, .start = place ? *place : a->start, .first = first};
     float *out =
         (float *)args->bindings[0] + ((int64_t)tile.y * p->count + tile.x) * rows_of(p) * p->stride;
-    w.n = rt_min(PART, end_of(p, w.start) - first);
+    w.left = end_of(p, w.start) - first;
+    w.n = rt_min(PART, w.left);
     if (w.n <= 0) {
         return;
     }
