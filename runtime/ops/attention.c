@@ -107,7 +107,15 @@ static const float *read_rows(const struct work *w, const char *base, int64_t fi
     return w->rows;
 }
 
-/* The call for a few queries, for the rows from |first| on. */
+/* Are keys not packed for matrix products? Which of the two it is decides the order of sums, so it
+ * is a matter of one query or several, and not of how many: the parts of a prompt may be of any
+ * length, from two queries on, and the work may be cut anywhere. */
+static bool is_few(const struct work *w)
+{
+    return w->k->queries == 1 && w->k->group <= RT_ATTENTION_FEW;
+}
+
+/* The call for the heads of one query, for the rows from |first| on. */
 static struct uk_attend_f32 few(const struct work *w, const char *base, int64_t first, int64_t n)
 {
     int64_t stride = w->k->kv_seq;
@@ -166,7 +174,7 @@ static void score(const struct work *w, const struct band *band)
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t depth = w->k->depth;
 
-    if (w->count <= RT_ATTENTION_FEW) {
+    if (is_few(w)) {
         struct uk_attend_f32 call = few(w, w->keys, band->first, band->n);
         (w->kv == DT_I8 ? uk->attend_scores_i8 : uk->attend_scores_f32)(&call);
         return;
@@ -195,7 +203,7 @@ static void gather(const struct work *w, const struct band *band)
     int64_t depth = w->k->depth;
     float *sums = w->sums + band->begin * depth;
 
-    if (w->count <= RT_ATTENTION_FEW) {
+    if (is_few(w)) {
         struct uk_attend_f32 call = few(w, w->values, band->first, band->n);
         (w->kv == DT_I8 ? uk->attend_sums_i8 : uk->attend_sums_f32)(&call);
         return;
@@ -319,7 +327,7 @@ static void write_rows(const struct work *w, char *out)
  * nothing to do, and none computes more of them than that row sees. */
 static void attend_chunk(struct work *w, int64_t first, int64_t n)
 {
-    if (w->count > RT_ATTENTION_FEW) {
+    if (!is_few(w)) {
         pack(w, first, n);
     }
     for (int64_t begin = 0; begin < w->count; begin += BAND) {

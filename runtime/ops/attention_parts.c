@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention of a few queries over a long cache. A tile takes a part of the cache, PART rows, with
+ * Attention of one query over a long cache. A tile takes a part of the cache, PART rows, with
  * the heads of all of it: rows of a cache have all heads side by side, so the tile reads memory in
  * order, and each row once for all queries. It leaves the greatest score of each query, the sum of
  * exponentials relative to it and the weighted sum of values; a second dispatch joins the parts in
@@ -323,10 +323,9 @@ static const struct hal_kernel join_kernel = {.name = "attention", .cpu = join_t
 
 bool rt_attention_has_parts(const struct rt_emit *emit, const struct rt_attention *a)
 {
-    int64_t rows = a->queries * a->group;
-    return rt_emit_is_host(emit) && a->rows >= ROWS_MIN &&
-           (rows <= RT_ATTENTION_FEW || a->queries == 1) && a->kv_heads <= ALL_ROWS_MAX &&
-           a->kv_heads * rows <= ALL_ROWS_MAX && a->kv_heads * rows * a->depth <= ALL_FLOATS_MAX;
+    return rt_emit_is_host(emit) && a->rows >= ROWS_MIN && a->queries == 1 &&
+           a->kv_heads <= ALL_ROWS_MAX && a->kv_heads * a->group <= ALL_ROWS_MAX &&
+           a->kv_heads * a->group * a->depth <= ALL_FLOATS_MAX;
 }
 
 static enum status emit_join(struct rt_emit *emit, const struct parts *p, struct hal_binding parts,

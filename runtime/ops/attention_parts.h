@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention of a few queries over a long cache, cut along the cache: see attention_parts.c. */
+/* Attention of one query over a long cache, cut along the cache: see attention_parts.c. */
 #ifndef PTED_RUNTIME_OPS_ATTENTION_PARTS_H
 #define PTED_RUNTIME_OPS_ATTENTION_PARTS_H
 
@@ -8,8 +8,8 @@
 #include "runtime/emit/emit.h"
 #include "runtime/ops/attention.h"
 
-/* Up to so many query rows share keys that are not packed for a matrix product: packing would cost
- * more than it saves. */
+/* Up to so many heads of one query share keys that are not packed for a matrix product: packing
+ * would cost more than it saves. */
 #define RT_ATTENTION_FEW 11
 
 /* Without a mask or a start these are absent. */
