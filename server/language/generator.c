@@ -396,3 +396,18 @@ bool generator_is_end(const struct generator *generator, uint32_t id)
     }
     return false;
 }
+
+uint32_t generator_part(const struct generator *generator, uint32_t others, uint32_t most)
+{
+    OBJ_CHECK(generator, GENERATOR_MAGIC);
+    const uint32_t tokens = atomic_load(&generator->speculation_tokens);
+    const uint64_t one = generator->speculation_ns[1];
+    const uint64_t all = generator->speculation_ns[tokens];
+    if (tokens < 2 || one == 0 || all <= one) {
+        return most;
+    }
+    uint64_t cheap = 1 + one * (tokens - 1) / (2 * (all - one));
+    uint64_t part = others > GENERATOR_PART_MIN ? others : GENERATOR_PART_MIN;
+    part = cheap > part ? cheap : part;
+    return part < most ? (uint32_t)part : most;
+}

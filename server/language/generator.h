@@ -46,6 +46,9 @@ struct words;
 /* Tokens that end an answer, at most. */
 #define GENERATOR_ENDS_MAX 32
 
+/* Tokens of a prompt that a call takes beside others, at least. */
+#define GENERATOR_PART_MIN 8
+
 /* The text of one token, at most. */
 #define GENERATOR_TOKEN_BYTES_MAX (1 << 20)
 
@@ -137,5 +140,15 @@ MUST_CHECK enum status generator_find_vocabulary(struct generator *generator,
                                                  struct error *err);
 
 bool generator_is_end(const struct generator *generator, uint32_t id);
+
+/*
+ * Returns how many tokens of a prompt, |most| at most, a call takes while |others| answers wait for
+ * it with their next token. A part of as many tokens as there are answers takes about as long as
+ * their own step; of GENERATOR_PART_MIN in any case. Where a call of one token takes most of the
+ * time of longer ones, the others lose little by a longer part: tokens are added until they take
+ * half as long as the first one. |most| if the times are not known. Times of the trial decide, not
+ * those of the moment, so the parts do not depend on how busy the machine is.
+ */
+uint32_t generator_part(const struct generator *generator, uint32_t others, uint32_t most);
 
 #endif

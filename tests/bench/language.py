@@ -39,7 +39,7 @@ import streams
 
 LONG_CONTEXT = 4608
 PROMPT = 4000
-PART = 32        # of a prompt, as the daemon takes it beside others (--prefill-tokens-shared)
+PART = 8         # of a prompt, as the daemon takes it beside a stream (generator_part())
 WORKERS = 2
 NEW = 24         # tokens of a second turn
 ARRIVING = 256   # of prompts beside streams

@@ -170,6 +170,19 @@ def run_count(client):
     return sum(steps_by_rows(client).values())
 
 
+def divided():
+    """An answer has the same logarithms however its prompt is divided: no part has one token."""
+    prompts = [[(7 * i) % VOCAB for i in range(count)] for count in (9, 33, 41)]
+    wanted = None
+    for part in (512, 32, 8, 5):
+        with Daemon([*CHAT, f"--prefill-tokens-max={part}", "--prefix-bytes-max=0"]) as daemon:
+            client = Client(daemon.port)
+            answers = [answer_of(ask(client, "/v1/completions", body_of(p))["choices"][0])
+                       for p in prompts]
+            wanted = wanted or answers
+            expect(f"parts of {part}", answers, wanted)
+
+
 def short_parts():
     """While others get tokens a prompt comes in shorter parts, and only then."""
     prompt = [(7 * i) % VOCAB for i in range(200)]
@@ -253,7 +266,8 @@ def alone():
         expect("reason", stats(client)["batch_refusal"], "batches are off")
 
 
-CHECKS = (together, leaving, deadlines, prompts, short_parts, sampling, calls_of_sequences, alone)
+CHECKS = (together, leaving, deadlines, prompts, divided, short_parts, sampling,
+          calls_of_sequences, alone)
 
 
 def main():

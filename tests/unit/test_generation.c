@@ -363,7 +363,8 @@ static void many_logarithms_are_long(void **state)
     }
 }
 
-/* A grammar decides what the answer is, whatever the model likes; its masks may be heavy. */
+/* A grammar decides what the answer is, whatever the model likes. It is the first test: a number of
+ * tokens that no call has had needs a plan, so the step moves. */
 static void a_grammar_bounds_the_answer(void **state)
 {
     (void)state;
@@ -416,6 +417,35 @@ static void guess(struct model *model, uint32_t tokens)
         generator->speculation_ns[i] = 1000;
     }
     atomic_store(&generator->speculation_tokens, tokens);
+}
+
+/* Times of calls by tokens, as a trial has found them, and the parts of prompts beside others. */
+static void parts_are_about_as_long_as_steps(void **state)
+{
+    static const struct {
+        uint64_t one_ns, eight_ns;
+        uint32_t others, most, part;
+    } cases[] = {
+        {1000, 3000, 1, 32, 8},    /* each token counts: as few as may be */
+        {1000, 3000, 12, 32, 12},  /* as many as have a step */
+        {1000, 3000, 90, 32, 32},  /* the operator's bound */
+        {1000, 3000, 1, 4, 4},     /* also below the least */
+        {1000, 1350, 1, 32, 11},   /* 10 more take half as long as the first */
+        {1000, 1007, 1, 512, 501}, /* nearly free */
+        {1000, 1000, 1, 512, 512}, /* free */
+        {1000, 900, 1, 512, 512},  /* nobody knows */
+        {0, 0, 1, 32, 32},         /* not measured */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct generator generator = {.magic = GENERATOR_MAGIC};
+        generator.speculation_ns[1] = cases[i].one_ns;
+        generator.speculation_ns[8] = cases[i].eight_ns;
+        atomic_init(&generator.speculation_tokens, 1); /* the trial has not ended */
+        assert_int_equal(generator_part(&generator, cases[i].others, cases[i].most), cases[i].most);
+        atomic_store(&generator.speculation_tokens, 8);
+        assert_int_equal(generator_part(&generator, cases[i].others, cases[i].most), cases[i].part);
+    }
 }
 
 static void prove(struct model *model)
@@ -669,6 +699,7 @@ static void a_stream_that_is_not_read_loses_its_seat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_grammar_bounds_the_answer),
         cmocka_unit_test(answers_are_those_of_pytorch),
         cmocka_unit_test(a_stream_has_the_same_text),
         cmocka_unit_test(other_forms_have_the_same_text),
@@ -679,9 +710,9 @@ int main(void)
         cmocka_unit_test(an_echo_has_the_prompt),
         cmocka_unit_test(logarithms_are_those_of_the_tokens),
         cmocka_unit_test(many_logarithms_are_long),
-        cmocka_unit_test(a_grammar_bounds_the_answer),
         cmocka_unit_test(a_kept_state_is_found_again),
         cmocka_unit_test(guesses_change_no_answer),
+        cmocka_unit_test(parts_are_about_as_long_as_steps),
         cmocka_unit_test(statistics_count_tokens_and_steps),
         cmocka_unit_test(mistakes_have_their_texts),
         cmocka_unit_test(a_prompt_that_is_too_long_is_refused),

@@ -207,16 +207,27 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
     const struct generator *generator = generation->generator;
     uint32_t max = (uint32_t)params->prefill_tokens_max;
     uint32_t shared = (uint32_t)params->prefill_tokens_shared;
-    bool are_others = atomic_load(&generator->decoding) > generation->is_decoding;
+    uint32_t others = atomic_load(&generator->decoding) - generation->is_decoding;
     /* With a seed the parts are the same, whoever else is there. */
     const struct form *form = generation->form;
     if (form->is_step_fixed) {
         return form->step_max;
     }
-    if (are_others || generation->ask.has_seed) {
-        max = shared < max ? shared : max;
+    if (generation->ask.has_seed) {
+        max = least(max, shared);
+    } else if (others > 0 && shared < max) {
+        max = generator_part(generator, others, shared);
     }
     return max < form->step_max ? max : form->step_max;
+}
+
+/* So many of |left| tokens of a prompt, |max| at most, that no single one is left for the next
+ * part: attention sums otherwise for one query than for several (runtime/ops/attention.c), so the
+ * places at which a prompt is divided would change the last bits. */
+static uint32_t part_of(uint32_t left, uint32_t max)
+{
+    uint32_t part = least(left, max);
+    return left - part == 1 && part > 2 ? part - 1 : part;
 }
 
 static void choose_step(struct generation *generation, const struct params *params)
@@ -231,7 +242,9 @@ static void choose_step(struct generation *generation, const struct params *para
     if (!generator_has_cache(generator)) { /* it remembers nothing */
         generation->step_count = least(generation->token_count, max);
     } else {
-        generation->step_count = least(left, least(max, prefill_max(generation, params)));
+        max = least(max, prefill_max(generation, params));
+        generation->step_count =
+            generation->form->is_step_fixed ? least(left, max) : part_of(left, max);
     }
     must(generation->step_count > 0);
 }
