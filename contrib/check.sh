@@ -343,8 +343,8 @@ cross_row() {
 # tested on the last one.
 CROSS_EACH='tests/ops/test_ops tests/models/test_same_bytes tests/models/run_models.py'
 CROSS_LAST='tests/hal/cpu_1_worker.sh tests/hal/cpu_4_workers.sh tests/hal/test_cpu
-    tests/hal/test_handles tests/http/run_http.py tests/http/run_media.py
-    tests/http/run_sequences.py tests/http/run_tls.py'
+    tests/hal/test_handles tests/http/run_daemon.py tests/http/run_http.py
+    tests/http/run_media.py tests/http/run_sequences.py tests/http/run_tls.py'
 # The emulator has a handler of its own for pages that a file lacks.
 CROSS_EXCLUDED='/test_changed_files$'
 # What maps memory, with pages of 16 and 64 KiB. Not those of the HAL: they ask mincore(), which

@@ -59,6 +59,9 @@ make_root() {
         echo "skipped: apt has no packages for $arch" >&2
         exit 77
     fi
+    # The emulator looks here first for each file that a program opens. Those of the system itself
+    # are this machine's.
+    rm -rf "$root.new/dev" "$root.new/tmp" "$root.new/var"
     make_links_relative "$root.new"
     # Where Debian has merged them, a package that is not needed here has this link.
     [ -e "$root.new/lib" ] || ln -s usr/lib "$root.new/lib"

@@ -57,6 +57,14 @@ class Failure(Exception):
     """A result differs from the expected one."""
 
 
+def is_emulated():
+    """Is the program one for another CPU? The memory of its emulator counts as the program's."""
+    def cpu(path):
+        with open(path, "rb") as file:
+            return file.read(20)[18:]  # e_machine of ELF
+    return cpu(PTED) != cpu(sys.executable)
+
+
 def expect(what, got, want):
     if got != want:
         raise Failure(f"{what}: {got!r}, expected {want!r}")
