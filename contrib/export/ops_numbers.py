@@ -376,6 +376,8 @@ def reduce():
             case(f"prod_{name}", lambda a: (a.prod(), a.prod(1)), x, **fine),
             case(f"softmax_{name}", softmaxes, x, **dict(fine, atol=fine["rtol"])),
             case(f"cumsum_{name}", lambda a: (a.cumsum(1), a.cumsum(-1)), x,
+                 **dict(fine, atol=fine["rtol"])),
+            case(f"cumprod_{name}", lambda a: (a.cumprod(1), a.cumprod(-1)), x,
                  **dict(fine, atol=fine["rtol"]))
         ]
     for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool):
@@ -387,7 +389,8 @@ def reduce():
             case(f"any_{name}", lambda a:
                  (a.any(), a.any(1), a.any(-1, keepdim=True), torch.any(a, (0, 2))),
                  x * (ints(torch.bool, 3, 4, 5))),
-            case(f"cumsum_{name}", lambda a: (a.cumsum(1),), x)
+            case(f"cumsum_{name}", lambda a: (a.cumsum(1),), x),
+            case(f"cumprod_{name}", lambda a: (a.cumprod(1), a.cumprod(-1)), x)
         ]
         if dtype != torch.bool:
             cases.append(case(f"extremes_{name}", extremes, x))

@@ -19,9 +19,22 @@ def sorts(x, dim=-1):
             *x.sort(dim=dim, descending=True, stable=True))
 
 
+def places(x, rows):
+    """Of numbers in sorted rows."""
+    row = rows[0]
+    return (torch.bucketize(x, row), torch.bucketize(x, row, right=True, out_int32=True),
+            torch.searchsorted(rows, x), torch.searchsorted(rows, x, side="right"),
+            torch.searchsorted(row, x, out_int32=True, right=True), torch.bucketize(x[0, 0], row),
+            torch.bucketize(x, row[:0]))
+
+
 @family
 def order():
     cases = []
+    for dtype in (*FLOATS, *INTS):
+        x = ints(dtype, 3, 20, low=-6, high=7)
+        cases.append(case(f"places_{short(dtype)}", places, x,
+                          ints(dtype, 3, 7, low=-5, high=6).sort(1)[0]))
     for dtype in (*FLOATS, *INTS, torch.bool):
         cases.append(case(f"sort_{short(dtype)}", lambda x: (*sorts(x), *sorts(x, 0), *sorts(x, 1)),
                           numbers(dtype, 6, 5, 7)))
@@ -46,6 +59,9 @@ def order():
                                         *x.topk(400, sorted=False), *y.topk(40)),
              ints(torch.int32, 2, 1000, low=0, high=50), ints(torch.int8, 3, 3000, low=0, high=9)),
         case("sort_nan", sorts, nan),
+        case("places_nan", places, nan, real(3, 700).sort(1)[0]),
+        case("places_large", lambda x: (torch.bucketize(x, x.sort()[0]),),
+             2**60 + torch.arange(700).flip(0)),
         case("sort_ties", lambda x, y: (*sorts(x), *sorts(y)),
              ints(torch.int8, 3, 1000, low=0, high=9), torch.tensor([0.0, -0.0, 1.0, -0.0, 0.0])),
         case("sort_rank_0", sorts, real()),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Running sums along one dim: floats are summed as doubles, integers wrap in 64 bits. */
+/* Running sums and products along one dim: floats are joined as doubles, integers wrap in 64
+ * bits. */
 #include "config.h"
 
 #include "runtime/ops/along.h"
@@ -16,29 +17,44 @@ union chunk {
     int64_t i[SCAN_CHUNK];
 };
 
-#define SCAN(class, type, member, expr)                                                            \
-    static void scan_##class(type * x, int64_t n, struct rt_number * sum)                          \
+union element {
+    double f;
+    int64_t i;
+};
+
+/* How the numbers of a line are joined, from the first on. */
+struct joining {
+    union element start;
+    void (*line)(union chunk *x, int64_t n, union element *result);
+    void (*row)(union chunk *results, const union chunk *x, int64_t n);
+};
+
+#define JOINING(name, type, member, first, expr)                                                   \
+    static void line_##name(union chunk *x, int64_t n, union element *result)                      \
     {                                                                                              \
-        type s = sum->member;                                                                      \
+        type s = result->member;                                                                   \
         for (int64_t j = 0; j < n; j++) {                                                          \
-            const type v = x[j];                                                                   \
-            x[j] = s = (expr);                                                                     \
+            const type v = x->member[j];                                                           \
+            x->member[j] = s = (expr);                                                             \
         }                                                                                          \
-        sum->member = s;                                                                           \
+        result->member = s;                                                                        \
     }                                                                                              \
-    static void add_row_##class(type * sums, const type *x, int64_t n)                             \
+    static void row_##name(union chunk *results, const union chunk *x, int64_t n)                  \
     {                                                                                              \
         for (int64_t j = 0; j < n; j++) {                                                          \
-            const type v = x[j], s = sums[j];                                                      \
-            sums[j] = (expr);                                                                      \
+            const type v = x->member[j], s = results->member[j];                                   \
+            results->member[j] = (expr);                                                           \
         }                                                                                          \
-    }
-SCAN(f64, double, f, s + v)
-SCAN(i64, int64_t, i, (int64_t)((uint64_t)s + (uint64_t)v))
+    }                                                                                              \
+    static const struct joining name = {{.member = (first)}, line_##name, row_##name};
+JOINING(sum_f64, double, f, 0, s + v)
+JOINING(sum_i64, int64_t, i, 0, (int64_t)((uint64_t)s + (uint64_t)v))
+JOINING(product_f64, double, f, 1, s *v)
+JOINING(product_i64, int64_t, i, 1, (int64_t)((uint64_t)s *(uint64_t)v))
 
 struct scan {
     const struct rt_along *k;
-    enum rt_class class;
+    const struct joining *joining;
     rt_load_f *load;
     rt_store_f *store;
     const char *in;
@@ -46,20 +62,16 @@ struct scan {
     int64_t in_bytes, out_bytes;
 };
 
-/* The sums along the line that begins at |at|. */
+/* The results along the line that begins at |at|. */
 static void scan_line(const struct scan *s, int64_t at)
 {
     const struct rt_along *k = s->k;
     union chunk chunk;
-    struct rt_number sum = {0};
+    union element result = s->joining->start;
     for (int64_t done = 0, n; done < k->length; done += n, at += n * k->inner) {
         n = k->length - done < SCAN_CHUNK ? k->length - done : SCAN_CHUNK;
         s->load(&chunk, s->in + at * s->in_bytes, k->inner * s->in_bytes, n);
-        if (s->class == RT_CLASS_F64) {
-            scan_f64(chunk.f, n, &sum);
-        } else {
-            scan_i64(chunk.i, n, &sum);
-        }
+        s->joining->line(&chunk, n, &result);
         s->store(s->out + at * s->out_bytes, k->inner * s->out_bytes, &chunk, n);
     }
 }
@@ -67,26 +79,27 @@ static void scan_line(const struct scan *s, int64_t at)
 /* The same of |n| neighbouring lines, in the order of memory. */
 static void scan_lines(const struct scan *s, int64_t at, int64_t n)
 {
-    union chunk sums = {{0}}, chunk;
+    union chunk results, chunk;
+    for (int64_t j = 0; j < n; j++) {
+        results.i[j] = s->joining->start.i; /* the bits of either */
+    }
     for (int64_t done = 0; done < s->k->length; done++, at += s->k->inner) {
         s->load(&chunk, s->in + at * s->in_bytes, s->in_bytes, n);
-        if (s->class == RT_CLASS_F64) {
-            add_row_f64(sums.f, chunk.f, n);
-        } else {
-            add_row_i64(sums.i, chunk.i, n);
-        }
-        s->store(s->out + at * s->out_bytes, s->out_bytes, &sums, n);
+        s->joining->row(&results, &chunk, n);
+        s->store(s->out + at * s->out_bytes, s->out_bytes, &results, n);
     }
 }
 
-static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
+/* |joinings|: of doubles and of integers. */
+static void scan_tile(const struct hal_args *args, struct hal_tile tile,
+                      const struct joining *const joinings[2])
 {
     const struct rt_along *k = args->constants;
     bool is_float = dtype_is_float(k->out);
     enum rt_class class = is_float ? RT_CLASS_F64 : RT_CLASS_I64;
     struct scan s = {
         .k = k,
-        .class = class,
+        .joining = joinings[is_float ? 0 : 1],
         .load = rt_convert_load(k->in, class),
         .store = rt_convert_store(class, k->out),
         .in = args->bindings[1],
@@ -109,9 +122,20 @@ static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    scan_tile(args, tile, (const struct joining *const[]){&sum_f64, &sum_i64});
+}
+
+static void cumprod_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    scan_tile(args, tile, (const struct joining *const[]){&product_f64, &product_i64});
+}
+
 static const struct hal_kernel cumsum_kernel = {
     .name = "cumsum", .cpu = cumsum_tile, .spirv = HAL_SPIRV(cumsum_spirv)};
 static const struct hal_kernel cumsum_f64_kernel = {.name = "cumsum", .cpu = cumsum_tile};
+static const struct hal_kernel cumprod_kernel = {.name = "cumprod", .cpu = cumprod_tile};
 
 static enum status cumsum_shape(struct rt_shape_call *call)
 {
@@ -126,6 +150,12 @@ static enum status cumsum_emit(struct rt_emit *emit, struct error *err)
                              along.outer * along.inner, err);
 }
 
+static enum status cumprod_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along along = rt_along_of(emit);
+    return rt_along_dispatch(emit, &cumprod_kernel, &along, along.outer * along.inner, err);
+}
+
 const struct rt_op rt_ops_cumsum[] = {
     {.name = "cumsum",
      .kernels = "aten::cumsum.out",
@@ -135,5 +165,13 @@ const struct rt_op rt_ops_cumsum[] = {
      .batch = rt_batch_along,
      .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64),
      .runs = &cumsum_kernel},
+    {.name = "cumprod",
+     .kernels = "aten::cumprod.out",
+     .args = "TII?>T",
+     .shape = cumsum_shape,
+     .emit = cumprod_emit,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64),
+     .runs = &cumprod_kernel},
     {.name = NULL},
 };

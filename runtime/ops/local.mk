@@ -36,6 +36,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/moe.c %D%/moe.h %D%/moe_linear.c \
 	%D%/op.c \
 	%D%/scalar.c \
+	%D%/search.c \
 	%D%/op.h \
 	%D%/order.c %D%/order.h \
 	%D%/pad.c %D%/pad.h \

@@ -16,7 +16,7 @@ static const struct rt_op *const families[] = {
     rt_ops_reduce,    rt_ops_softmax,     rt_ops_cumsum,     rt_ops_sample,       rt_ops_scalar,
     rt_ops_slice,     rt_ops_stride,      rt_ops_upsample,   rt_ops_view,         rt_ops_winograd,
     rt_ops_expand_dw, rt_ops_cat_affine,  rt_ops_pixels,     rt_ops_join,         rt_ops_planes,
-    rt_ops_bag,       rt_ops_moe,         rt_ops_moe_linear, rt_ops_cache_int8,
+    rt_ops_bag,       rt_ops_moe,         rt_ops_moe_linear, rt_ops_cache_int8,   rt_ops_search,
 };
 
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))

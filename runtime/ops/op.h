@@ -16,8 +16,8 @@ extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[
     rt_ops_order[], rt_ops_pad[], rt_ops_pixels[], rt_ops_planes[], rt_ops_pointwise[],
     rt_ops_pool[], rt_ops_pool_back[], rt_ops_pool_volume[], rt_ops_qpointwise[], rt_ops_qproduct[],
     rt_ops_quant[], rt_ops_qweights[], rt_ops_quant_layers[], rt_ops_random[], rt_ops_reduce[],
-    rt_ops_softmax[], rt_ops_cumsum[], rt_ops_sample[], rt_ops_scalar[], rt_ops_slice[],
-    rt_ops_stride[], rt_ops_upsample[], rt_ops_view[], rt_ops_winograd[];
+    rt_ops_softmax[], rt_ops_cumsum[], rt_ops_sample[], rt_ops_scalar[], rt_ops_search[],
+    rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[], rt_ops_view[], rt_ops_winograd[];
 
 /* Finds a row by graph name, or by the name a kernel call uses; NULL when there is none. */
 const struct rt_op *rt_op_find(const char *name);
