@@ -2,10 +2,11 @@
 /*
  * Attention of one query over a long cache. A tile takes a part of the cache, PART rows, with
  * the heads of all of it: rows of a cache have all heads side by side, so the tile reads memory in
- * order, and each row once for all queries. It leaves the greatest score of each query, the sum of
- * exponentials relative to it and the weighted sum of values; a second dispatch joins the parts in
- * their order. The parts depend on the sizes of the tensors alone, so results are the same for any
- * number of workers. Parts behind the last row that a query sees are neither read nor written.
+ * order, and each row once for all heads that share it. It leaves the greatest score of each head,
+ * the sum of exponentials relative to it and the weighted sum of values; a second dispatch joins
+ * the parts in their order. The parts depend on the sizes of the tensors alone, so results are the
+ * same for any number of workers. Parts behind the last row that a query sees are neither read nor
+ * written.
  */
 #include "config.h"
 
@@ -21,26 +22,26 @@
 #define ROWS_MIN 1024        /* of a cache that is worth cutting */
 #define CHUNK_BYTES 16384    /* of rows that are read side by side, for all heads: half of a */
 #define CHUNK_UNIT 4         /* first-level cache; and rows that kernels take together */
-#define ALL_ROWS_MAX 2048    /* of queries, and */
+#define ALL_ROWS_MAX 2048    /* heads of the query, and */
 #define ALL_FLOATS_MAX 65536 /* numbers of them, in a tile: these bound its scratch memory */
 #define LINE 64              /* bytes that the memory gives at once */
 #define JOIN_ROWS 8          /* of a tile that joins */
 
 struct parts {
     struct rt_attention a;
-    int64_t batch, heads_rows; /* query rows of a key head */
-    int64_t count, stride;     /* parts, and floats of a row in a part */
+    int64_t batch;
+    int64_t count, stride; /* parts, and floats of a head in a part */
 };
 
 enum { PART_MAX, PART_TOTAL, PART_SUMS };
 
-/* State of a tile; the arrays are scratch, with the rows of one key head after the other. */
+/* State of a tile; the arrays are scratch, with the query heads of one key head after the other. */
 struct work {
     const struct parts *p;
     enum dtype kv;             /* of keys and values; DT_I8: with scales */
     const char *keys, *values; /* of the part */
     const float *mask;         /* from the part's first key on; NULL: none */
-    int64_t start, first, n;   /* of the queries, and of the part's keys */
+    int64_t start, first, n;   /* of the query, and of the part's keys */
     int64_t left;              /* keys from there on */
     float *q, *sums, *scores, *rows;
 };
@@ -50,16 +51,10 @@ static int64_t aligned(int64_t floats)
     return (floats + 15) / 16 * 16;
 }
 
+/* Rows of q and of the output: the heads of the query. */
 static int64_t rows_of(const struct parts *p)
 {
-    return p->a.kv_heads * p->heads_rows;
-}
-
-/* Where row |r| of key head |h| is in q and in the output, in elements. */
-static int64_t place_of(const struct parts *p, int64_t h, int64_t r)
-{
-    return h * p->a.group * p->a.q_head + r / p->a.group * p->a.q_seq +
-           r % p->a.group * p->a.q_head;
+    return p->a.kv_heads * p->a.group;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -119,7 +114,7 @@ static inline __attribute__((always_inline)) void ask(const struct work *w, cons
     }
 }
 
-/* Rows [first, first + n) of a head as the kernels for few queries take them, |out_bytes| from one
+/* Rows [first, first + n) of a head as the kernels for one query take them, |out_bytes| from one
  * to the next. */
 static const void *read_rows(const struct work *w, const char *base, int64_t head, int64_t first,
                              int64_t n, int64_t *out_bytes)
@@ -152,13 +147,13 @@ static void attend(const struct work *w, const char *base,
             ask(w, base, h, first);
             const void *rows = read_rows(w, base, h, first, n, &stride);
             kernel(&(struct uk_attend_f32){
-                .q = w->q + h * p->heads_rows * p->a.depth,
-                .scores = w->scores + h * p->heads_rows * PART + first,
-                .sums = w->sums + h * p->heads_rows * p->a.depth,
+                .q = w->q + h * p->a.group * p->a.depth,
+                .scores = w->scores + h * p->a.group * PART + first,
+                .sums = w->sums + h * p->a.group * p->a.depth,
                 .kv = rows,
                 .scores_row = PART,
                 .kv_row = stride,
-                .rows = (size_t)p->heads_rows,
+                .rows = (size_t)p->a.group,
                 .n = (size_t)n,
                 .depth = (size_t)p->a.depth,
             });
@@ -166,17 +161,17 @@ static void attend(const struct work *w, const char *base,
     }
 }
 
-/* Turns the scores of query |query| into exponentials relative to the greatest of them. */
-static void soften(const struct work *w, float *row, int64_t query, float *out)
+/* Turns the scores of a head into exponentials relative to the greatest of them. */
+static void soften(const struct work *w, float *row, float *out)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     const struct rt_attention *a = &w->p->a;
-    int64_t seen = a->is_causal ? w->start + query + 1 - w->first : w->n;
+    int64_t seen = a->is_causal ? w->start + 1 - w->first : w->n;
     for (int64_t j = rt_max(seen, 0); j < w->n; j++) {
         row[j] = -INFINITY;
     }
     if (w->mask) {
-        uk->binary_f32[UK_ADD](row, row, w->mask + query * a->mask_row, (size_t)w->n);
+        uk->binary_f32[UK_ADD](row, row, w->mask, (size_t)w->n);
     }
     out[PART_MAX] = uk->max_f32(row, (size_t)w->n);
     out[PART_TOTAL] = 0;
@@ -189,13 +184,12 @@ static void soften(const struct work *w, float *row, int64_t query, float *out)
     out[PART_TOTAL] = uk->sum_f32(row, (size_t)w->n);
 }
 
-static void read_queries(const struct work *w, const char *q)
+static void read_query(const struct work *w, const char *q)
 {
     const struct rt_attention *a = &w->p->a;
     int64_t width = (int64_t)dtype_bytes(a->in), rows = rows_of(w->p);
     for (int64_t r = 0; r < rows; r++) {
-        int64_t place = place_of(w->p, r / w->p->heads_rows, r % w->p->heads_rows);
-        rt_convert_load(a->in, RT_CLASS_F32)(w->q + r * a->depth, q + place * width, width,
+        rt_convert_load(a->in, RT_CLASS_F32)(w->q + r * a->depth, q + r * a->q_head * width, width,
                                              a->depth);
     }
     hal_cpu_uk()->scalar_f32[UK_MUL](w->q, w->q, a->scale, (size_t)(rows * a->depth));
@@ -218,10 +212,10 @@ static size_t scratch_bytes(const struct parts *p, enum dtype kv)
     return (size_t)(2 * aligned(rows * p->a.depth) + rows * PART + converted) * sizeof(float);
 }
 
-/* Rows of keys that some query sees. */
+/* Rows of keys that the query sees. */
 static int64_t end_of(const struct parts *p, int64_t start)
 {
-    int64_t end = p->a.has_mask ? p->a.rows : start + p->a.queries;
+    int64_t end = p->a.has_mask ? p->a.rows : start + 1;
     return rt_min(end, p->a.rows);
 }
 
@@ -247,12 +241,12 @@ static void attend_part(const struct hal_args *args, struct hal_tile tile, enum 
     w.keys = (const char *)args->bindings[2] + kv;
     w.values = (const char *)args->bindings[3] + kv;
     w.mask = a->has_mask ? (const float *)args->bindings[4] + first : NULL;
-    w.n = rt_attention_seen(w.mask, a->mask_row, a->queries, w.n);
+    w.n = rt_attention_seen(w.mask, a->mask_row, 1, w.n);
     lay_scratch(&w, args->scratch);
-    read_queries(&w, (const char *)args->bindings[1] + (int64_t)tile.y * a->q_batch * width);
+    read_query(&w, (const char *)args->bindings[1] + (int64_t)tile.y * a->q_batch * width);
     attend(&w, w.keys, is_int8 ? uk->attend_scores_i8 : uk->attend_scores_f32);
     for (int64_t r = 0; r < rows_of(p); r++) {
-        soften(&w, w.scores + r * PART, r % p->heads_rows / a->group, out + r * p->stride);
+        soften(&w, w.scores + r * PART, out + r * p->stride);
     }
     attend(&w, w.values, is_int8 ? uk->attend_sums_i8 : uk->attend_sums_f32);
     for (int64_t r = 0; r < rows_of(p); r++) {
@@ -311,9 +305,9 @@ static void join_tile(const struct hal_args *args, struct hal_tile tile)
     char *out = (char *)args->bindings[0] + (int64_t)tile.y * p->a.q_batch * width;
     float *sum = args->scratch;
     for (int64_t r = tile.x * JOIN_ROWS; r < rt_min(rows, (tile.x + 1) * JOIN_ROWS); r++) {
-        int64_t at = place_of(p, r / p->heads_rows, r % p->heads_rows);
         join_row(p, parts + r * p->stride, count, sum);
-        rt_convert_store(RT_CLASS_F32, p->a.out)(out + at * width, width, sum, p->a.depth);
+        rt_convert_store(RT_CLASS_F32, p->a.out)(out + r * p->a.q_head * width, width, sum,
+                                                 p->a.depth);
     }
 }
 
@@ -353,7 +347,6 @@ enum status rt_attention_emit_parts(struct rt_emit *emit, const struct rt_attent
     struct parts p = {
         .a = *a,
         .batch = batch,
-        .heads_rows = a->queries * a->group,
         .count = (a->rows + PART - 1) / PART,
         .stride = PART_SUMS + a->depth,
     };
