@@ -57,10 +57,10 @@ static enum status set_format(struct ask_reader *r, const struct json_string *ty
     if (json_string_is(type, "text")) {
         return ST_OK;
     }
-    if (json_string_is(type, "json_object") && schema.len == 0) {
+    bool is_cohere = r->ask->form == ASK_COHERE; /* its objects may have a schema */
+    if (json_string_is(type, "json_object") && !(is_cohere && schema.len > 0)) {
         return set_shape(r, ASK_OBJECT, span_str(""), "response_format: ");
     }
-    bool is_cohere = r->ask->form == ASK_COHERE; /* its objects may have a schema */
     if (!json_string_is(type, is_cohere ? "json_object" : "json_schema")) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "expected the type \"text\"%s \"json_object\"%s, got \"%.*s\"",

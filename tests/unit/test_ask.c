@@ -507,6 +507,9 @@ static void one_form_of_an_answer(void **state)
     (void)state;
     assert_ok(err, parse_with(M, "\"response_format\":{\"type\":\"json_object\"}"));
     assert_int_equal(ask.shape, ASK_OBJECT);
+    assert_ok(err, parse_with(M, "\"response_format\":{\"type\":\"json_object\",\"json_schema\":"
+                                 "{\"name\":\"n\",\"schema\":{\"type\":\"object\"}}}"));
+    assert_int_equal(ask.shape, ASK_OBJECT); /* whose schema does not count */
     assert_ok(err, parse_with(M, "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
                                  "{\"name\":\"n\",\"schema\":{\"type\":\"object\"}}}"));
     assert_int_equal(ask.shape, ASK_SCHEMA);
