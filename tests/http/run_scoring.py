@@ -351,13 +351,14 @@ def refusals():
 
 
 def memory():
-    """Lists are charged to --ring-bytes, and end with --answer-bytes-max; others are not hurt."""
+    """Lists are charged to --ring-bytes, and end with --answer-bytes-max; other clients are not
+    hurt. What one client may have, its long answers can take until they are refused."""
     body = {"model": "chat", "prompt": [[7] * 250] * 64, "prompt_logprobs": 20, "echo": True,
             "logprobs": 20, "max_tokens": 0}
     for options, codes in ((["--ring-bytes=2M"], {413, 429}),
                            (["--answer-bytes-max=100000"], {413})):
         with Daemon([*CHAT, *options]) as daemon:
-            client = Client(daemon.port)
+            client = Client(daemon.port, "127.0.0.2")
             found = set()
 
             def send():

@@ -128,7 +128,9 @@ VARIES = {
     "reference/command-line": {"build/pte profile": ANY},
     "reference/metrics": {"build/pted": NUMBERS},
     "reference/other-servers": {"build/pted --model chat=tests/models/chat/model.pte &\n"
-                                "curl -s http://127.0.0.1:8000/api/chat": NUMBERS},
+                                "curl -s http://127.0.0.1:8000/api/chat": NUMBERS,
+                                "build/pted --model chat=tests/models/chat/model.pte &\n"
+                                "curl -s http://127.0.0.1:8000/v2/chat": NUMBERS},
 }
 # Blocks whose last command ends with another status than 0.
 STATUS = {
