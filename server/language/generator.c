@@ -401,9 +401,11 @@ uint32_t generator_part(const struct generator *generator, uint32_t others, uint
 {
     OBJ_CHECK(generator, GENERATOR_MAGIC);
     const uint32_t tokens = atomic_load(&generator->speculation_tokens);
-    const uint64_t one = generator->speculation_ns[1];
-    const uint64_t all = generator->speculation_ns[tokens];
-    if (tokens < 2 || one == 0 || all <= one) {
+    if (tokens < 2) {
+        return most; /* the times may be about to be set */
+    }
+    const uint64_t one = generator->speculation_ns[1], all = generator->speculation_ns[tokens];
+    if (one == 0 || all <= one) {
         return most;
     }
     uint64_t cheap = 1 + one * (tokens - 1) / (2 * (all - one));
