@@ -352,32 +352,26 @@ enum status generation_parse_generate(struct infer *infer, bool is_stream,
     return parse_form(infer, ASK_GENERATE, is_stream, body, err);
 }
 
-static enum status parse_completion(struct infer *infer, struct infer_call *call,
-                                    const struct oip_body *parts, struct span *out_rest,
-                                    struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_COMPLETION, false, parts, err);
-}
-
-static enum status parse_chat(struct infer *infer, struct infer_call *call,
-                              const struct oip_body *parts, struct span *out_rest,
-                              struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_CHAT, false, parts, err);
-}
-
-static enum status parse_response(struct infer *infer, struct infer_call *call,
-                                  const struct oip_body *parts, struct span *out_rest,
-                                  struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_RESPONSE, false, parts, err);
-}
+#define PARSE(name, form, is_stream)                                                               \
+    static enum status name(struct infer *infer, struct infer_call *call,                          \
+                            const struct oip_body *parts, struct span *out_rest,                   \
+                            struct error *err)                                                     \
+    {                                                                                              \
+        (void)call;                                                                                \
+        (void)out_rest;                                                                            \
+        return parse_form(infer, (form), (is_stream), parts, err);                                 \
+    }
+PARSE(parse_completion, ASK_COMPLETION, false)
+PARSE(parse_chat, ASK_CHAT, false)
+PARSE(parse_response, ASK_RESPONSE, false)
+PARSE(parse_cohere, ASK_COHERE, false)
+PARSE(parse_llama, ASK_LLAMA, false)
+PARSE(parse_infill, ASK_INFILL, false)
+PARSE(parse_ollama_chat, ASK_OLLAMA_CHAT, false)
+PARSE(parse_ollama_generate, ASK_OLLAMA_GENERATE, false)
+PARSE(parse_generate, ASK_GENERATE, false)
+PARSE(parse_generate_stream, ASK_GENERATE, true)
+#undef PARSE
 
 static enum status parse_message(struct infer *infer, struct infer_call *call,
                                  const struct oip_body *parts, struct span *out_rest,
@@ -387,69 +381,6 @@ static enum status parse_message(struct infer *infer, struct infer_call *call,
     (void)out_rest;
     TRY(ask_message_verify_version(head_value(infer->head, HTTP_ANTHROPIC_VERSION), err));
     return parse_form(infer, ASK_MESSAGE, false, parts, err);
-}
-
-static enum status parse_cohere(struct infer *infer, struct infer_call *call,
-                                const struct oip_body *parts, struct span *out_rest,
-                                struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_COHERE, false, parts, err);
-}
-
-static enum status parse_llama(struct infer *infer, struct infer_call *call,
-                               const struct oip_body *parts, struct span *out_rest,
-                               struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_LLAMA, false, parts, err);
-}
-
-static enum status parse_infill(struct infer *infer, struct infer_call *call,
-                                const struct oip_body *parts, struct span *out_rest,
-                                struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_INFILL, false, parts, err);
-}
-
-static enum status parse_ollama_chat(struct infer *infer, struct infer_call *call,
-                                     const struct oip_body *parts, struct span *out_rest,
-                                     struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_OLLAMA_CHAT, false, parts, err);
-}
-
-static enum status parse_ollama_generate(struct infer *infer, struct infer_call *call,
-                                         const struct oip_body *parts, struct span *out_rest,
-                                         struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_OLLAMA_GENERATE, false, parts, err);
-}
-
-static enum status parse_generate(struct infer *infer, struct infer_call *call,
-                                  const struct oip_body *parts, struct span *out_rest,
-                                  struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_GENERATE, false, parts, err);
-}
-
-static enum status parse_generate_stream(struct infer *infer, struct infer_call *call,
-                                         const struct oip_body *parts, struct span *out_rest,
-                                         struct error *err)
-{
-    (void)call;
-    (void)out_rest;
-    return parse_form(infer, ASK_GENERATE, true, parts, err);
 }
 
 const struct codec generation_completion = {.parse = parse_completion,
