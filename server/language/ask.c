@@ -116,6 +116,33 @@ static enum status read_messages(struct ask_reader *r)
     return ask_take_json(r, JSON_ARRAY, &r->ask->messages);
 }
 
+static enum status append_messages(struct ask_reader *r,
+                                   enum status (*read)(struct ask_reader *r, struct buf *items),
+                                   struct buf *items)
+{
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(read(r, items));
+    }
+}
+
+enum status ask_read_messages(struct ask_reader *r,
+                              enum status (*read)(struct ask_reader *r, struct buf *items))
+{
+    struct buf items;
+    buf_init(&items, ASK_MESSAGES_BYTES_MAX);
+    enum status status = append_messages(r, read, &items);
+    if (status == ST_OK) {
+        status = ask_text_keep_list(r->arena, &items, &r->ask->messages, r->err);
+    }
+    buf_fini(&items);
+    return status;
+}
+
 static enum status read_tools(struct ask_reader *r)
 {
     return ask_take_json(r, JSON_ARRAY, &r->ask->tools);

@@ -17,10 +17,6 @@
 #include "server/language/ask_priv.h"
 #include "server/language/ask_text.h"
 
-/* The text is not much longer than the body, which is bounded: each message has a role, and the
- * JSON of a document at most 6 bytes for each of its own. */
-#define TEXT_BYTES_MAX (1 << 30)
-
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct block {
@@ -166,7 +162,7 @@ static enum status add_message(struct ask_reader *r, struct message *message, st
     return buf_failed(&message->parts) ? arena_fail(r->arena, "the request", r->err) : ST_OK;
 }
 
-static enum status read_message(struct ask_reader *r, struct message *message, struct buf *items)
+static enum status read_members(struct ask_reader *r, struct message *message, struct buf *items)
 {
     TRY(json_object(r->in, r->err));
     while (true) {
@@ -185,32 +181,18 @@ static enum status read_message(struct ask_reader *r, struct message *message, s
     }
 }
 
-static enum status read_messages(struct ask_reader *r, struct buf *items)
+static enum status read_message(struct ask_reader *r, struct buf *items)
 {
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        struct message message = {.has_content = false};
-        buf_init(&message.parts, TEXT_BYTES_MAX);
-        enum status status = read_message(r, &message, items);
-        buf_fini(&message.parts);
-        TRY(status);
-    }
+    struct message message = {.has_content = false};
+    buf_init(&message.parts, ASK_MESSAGES_BYTES_MAX);
+    enum status status = read_members(r, &message, items);
+    buf_fini(&message.parts);
+    return status;
 }
 
 enum status ask_cohere_messages(struct ask_reader *r)
 {
-    struct buf items;
-    buf_init(&items, TEXT_BYTES_MAX);
-    enum status status = read_messages(r, &items);
-    if (status == ST_OK) {
-        status = ask_text_keep_list(r->arena, &items, &r->ask->messages, r->err);
-    }
-    buf_fini(&items);
-    return status;
+    return ask_read_messages(r, read_message);
 }
 
 /* ---- other members --------------------------------------------------------------------------- */

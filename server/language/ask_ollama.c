@@ -11,8 +11,6 @@
 #include "server/language/ask_text.h"
 #include "server/language/ask_values.h"
 
-/* The text is not much longer than the body, which is bounded: each message has a role. */
-#define TEXT_BYTES_MAX (1 << 30)
 #define TOKENS_MAX (1 << 24) /* of an answer, as of other requests */
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -88,28 +86,9 @@ static enum status read_message(struct ask_reader *r, struct buf *items)
     }
 }
 
-static enum status read_messages(struct ask_reader *r, struct buf *items)
-{
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        TRY(read_message(r, items));
-    }
-}
-
 enum status ask_ollama_messages(struct ask_reader *r)
 {
-    struct buf items;
-    buf_init(&items, TEXT_BYTES_MAX);
-    enum status status = read_messages(r, &items);
-    if (status == ST_OK) {
-        status = ask_text_keep_list(r->arena, &items, &r->ask->messages, r->err);
-    }
-    buf_fini(&items);
-    return status;
+    return ask_read_messages(r, read_message);
 }
 
 /* ---- a prompt -------------------------------------------------------------------------------- */
@@ -138,7 +117,7 @@ enum status ask_ollama_prompt(struct ask_reader *r)
         return arena_fail(r->arena, "the request", r->err);
     }
     ask->prompts[ask->prompt_count++] = (struct ask_prompt){.text = text};
-    buf_init(&items, TEXT_BYTES_MAX);
+    buf_init(&items, ASK_MESSAGES_BYTES_MAX);
     ask_text_add(&items, "{\"role\":\"user\",\"content\":", raw);
     buf_add_str(&items, "}");
     enum status status = ask_text_keep_list(r->arena, &items, &ask->messages, r->err);

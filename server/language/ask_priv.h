@@ -5,6 +5,7 @@
 #ifndef PTED_SERVER_LANGUAGE_ASK_PRIV_H
 #define PTED_SERVER_LANGUAGE_ASK_PRIV_H
 
+#include "base/buf.h"
 #include "protocol/json.h"
 #include "server/language/ask.h"
 
@@ -23,6 +24,16 @@ struct ask_reader {
 
 /* Takes the text of a value of |type|, which is checked; it lies in the body. */
 MUST_CHECK enum status ask_take_json(struct ask_reader *r, enum json_type type, struct span *out);
+
+/* Bytes of messages in the form that templates know. They are not much more than those of the body,
+ * which is bounded: each message has a role, and JSON in a string at most 6 bytes for each of its
+ * own. */
+#define ASK_MESSAGES_BYTES_MAX (1 << 30)
+
+/* Reads a list of messages into |ask->messages|. |read| appends the next one to |items|. */
+MUST_CHECK enum status ask_read_messages(struct ask_reader *r,
+                                         enum status (*read)(struct ask_reader *r,
+                                                             struct buf *items));
 
 /* ---- ask_ollama.c ---------------------------------------------------------------------------- */
 
