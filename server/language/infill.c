@@ -176,8 +176,8 @@ static enum status find_blank(const struct words *words, struct words_room *sign
 
 /* The text behind the gap goes on within a line: without the blank that some tokenizers put before
  * a text, which is in no file. */
-static enum status add_rest(struct words_room *room, const struct words *words, struct span text,
-                            struct error *err)
+enum status infill_encode_rest(const struct words *words, struct span text, struct words_room *room,
+                               struct error *err)
 {
     uint32_t ids[SIGN_TOKENS_MAX];
     struct words_room sign = {.ids = ids, .max = SIGN_TOKENS_MAX};
@@ -208,12 +208,6 @@ static enum status add_rest(struct words_room *room, const struct words *words, 
     return status != ST_OK ? status : begins ? ST_OK : add_text(room, words, text, true, err);
 }
 
-enum status infill_encode_rest(const struct words *words, struct span text, struct words_room *room,
-                               struct error *err)
-{
-    return add_rest(room, words, text, err);
-}
-
 static enum status add_before(struct words_room *room, const struct words *words,
                               const struct ask_prompt *before, struct error *err)
 {
@@ -239,14 +233,14 @@ enum status infill_encode(const struct infill_rules *rules, const struct words *
     TRY(add_text(room, words, span_str(""), false, err));
     if (!rules->has_middle) {
         add_ids(room, &rules->suffix, 1);
-        TRY(add_rest(room, words, after, err));
+        TRY(infill_encode_rest(words, after, room, err));
         add_ids(room, &rules->prefix, 1);
         return add_before(room, words, before, err);
     }
     add_ids(room, &rules->prefix, 1);
     TRY(add_before(room, words, before, err));
     add_ids(room, &rules->suffix, 1);
-    TRY(add_rest(room, words, after, err));
+    TRY(infill_encode_rest(words, after, room, err));
     add_ids(room, &rules->middle, 1);
     return ST_OK;
 }
