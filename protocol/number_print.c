@@ -201,7 +201,7 @@ static size_t write_eighths(uint8_t *text, unsigned eighths)
     return count + 1 + lengths[eighths % 8];
 }
 
-/* A positive finite float, which is not few eighths, by the fields of its bits. */
+/* A positive finite float, for which is_few_eighths() is false, by the fields of its bits. */
 static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int mantissa_bits, int bias)
 {
     uint64_t c = field ? mantissa | (uint64_t)1 << mantissa_bits : mantissa;

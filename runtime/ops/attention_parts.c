@@ -20,10 +20,10 @@
 
 #define PART 128             /* rows of a part */
 #define ROWS_MIN 1024        /* of a cache that is worth cutting */
-#define CHUNK_BYTES 16384    /* of rows that are read side by side, for all heads: half of a */
-#define CHUNK_UNIT 4         /* first-level cache; and rows that kernels take together */
-#define ALL_ROWS_MAX 2048    /* heads of the query, and */
-#define ALL_FLOATS_MAX 65536 /* numbers of them, in a tile: these bound its scratch memory */
+#define CHUNK_BYTES 16384    /* of rows read side by side: half a first-level cache */
+#define CHUNK_UNIT 4         /* rows that kernels take together */
+#define ALL_ROWS_MAX 2048    /* heads of the query in a tile: bounds its scratch memory */
+#define ALL_FLOATS_MAX 65536 /* numbers of these heads: likewise */
 #define LINE 64              /* bytes that the memory gives at once */
 #define JOIN_ROWS 8          /* of a tile that joins */
 

@@ -47,10 +47,12 @@ struct joining {
         }                                                                                          \
     }                                                                                              \
     static const struct joining name = {{.member = (first)}, line_##name, row_##name};
+/* clang-format off */
 JOINING(sum_f64, double, f, 0, s + v)
 JOINING(sum_i64, int64_t, i, 0, (int64_t)((uint64_t)s + (uint64_t)v))
-JOINING(product_f64, double, f, 1, s *v)
-JOINING(product_i64, int64_t, i, 1, (int64_t)((uint64_t)s *(uint64_t)v))
+JOINING(product_f64, double, f, 1, s * v)
+JOINING(product_i64, int64_t, i, 1, (int64_t)((uint64_t)s * (uint64_t)v))
+/* clang-format on */
 
 struct scan {
     const struct rt_along *k;

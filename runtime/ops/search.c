@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Places of numbers in sorted rows: how many elements of a row are less than a number, or with
- * |right| not greater. A row that is not sorted gives some place, as in PyTorch; NaN is behind all.
- * Numbers are compared as doubles, or as integers of 64 bits. A tile is some numbers.
+ * |right| not greater. A row that is not sorted gives some place, as in PyTorch. The place of NaN
+ * is behind all elements. Numbers are compared as doubles, or as integers of 64 bits. A tile is
+ * some numbers.
  */
 #include "config.h"
 

@@ -174,7 +174,7 @@ static void print_cohere_vectors(const struct embed_reply *reply, struct buf *ou
     buf_add_char(out, '{');
     if (ask->has_floats) {
         buf_add_str(out, "\"float\":");
-        print_rows(reply, 0, reply->ask->text_count, out);
+        print_rows(reply, 0, ask->text_count, out);
     }
     if (ask->is_base64) {
         buf_add_str(out, ask->has_floats ? ",\"base64\":[" : "\"base64\":[");

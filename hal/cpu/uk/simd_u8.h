@@ -474,8 +474,9 @@ UK_INLINE bool v_bounds_are_zero(const struct v_bounds *b)
     return b->zero == b->least && b->most == UINT8_MAX;
 }
 
-/* Rounds the numbers of four vectors to bytes in consecutive order. NEON bounds bytes, which are
- * fewer vectors: its conversions saturate. So does x86 if the numbers fit an int. */
+/* Rounds the numbers of four vectors to bytes in consecutive order. Floats are bounded before. On
+ * NEON, whose conversions saturate, and where all numbers fit an int, the bytes are bounded
+ * instead, which are fewer vectors. */
 UK_INLINE vb v_round_bytes(const vf x[4], const struct v_bounds *b)
 {
 #if defined UK_LEVEL_NEON

@@ -222,8 +222,8 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
 }
 
 /* So many of |left| tokens of a prompt, |max| at most, that no single one is left for the next
- * part: attention sums otherwise for one query than for several (runtime/ops/attention.c), so the
- * places at which a prompt is divided would change the last bits. */
+ * part, if |max| is 3 or more. Attention sums one query in another order than several
+ * (runtime/ops/attention.c), so a part of one token would change the last bits. */
 static uint32_t part_of(uint32_t left, uint32_t max)
 {
     uint32_t part = least(left, max);
