@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -25,12 +24,12 @@
 #include "server/cli/line_editor.h"
 #include "server/cli/transfer.h"
 #include "server/process/file.h"
+#include "server/process/model_name.h"
 
 #define PROMPT_BYTES_MAX ((size_t)16 << 20)
 #define HISTORY_BYTES_MAX ((size_t)256 << 20)
 #define SCHEMA_BYTES_MAX ((size_t)1 << 20)
 #define MODELS_BYTES_MAX ((size_t)4 << 20)
-#define MODEL_NAME_MAX 64 /* of a file */
 #define NS_PER_S 1e9
 #define MAX_TOKENS_MAX (1 << 24)
 #define UNSAID UINT64_MAX
@@ -229,22 +228,11 @@ static enum status find_model(struct chat *chat, struct error *err)
     return status == ST_INVALID ? transfer_blame(&chat->transfer, request.path, err) : status;
 }
 
-/* The file's name without its end, if a model and a path of HTTP may be called so. */
-static void name_model(const char *path, char name[MODEL_NAME_MAX + 1])
-{
-    struct span from = cli_program_name(path);
-    bool is_fit = from.len > 0 && from.len <= MODEL_NAME_MAX;
-    for (size_t i = 0; i < from.len && is_fit; i++) {
-        is_fit = isalnum(from.ptr[i]) || (i > 0 && strchr("_-", from.ptr[i]) && from.ptr[i]);
-    }
-    snprintf(name, MODEL_NAME_MAX + 1, "%.*s", SPAN_FMT(is_fit ? from : span_str("chat")));
-}
-
 /* Errors name the file: nobody knows the socket. */
 static enum status open_file(struct chat *chat, struct error *err)
 {
     char name[MODEL_NAME_MAX + 1], text[CHAT_DAEMON_PATH_MAX + MODEL_NAME_MAX + 16];
-    name_model(chat->place, name);
+    model_name_of_file(chat->place, name);
     chat->daemon_options.path = chat->place;
     chat->daemon_options.name = name;
     enum status status =

@@ -114,11 +114,6 @@ enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct err
     return ST_OK;
 }
 
-struct span cli_program_name(const char *path)
-{
-    return options_model_name(&(struct option_model){.path = path});
-}
-
 enum status cli_write_file(const char *option, const char *path, struct span head,
                            struct span bytes, struct error *err)
 {

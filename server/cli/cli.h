@@ -73,9 +73,6 @@ MUST_CHECK enum status cli_find_method(struct rt_program *program, const char *n
 /* If |*path| is a folder, it becomes the path of the program in it, at |place|. */
 MUST_CHECK enum status cli_enter_folder(const char **path, char place[PATH_MAX], struct error *err);
 
-/* Returns "name" of "dir/name.pte", as a daemon calls it. */
-struct span cli_program_name(const char *path);
-
 /* Loads the program at |path| with the steps and names of a card: of |said| or, with NULL, of the
  * one beside the program, if there is one. Sets |load->adapt|. The caller owns |*out_program| and
  * |*out_card|, which is NULL without a card and outlives what is loaded with |load|. */

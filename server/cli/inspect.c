@@ -23,6 +23,7 @@
 #include "server/cli/inspect.h"
 #include "server/cli/option.h"
 #include "server/model/card/card.h"
+#include "server/process/model_name.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
 
@@ -354,7 +355,8 @@ static enum status print_program(const struct inspect_options *options,
                                  struct rt_load_options *load, struct rt_program *program,
                                  struct buf *out, struct error *err)
 {
-    const struct inspected it = {program, options->path, cli_program_name(options->path)};
+    char name[MODEL_NAME_MAX + 1];
+    const struct inspected it = {program, options->path, model_name_of_file(options->path, name)};
     switch (options->what) {
     case INSPECT_PAGE:
         return inspect_print_text(&it, out, err);

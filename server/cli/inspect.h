@@ -12,7 +12,7 @@
 struct inspected {
     struct rt_program *program;
     const char *path;
-    struct span name; /* under which a daemon serves it; part of |path| */
+    struct span name; /* under which a daemon serves it */
 };
 
 /* Memory of a call at given shapes: its inputs, results and intermediate values. */

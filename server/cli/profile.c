@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "server/cli/call.h"
 #include "server/cli/cli.h"
+#include "server/process/model_name.h"
 
 #define REPEAT_MAX 1000000
 #define REPEAT_DEFAULT_MAX 1000
@@ -125,7 +126,7 @@ static enum status make_profile(struct cli_call *call, const struct profile_opti
     }
     TRY(cli_take_status(made, &why, err));
     TRY(warm_up(call, &call_ns, err));
-    p->program = cli_program_name(options->call.path);
+    model_name_of_file(options->call.path, p->program);
     p->method = pted_method_name(call->method);
     p->call_count = options->repeat ? options->repeat : choose_repeat(call_ns);
     p->calls = calloc(p->call_count, sizeof(*p->calls));

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "lib/pted.h"
+#include "server/process/model_name.h"
 
 /* A call that was measured: CLOCK_MONOTONIC. */
 struct cli_profile_call {
@@ -14,7 +15,7 @@ struct cli_profile_call {
 };
 
 struct cli_profile {
-    struct span program; /* its name */
+    char program[MODEL_NAME_MAX + 1]; /* its name */
     const char *method;
     const struct pted_device *device;
     bool has_peaks;          /* false on a device other than the CPU */

@@ -74,7 +74,7 @@ static struct layers_row row_at(const void *profile, uint32_t index)
 void cli_profile_print_json(const struct cli_profile *p, struct buf *out)
 {
     buf_printf(out, "{\"format\":%d", PROFILE_FORMAT);
-    print_text(out, ",", "program", p->program);
+    print_text(out, ",", "program", span_str(p->program));
     print_text(out, ",", "method", span_str(p->method));
     print_text(out, ",", "device", span_str(pted_device_name(p->device)));
     print_text(out, ",", "description", span_str(pted_device_description(p->device)));

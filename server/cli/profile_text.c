@@ -191,7 +191,7 @@ static void print_head(const struct cli_profile *p, struct buf *out)
 {
     uint32_t workers = pted_device_workers(p->device);
     double median = (double)cli_call_quantile(p->sorted_ns, p->call_count, 0.5) / 1000;
-    buf_printf(out, "%.*s, method %s, on %s (%s)\n", SPAN_FMT(p->program), p->method,
+    buf_printf(out, "%s, method %s, on %s (%s)\n", p->program, p->method,
                pted_device_name(p->device), pted_device_description(p->device));
     buf_printf(out, "%llu call%s of %.1f us (median); ", (unsigned long long)p->call_count,
                p->call_count == 1 ? "" : "s", median);

@@ -15,9 +15,9 @@
 #include "base/folder.h"
 #include "server/model/card/beside.h"
 #include "server/model/card/card.h"
-#include "server/model/model_name.h"
 #include "server/process/fetch.h"
 #include "server/process/log.h"
+#include "server/process/model_name.h"
 
 #define SUFFIX ".pte"
 #define FILES_MAX 65536
@@ -27,6 +27,7 @@ struct lister {
     struct catalog *catalog;
     const struct options *options;
     const struct catalog_folders *folders;
+    const char *entry;               /* of the folder that is read: the name of a file or folder */
     char folder[PATH_MAX];           /* that of the last program, with a slash ... */
     uint64_t data, beside, exported; /* ... and the hashes of files in it: see struct origin_id */
     bool has_folder;
@@ -169,6 +170,7 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
     if (!file.name || !file.path) {
         return arena_fail(&catalog->arena, "the list of model files", err);
     }
+    file.is_renamed = !is_named && !span_begins(span_str(lister->entry), file.name);
     file.error_number = origin_file_read(path, &file.id.program);
     if (!file.error_number) {
         hash_beside(lister, &file);
@@ -180,17 +182,6 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
     }
     catalog->files[catalog->count++] = file;
     return ST_OK;
-}
-
-static enum status add_found(struct lister *lister, struct span name, uint32_t version,
-                             const char *path, struct error *err)
-{
-    struct error why;
-    if (model_name_verify(name, &why) != ST_OK) {
-        log_line(LOG_WARNING, "skipped %s: %s", path, why.text);
-        return ST_OK;
-    }
-    return add(lister, name, version, path, false, err);
 }
 
 /* A folder that has not one program now, although it had one at the start, is a file that is
@@ -220,7 +211,9 @@ static int compare(const void *left, const void *right)
 {
     const struct catalog_file *a = left, *b = right;
     int order = strcmp(a->name, b->name);
-    return order != 0 ? order : (a->version < b->version) - (a->version > b->version);
+    order = order != 0 ? order : (a->version < b->version) - (a->version > b->version);
+    order = order != 0 ? order : a->is_renamed - b->is_renamed;
+    return order != 0 ? order : strcmp(a->path, b->path);
 }
 
 /* Of the versions from the |first|th file on, the highest stay. */
@@ -239,18 +232,17 @@ static void keep_highest(struct lister *lister, uint32_t first)
     }
 }
 
-/* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
-static enum status scan_model(struct lister *lister, const char *root, const char *name,
+/* |folder|/model.pte, or |folder|/VERSION/model.pte. */
+static enum status scan_model(struct lister *lister, const char *folder, struct span name,
                               struct error *err)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
-    if (snprintf(folder, sizeof(folder), "%s/%s", root, name) >= PATH_MAX ||
-        snprintf(path, sizeof(path), "%s/%s/model" SUFFIX, root, name) >= PATH_MAX) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/model" SUFFIX, folder) >= PATH_MAX) {
         return ST_OK;
     }
     errno = 0;
     if (is_regular(path)) {
-        return add_found(lister, options_folder_model(span_str(name)), 1, path, err);
+        return add(lister, name, 1, path, false, err);
     }
     bool is_closed = errno == EACCES; /* not to be entered, but its names may be read */
     DIR *dir = folder_open(folder);
@@ -259,13 +251,13 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
     }
     enum status status = ST_OK;
     uint32_t first = lister->catalog->count;
-    const char *listed = options_find_versions(lister->options, span_str(name));
+    const char *listed = options_find_versions(lister->options, name);
     for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
         uint32_t version;
-        int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
+        int len = snprintf(path, sizeof(path), "%s/%s/model" SUFFIX, folder, entry->d_name);
         if (len < PATH_MAX && model_name_parse_version(span_str(entry->d_name), &version) &&
             is_regular(path) && (!listed || options_lists_version(listed, version))) {
-            status = add_found(lister, span_str(name), version, path, err);
+            status = add(lister, name, version, path, false, err);
         }
     }
     if (dir) {
@@ -278,15 +270,16 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
 static enum status scan_entry(struct lister *lister, const char *root, const char *name,
                               struct error *err)
 {
-    char path[PATH_MAX];
+    lister->entry = name;
+    char path[PATH_MAX], text[MODEL_NAME_MAX + 1];
     if (name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", root, name) >= PATH_MAX) {
         return ST_OK;
     }
     size_t len = strlen(name), suffix = strlen(SUFFIX);
     if (len > suffix && strcmp(name + len - suffix, SUFFIX) == 0 && is_regular(path)) {
-        return add_found(lister, span_of(name, len - suffix), 1, path, err);
+        return add(lister, model_name_of_file(name, text), 1, path, false, err);
     }
-    return scan_model(lister, root, name, err);
+    return scan_model(lister, path, model_name_of_file(name, text), err);
 }
 
 static enum status scan(struct lister *lister, const char *root, struct error *err)
@@ -320,6 +313,29 @@ static enum status scan(struct lister *lister, const char *root, struct error *e
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* Of files in folders that got their name here, those stay whose name no other file has. */
+static void drop_namesakes(struct lister *lister)
+{
+    struct catalog *catalog = lister->catalog;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < catalog->count; i++) {
+        const struct catalog_file *file = &catalog->files[i];
+        const struct catalog_file *before = count > 0 ? &catalog->files[count - 1] : NULL;
+        bool is_namesake = before && file->is_renamed && file->version == before->version &&
+                           strcmp(file->name, before->name) == 0;
+        if (is_namesake) {
+            log_line(LOG_WARNING, "skipped %s: model '%s' is in %s", file->path, file->name,
+                     before->path);
+            continue;
+        }
+        if (file->is_renamed && lister->folders->are_told) {
+            log_line(LOG_INFO, "%s: its model is called '%s'", file->path, file->name);
+        }
+        catalog->files[count++] = *file;
+    }
+    catalog->count = count;
+}
+
 enum status catalog_list(struct catalog *catalog, const struct options *options,
                          const struct catalog_folders *folders, struct error *err)
 {
@@ -335,6 +351,7 @@ enum status catalog_list(struct catalog *catalog, const struct options *options,
     if (catalog->count) {
         qsort(catalog->files, catalog->count, sizeof(catalog->files[0]), compare);
     }
+    drop_namesakes(&lister);
     return ST_OK;
 }
 

@@ -22,6 +22,7 @@ struct catalog_file {
     const char *card_path; /* NULL: the model has none */
     uint32_t version;
     bool is_named;       /* given by itself, not found in a folder */
+    bool is_renamed;     /* found in a folder, where its name cannot be a model's */
     int error_number;    /* why the system knows nothing of the file; 0: it is there */
     struct origin_id id; /* all zero with |error_number| */
     uint64_t bytes; /* of the file, of the data files given for it, and of NAME.ptd beside it */
@@ -44,9 +45,10 @@ struct catalog_folders {
 };
 
 /*
- * Lists the files. A file whose name cannot be a model's gets a warning in the log. ST_INVALID: a
- * name given with a file is none; ST_NOT_FOUND and others: a folder cannot be read.
- * catalog_fini() in each case.
+ * Lists the files. A file in a folder whose name cannot be a model's gets one like it, and a line
+ * in the log. It is left out, with a warning, if another file has that name. ST_INVALID: a name
+ * given with a file is none; ST_NOT_FOUND and others: a folder cannot be read. catalog_fini() in
+ * each case.
  */
 MUST_CHECK enum status catalog_list(struct catalog *catalog, const struct options *options,
                                     const struct catalog_folders *folders, struct error *err);

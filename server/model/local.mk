@@ -9,7 +9,6 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/model_describe.c \
 	%D%/model_lacks.c \
 	%D%/model_log.c %D%/model_log.h \
-	%D%/model_name.c %D%/model_name.h \
 	%D%/model_state.def \
 	%D%/model_stats.h \
 	%D%/model_trial.c %D%/model_trial.h \

@@ -28,10 +28,10 @@
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/names.h"
 #include "runtime/program/program.h"
-#include "server/model/model_name.h"
 #include "server/model/model_stats.h"
 #include "server/model/model_trial.h"
 #include "server/model/origin.h"
+#include "server/process/model_name.h"
 #include "server/process/options.h"
 
 struct answer_form;

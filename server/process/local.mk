@@ -22,6 +22,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \
 	%D%/manual.c %D%/manual.h \
+	%D%/model_name.c %D%/model_name.h \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/offload.c %D%/offload.h \

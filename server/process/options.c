@@ -72,7 +72,7 @@ enum status options_add_arguments(struct options *options, int argc, char *const
     options->source = OPTIONS_FROM_ARGUMENTS;
     for (struct arg arg; args_next(&args, &arg);) {
         if (arg.option.len == 0) {
-            TRY(options_add_model(options, (struct option_model){.path = arg.text}, err));
+            TRY(options_add_file(options, arg.text, err));
         } else if (!find_action(arg.option, &options->action)) {
             TRY(add_option(options, &args, &arg, err));
         } else if (options->action != OPTIONS_CHECK) {

@@ -19,6 +19,7 @@
 #include "base/precision.h"
 #include "base/status.h"
 #include "server/process/log.h"
+#include "server/process/model_name.h"
 
 struct cJSON;
 
@@ -47,7 +48,7 @@ enum options_source {
     OPTIONS_SOURCE_COUNT,
 };
 
-/* A file to serve, with the name given to it; NULL: the file's own name. */
+/* A file to serve, with the name of its model. */
 struct option_model {
     const char *name; /* borrowed; |name_len| bytes, not terminated */
     uint32_t name_len;
@@ -121,6 +122,8 @@ struct options {
     const char *token_file; /* NULL: no request needs a token */
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;
+    char file_names[OPTIONS_MODELS_MAX][MODEL_NAME_MAX + 1]; /* of models without another name */
+    uint32_t file_name_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
     uint32_t data_count;
     struct option_model labels[OPTIONS_LABELS_MAX]; /* files, by the names of models */
@@ -170,18 +173,19 @@ MUST_CHECK enum status options_add_arguments(struct options *options, int argc, 
 MUST_CHECK enum status options_add_model(struct options *options, struct option_model model,
                                          struct error *err);
 
+/* Adds the model in a file, in a folder or at a URL, with the name that model_name_of_file() makes.
+ * ST_INVALID: as above. */
+MUST_CHECK enum status options_add_file(struct options *options, const char *path,
+                                        struct error *err);
+
 /* Adds |setting| of the model that |named| names. ST_INVALID as setting_set(), or there are too
  * many. */
 MUST_CHECK enum status options_add_setting(struct options *options, struct option_setting named,
                                            const struct setting *setting, const char *value,
                                            struct error *err);
 
-/* Returns the name that |model| is served by. "dir/name.pte" is called "name", and so is a folder
- * "dir/name/" or "dir/name_executorch_model/". */
+/* Returns the name that |model| is served by. */
 struct span options_model_name(const struct option_model *model);
-
-/* Returns the name of the model in a folder called |folder|. */
-struct span options_folder_model(struct span folder);
 
 /* Returns the file with the labels of the model |name|; NULL: there is none. */
 const struct option_model *options_find_labels(const struct options *options, struct span name);

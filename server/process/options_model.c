@@ -2,40 +2,20 @@
 /* The options of one model: its file, data, labels, card, tokenizer and versions. */
 #include "config.h"
 
+#include "server/process/model_name.h"
 #include "server/process/options_priv.h"
 
 #include <string.h>
 
-#include "server/process/fetch.h"
-
-/* Ultralytics writes a folder with this ending. */
-#define FOLDER_SUFFIX "_executorch_model"
-
-static struct span without(struct span name, const char *suffix)
-{
-    size_t len = strlen(suffix);
-    bool has_it = name.len > len && memcmp(name.ptr + name.len - len, suffix, len) == 0;
-    return span_of(name.ptr, name.len - (has_it ? len : 0));
-}
-
-struct span options_folder_model(struct span folder)
-{
-    return without(folder, FOLDER_SUFFIX);
-}
 
 struct span options_model_name(const struct option_model *model)
 {
-    if (model->name) {
-        return span_of(model->name, model->name_len);
-    }
-    size_t len = fetch_is_url(model->path) ? strcspn(model->path, "?#") : strlen(model->path);
-    while (len > 1 && model->path[len - 1] == '/') {
-        len--; /* a folder */
-    }
-    const char *slash = memrchr(model->path, '/', len);
-    struct span name = slash ? span_of(slash + 1, len - (size_t)(slash + 1 - model->path))
-                             : span_of(model->path, len);
-    return options_folder_model(without(name, ".pte"));
+    return span_of(model->name, model->name_len);
+}
+
+static enum status no_room_for_models(struct error *err)
+{
+    return error_set(err, ST_INVALID, "more than %d models; use --models DIR", OPTIONS_MODELS_MAX);
 }
 
 /* A model takes the place of the one with its name that a source before its own has given. */
@@ -51,8 +31,7 @@ enum status options_add_model(struct options *options, struct option_model model
         }
     }
     if (options->model_count == OPTIONS_MODELS_MAX) {
-        return error_set(err, ST_INVALID, "more than %d models; use --models DIR",
-                         OPTIONS_MODELS_MAX);
+        return no_room_for_models(err);
     }
     options->models[options->model_count++] = model;
     return ST_OK;
@@ -60,6 +39,18 @@ enum status options_add_model(struct options *options, struct option_model model
 
 enum status options_add_path(struct options *options, struct option_model model, struct error *err)
 {
+    return options_add_model(options, model, err);
+}
+
+enum status options_add_file(struct options *options, const char *path, struct error *err)
+{
+    if (options->file_name_count == OPTIONS_MODELS_MAX) {
+        return no_room_for_models(err);
+    }
+    struct span name =
+        model_name_of_file(path, options->file_names[options->file_name_count++]);
+    struct option_model model = {
+        .name = (const char *)name.ptr, .name_len = (uint32_t)name.len, .path = path};
     return options_add_model(options, model, err);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "server/daemon/conf/conf.h"
-#include "server/model/model_name.h"
+#include "server/process/model_name.h"
 #include "server/process/setting.h"
 
 #define PATH "folder/pted.json"

@@ -152,14 +152,16 @@ def folder_of_models():
         (folder / "circle").symlink_to("circle")
         with Daemon(["--models", name]) as daemon:
             daemon.wait_for(f"warning: skipped {name}/circle: ")
+            daemon.wait_for(f"info: {name}/a name.pte: its model is called 'a_name'")
             client = Client(daemon.port)
             client.send(build_request("POST", "/v2/repository/index", b""))
             expect("index", client.answer(), 200)
             rows = [(row["name"], row["version"], row["state"]) for row in json.loads(client.body)]
             expect("rows", rows, [
-                ("broken", "1", "UNAVAILABLE"), ("inner", "1", "READY"), ("many", "12", "READY"),
-                ("many", "1", "READY"), ("plain", "1", "READY")])
-            reason = json.loads(client.body)[0]["reason"]
+                ("a_name", "1", "READY"), ("broken", "1", "UNAVAILABLE"),
+                ("inner", "1", "READY"), ("many", "12", "READY"), ("many", "1", "READY"),
+                ("plain", "1", "READY")])
+            reason = json.loads(client.body)[1]["reason"]
             expect("a path in the reason", name in reason, False)
             expect("infer on the good one", infer(client, "plain"), 200)
             expect("infer on a version", infer(client, "many/versions/1"), 200)

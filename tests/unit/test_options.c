@@ -84,9 +84,42 @@ static void values(void **state)
     assert_int_equal(options.model_count, 3);
     assert_int_equal(options.models[0].name_len, 1);
     assert_string_equal(options.models[0].path, "dir/y.pte");
-    assert_null(options.models[1].name);
+    assert_true(span_is(options_model_name(&options.models[1]), "z"));
     assert_string_equal(options.models[2].path, "--odd.pte");
     assert_string_equal(options.listen.items[0], "unix:/tmp/s");
+}
+
+static void names_of_files(void **state)
+{
+    static const char *const rows[][2] = {
+        {"z.pte", "z"},
+        {"dir/v1.2_net-x.pte", "v1.2_net-x"},
+        {"dir/folder/", "folder"},
+        {"yolo11n_executorch_model/", "yolo11n"},
+        {"/m/net (1).pte", "net_1"},
+        {"a+b.pte", "a_b"},
+        {"..a @ b..pte", "a_b."},
+        {"\xe6\xa8\xa1\xe5\x9e\x8b.pte", "model"},
+        {"n\xc3\xa4her.pte", "n_her"},
+        {"...", "model"},
+        {"/", "model"},
+        {".pte", "pte"},
+        {"https://host/a/b%20c.pte?key=x/y.pte#z", "b_20c"},
+    };
+    (void)state;
+    char name[MODEL_NAME_MAX + 1], path[3 * MODEL_NAME_MAX];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct span made = model_name_of_file(rows[i][0], name);
+        assert_string_equal(name, rows[i][1]);
+        assert_int_equal(made.len, strlen(name));
+        assert_true(model_name_is_valid(made));
+    }
+    /* Whatever is cut, the name stays valid and within its bound. */
+    for (int len = 0; len < 3; len++) {
+        snprintf(path, sizeof(path), "%.*s%0*d+%0*d.pte", len, "xx", MODEL_NAME_MAX - 1, 0, 9, 1);
+        assert_true(model_name_is_valid(model_name_of_file(path, name)));
+        assert_int_equal(strlen(name), MODEL_NAME_MAX - (len == 0));
+    }
 }
 
 static void numbers(void **state)
@@ -216,6 +249,7 @@ int main(void)
         cmocka_unit_test(presets),
         cmocka_unit_test(every_param_is_an_option_within_its_limits),
         cmocka_unit_test(values),
+        cmocka_unit_test(names_of_files),
         cmocka_unit_test(numbers),
         cmocka_unit_test(settings_of_a_model),
         cmocka_unit_test(precision),

@@ -221,6 +221,25 @@ static void each_state_says_why_a_model_cannot_be_called(void **state)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* A name as a browser or a person gives it to a file is no name of a model. */
+static void other_names_become_names_of_models(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "net (1).pte", "add");
+    put_model(w, "a+b.pte", "mlp");
+    put_model(w, "a_b.pte", "add");
+    make_subfolder(w, "my sums");
+    make_subfolder(w, "my sums/2");
+    put_model(w, "my sums/2/model.pte", "add");
+    load(w, NULL);
+    assert_found(w, "net_1", 0, "net_1", 1);
+    assert_found(w, "my_sums", 0, "my_sums", 2);
+    struct model *model = find(w, "a_b", 0); /* that file keeps its own name */
+    assert_non_null(strstr(model->origin->path, "/a_b.pte"));
+    model_unref(model);
+    assert_int_equal(repository_count(&w->repository), 3);
+}
+
 static void names_aliases_and_versions(void **state)
 {
     struct world *w = *state;
@@ -791,6 +810,7 @@ int main(void)
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_follow_each_other),
+        IN_WORLD(other_names_become_names_of_models),
         IN_WORLD(each_state_says_why_a_model_cannot_be_called),
         IN_WORLD(names_aliases_and_versions),
         IN_WORLD(nothing_is_found_in_an_empty_repository),

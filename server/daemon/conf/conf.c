@@ -16,10 +16,10 @@
 #include "server/http/address.h"
 #include "server/http/proxies.h"
 #include "server/model/card/beside.h"
-#include "server/model/model_name.h"
 #include "server/process/exit_status.h"
 #include "server/process/fetch.h"
 #include "server/process/log.h"
+#include "server/process/model_name.h"
 #include "server/process/setting.h"
 
 #define REPORT_BYTES_MAX (4 << 20)

@@ -12,9 +12,9 @@
 #include "server/http/address.h"
 #include "server/http/proxies.h"
 #include "server/model/card/card.h"
-#include "server/model/model_name.h"
 #include "server/model/pipelines.h"
 #include "server/process/fetch.h"
+#include "server/process/model_name.h"
 #include "server/process/nearest.h"
 #include "server/process/setting.h"
 

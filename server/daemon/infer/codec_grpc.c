@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "protocol/grpc_infer.h"
 #include "server/daemon/infer/infer.h"
-#include "server/model/model_name.h"
+#include "server/process/model_name.h"
 
 static enum status parse(struct infer *infer, struct infer_call *call, const struct oip_body *parts,
                          struct span *out_rest, struct error *err)

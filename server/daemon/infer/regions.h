@@ -22,7 +22,7 @@
 #include "base/refs.h"
 #include "base/status.h"
 #include "protocol/oip.h"
-#include "server/model/model_name.h"
+#include "server/process/model_name.h"
 #include "server/process/options.h"
 
 #define REGIONS_MAGIC 0x72676e73u

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "server/model/model_name.h"
+#include "server/process/model_name.h"
 
 enum route_id {
 #define ROUTE(id, method, pattern, behaviour) ROUTE_##id,
