@@ -424,7 +424,7 @@ arm64_package() {
         ' >dependencies.log 2>&1 || { tail -n 40 dependencies.log; return 1; }
     # With little optimization because more takes long; its code is tested elsewhere.
     $(in_root /src) DEB_CFLAGS_APPEND='-O1 -g0' DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym" \
-        dpkg-buildpackage -a arm64 -P cross,nocheck -b -us -uc >package.log 2>&1 ||
+        dpkg-buildpackage -a arm64 -Pcross,nocheck -b -us -uc >package.log 2>&1 ||
         { tail -n 40 package.log; return 1; }
     top_srcdir=$(cd ../.. && pwd) && top_builddir=$PWD && export top_srcdir top_builddir
     try ../../contrib/emulated.sh aarch64 ../../tests/package/run_package.py --install \
